@@ -1,0 +1,53 @@
+# Every target sets up what it needs: a fresh machine has to have Python 3.11 or later, pip and make.
+# All paths are relative, so that the project may lie in a folder with a space in its name.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+DEMO := $(VENV)/.installed-demo
+DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check format bench clean
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(DEMO) ## a typed answer and a chat from a real model inside the process, no key needed
+	$(PY) examples/01_first_function.py
+
+test: $(DEV) ## the test suite
+	$(PY) -m pytest -m "not heavy"
+
+test-all: $(DEV) ## what needs a heavy or outside part
+	$(PY) -m pytest -m heavy
+
+check: $(DEV) ## lint, types, import contracts
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m pyright
+	$(PY) -c "from importlinter.cli import lint_imports_command as check; check()"
+
+format: $(DEV) ## let ruff set the code
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(DEV) ## figures for this machine
+	$(PY) -m benchmarks
+
+clean: ## remove the environment and all caches of the tools
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+
+$(PY):
+	"$(PYTHON)" -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or later is needed; say make PYTHON=...")'
+	"$(PYTHON)" -m venv $(VENV)
+
+$(DEMO): $(PY) pyproject.toml
+	$(PIP) install --quiet -e ".[local]"
+	@touch $(DEMO)
+
+$(DEV): $(PY) pyproject.toml
+	$(PIP) install --quiet -e ".[dev,all]"
+	@touch $(DEV) $(DEMO)

@@ -1,0 +1,364 @@
+"""Settings from the environment and from a provider file, read once and passed on; and what to say when they lack."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import errno
+import ipaddress
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from SimpleLLMFunc.errors import ConfigError
+
+__all__ = [
+    "MODEL_FORMS",
+    "ProviderEntry",
+    "Settings",
+    "clean_key",
+    "is_local_address",
+    "missing_key_message",
+    "missing_model_message",
+    "read_provider_file",
+]
+
+MODEL_FORMS = "openai:gpt-5-mini, local, provider.json:openai/gpt-4o"
+"""What SIMPLELLMFUNC_MODEL may look like."""
+
+
+# --- the environment ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says; None where it says nothing, or only blanks. The key is in no repr and no pickle."""
+
+    openai_api_key: str | None = field(default=None, repr=False)
+    openai_base_url: str | None = None
+    openai_organization: str | None = None
+    openai_project: str | None = None
+    model: str | None = None
+    model_dir: str | None = None
+    trace: str | None = None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read `environ`, by default the process's own, as it stands now."""
+        environ = os.environ if environ is None else environ
+        return cls(**{name: environ.get(variable, "").strip() or None for name, variable in _VARIABLES.items()})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Settings, (None, *(getattr(self, name) for name in _VARIABLES if name != "openai_api_key"))
+
+
+_VARIABLES = {
+    "openai_api_key": "OPENAI_API_KEY",
+    "openai_base_url": "OPENAI_BASE_URL",
+    "openai_organization": "OPENAI_ORG_ID",
+    "openai_project": "OPENAI_PROJECT_ID",
+    "model": "SIMPLELLMFUNC_MODEL",
+    "model_dir": "SIMPLELLMFUNC_MODEL_DIR",
+    "trace": "SIMPLELLMFUNC_TRACE",
+}
+
+
+def clean_key(value: object, where: str) -> str:
+    """Return the key without the blanks and line ends that copying leaves around it.
+
+    Raises:
+        ConfigError: it is no text, empty, or holds characters that no HTTP header may hold; names `where`, never the key.
+    """
+    if not isinstance(value, str):
+        raise ConfigError(f"{where}: a key is a text, not {type(value).__name__}.")
+    key = value.strip()
+    if not key:
+        raise ConfigError(f"{where}: the key is empty.")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(
+            f"{where}: the key holds blanks, control characters or letters outside of ASCII, which no HTTP header may "
+            "hold. Copy it again."
+        )
+    return key
+
+
+def is_local_address(base_url: str | None) -> bool:
+    """Return whether `base_url` leads to this machine or its private network, where services mostly take no key."""
+    try:
+        host = urlsplit(base_url or "").hostname or ""
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return bool(host) and "." not in host  # a name without a dot is resolved in this network only
+    return address.is_loopback or address.is_private
+
+
+# --- what to say when nothing is set up --------------------------------------------------------------------
+
+
+def missing_model_message() -> str:
+    """Return what a user reads whose function has no model: what was looked at, the line to write, the offline way."""
+    return (
+        "No model to ask. Looked at: `with use_llm(llm):` around the call, the function's own llm_interface, and the "
+        "environment variable SIMPLELLMFUNC_MODEL; none of them names one. Write "
+        '@llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) with OPENAI_API_KEY set, or set '
+        "SIMPLELLMFUNC_MODEL=openai:gpt-5-mini. Without a key and without a network: llm_interface=LocalModel(), or "
+        "SIMPLELLMFUNC_MODEL=local, after pip install 'SimpleLLMFunc[local]'.\n\n"
+        "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface、环境变量 SIMPLELLMFUNC_MODEL，"
+        '都没有给出模型。请写 @llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) 并设置 OPENAI_API_KEY，'
+        "或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 pip install 'SimpleLLMFunc[local]'，"
+        "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+    )
+
+
+def missing_key_message(model_name: str, base_url: str | None = None) -> str:
+    """Return what a user reads whose model has no key: what was looked at, the line to write, the offline way."""
+    at = f" at {_shown_address(base_url)}" if base_url else ""
+    zai = f"（{_shown_address(base_url)}）" if base_url else ""
+    return (
+        f"No key for {model_name}{at}. Looked at: api_key, api_key_pool, and the environment variable OPENAI_API_KEY; "
+        f'all of them are empty. Write OpenAICompatible("{model_name}", api_key=…), or set OPENAI_API_KEY. Without a '
+        "key and without a network: LocalModel(), or SIMPLELLMFUNC_MODEL=local, after "
+        "pip install 'SimpleLLMFunc[local]'.\n\n"
+        f"模型 {model_name}{zai} 没有密钥。已经查找过：api_key、api_key_pool、环境变量 OPENAI_API_KEY，都是空的。"
+        f'请写 OpenAICompatible("{model_name}", api_key=…)，或设置 OPENAI_API_KEY。没有密钥、没有网络时：先 '
+        "pip install 'SimpleLLMFunc[local]'，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+    )
+
+
+def _shown_address(base_url: str) -> str:
+    """Return the address without the parts that may hold a secret: user, password, query."""
+    try:
+        parts = urlsplit(base_url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return "its address"
+    return f"{parts.scheme}://{host}{port}{parts.path}"
+
+
+# --- the provider file -------------------------------------------------------------------------------------
+
+
+class ProviderEntry(BaseModel):
+    """One model of one provider, as `OpenAICompatible` takes it; `api_keys` are ready to use and in no repr."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+    )
+
+    model_name: Annotated[str, Field(min_length=1)]
+    api_keys: Annotated[list[str], Field(repr=False)]
+    base_url: str | None = None
+    max_retries: Annotated[int, Field(ge=0, le=100)] = 2
+    retry_delay: Annotated[float, Field(ge=0, le=3600)] = 0.5
+    rate_limit_capacity: Annotated[float, Field(gt=0)] | None = None
+    rate_limit_refill_rate: Annotated[float, Field(gt=0)] | None = None
+    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
+    tokens_per_minute: Annotated[float, Field(gt=0)] | None = None
+    context_window: Annotated[int, Field(gt=0)] | None = None
+    api_params: dict[str, Any] = {}
+
+
+def read_provider_file(
+    path: str | os.PathLike[str], environ: Mapping[str, str] | None = None
+) -> dict[str, list[ProviderEntry]]:
+    """Read ``{provider: [{model_name, api_keys, base_url, …}]}`` and return its entries by provider, in their order.
+
+    ``${NAME}`` in a key is replaced by that variable of `environ`, by default the process's own. `api_keys` may be
+    missing or empty only where `base_url` is local.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ConfigError: anything else that is wrong with it; names provider, entry and field, never a key.
+    """
+    text = _read_text(Path(path))
+    file = os.fspath(path)
+    data = _parse(text, file)
+    if not isinstance(data, dict):
+        raise ConfigError(f"{file}: the top must be an object {{provider: [models]}}, not {_json_type(data)}.")
+    environ = os.environ if environ is None else environ
+    return {
+        provider: _read_provider(f"{file}: {_shown(provider, 'provider')}", entries, environ)
+        for provider, entries in data.items()
+    }
+
+
+def _read_text(path: Path) -> str:
+    try:
+        content = path.read_bytes() if path.is_file() else None
+        missing = content is None and not path.exists()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: the provider file cannot be read: {error}") from error
+    if missing:
+        raise FileNotFoundError(errno.ENOENT, "there is no such provider file", os.fspath(path))
+    if content is None:
+        raise ConfigError(f"{path}: this is no file. Give the path of the provider file itself.")
+    if content.startswith(codecs.BOM_UTF8):
+        raise ConfigError(f"{path}: the file begins with a byte order mark. Save it as UTF-8 without one.")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = error.start
+    # Outside of the except block: the foreign error holds the whole file, keys included.
+    raise ConfigError(f"{path}: the file is not UTF-8 (byte {place}). Save it as UTF-8.")
+
+
+class _Refused(Exception):
+    """JSON that the parser would take and we do not."""
+
+
+def _parse(text: str, file: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} (line {error.lineno}, column {error.colno})"
+    except RecursionError:
+        problem = "it is nested too deeply"
+    except (_Refused, ValueError) as error:
+        problem = str(error)
+    # Outside of the except block: the foreign error holds the whole file, keys included.
+    raise ConfigError(f"{file}: this is not JSON: {problem}. Correct the file at that place.")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _Refused(f"{_shown(twice, 'name')} stands twice in one object")
+    return result
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _Refused(f"{name} is no JSON number")
+
+
+def _read_provider(where: str, entries: Any, environ: Mapping[str, str]) -> list[ProviderEntry]:
+    if not isinstance(entries, list):
+        raise ConfigError(f"{where}: a provider holds a list of models, not {_json_type(entries)}.")
+    read: list[ProviderEntry] = []
+    for number, raw in enumerate(entries, 1):
+        entry = _read_entry(f"{where}, entry {number}", raw, environ)
+        for earlier, other in enumerate(read, 1):
+            if other.model_name == entry.model_name:
+                raise ConfigError(
+                    f"{where}, entry {number}, field 'model_name': {entry.model_name!r} stands in entry {earlier} "
+                    "already. Put all its keys into one entry."
+                )
+        read.append(entry)
+    return read
+
+
+def _read_entry(where: str, raw: Any, environ: Mapping[str, str]) -> ProviderEntry:
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{where}: an entry is an object with model_name and api_keys, not {_json_type(raw)}.")
+    if isinstance(raw.get("model_name"), str):
+        where += f" ({_cut_name(raw['model_name'])})"
+    if is_local_address(raw.get("base_url") if isinstance(raw.get("base_url"), str) else None):
+        raw = {"api_keys": [], **raw}
+    try:
+        entry = ProviderEntry.model_validate(raw)
+    except ValidationError as error:
+        facts = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    else:
+        return _checked(where, entry, environ)
+    # Outside of the except block: the foreign error holds what was read, keys included.
+    raise ConfigError(_problem(where, facts["loc"], facts["type"], facts["msg"]))
+
+
+def _problem(where: str, place: Sequence[int | str], kind: str, message: str) -> str:
+    name = str(place[0]) if place else ""
+    known = list(ProviderEntry.model_fields)
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
+        return f"{where}, {_shown(name, 'field')}: there is no such field. {hint}"
+    if kind == "missing":
+        return f"{where}, field {name!r}: it is missing. Every entry needs model_name and, unless local, api_keys."
+    item = f", item {place[1] + 1}" if len(place) > 1 and isinstance(place[1], int) else ""
+    return f"{where}, field {name!r}{item}: {message}."
+
+
+def _checked(where: str, entry: ProviderEntry, environ: Mapping[str, str]) -> ProviderEntry:
+    if entry.base_url is not None:
+        _check_address(f"{where}, field 'base_url'", entry.base_url)
+    if not entry.api_keys and not is_local_address(entry.base_url):
+        raise ConfigError(f"{where}, field 'api_keys': the list is empty. Give at least one key, or ${{ENV_NAME}}.")
+    if (entry.rate_limit_capacity is None) != (entry.rate_limit_refill_rate is None):
+        lacking = "rate_limit_capacity" if entry.rate_limit_capacity is None else "rate_limit_refill_rate"
+        raise ConfigError(
+            f"{where}, field {lacking!r}: it is missing. Capacity and refill rate only make sense together."
+        )
+    keys = [
+        clean_key(
+            _filled(f"{where}, field 'api_keys', item {number}", key, environ),
+            f"{where}, field 'api_keys', item {number}",
+        )
+        for number, key in enumerate(entry.api_keys, 1)
+    ]
+    return entry.model_copy(update={"api_keys": keys})
+
+
+def _check_address(where: str, base_url: str) -> None:
+    try:
+        parts = urlsplit(base_url)
+        fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ConfigError(f"{where}: this is no address. It must look like https://host/v1.")
+
+
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _filled(where: str, key: str, environ: Mapping[str, str]) -> str:
+    parts = _PLACEHOLDER.split(key)  # text, name, text, name, …, text
+    if any("${" in text for text in parts[::2]):
+        raise ConfigError(f"{where}: a variable is written ${{NAME}}, with letters, digits and underscores.")
+    for name in parts[1::2]:
+        if not environ.get(name, "").strip():
+            raise ConfigError(f"{where}: the environment variable {name} is not set. Set it, or write the key itself.")
+    return "".join(environ[part].strip() if index % 2 else part for index, part in enumerate(parts))
+
+
+def _shown(name: str, kind: str) -> str:
+    """Return how a name from the file is shown: one that is no plain word may be a misplaced key, and is not shown."""
+    plain = re.fullmatch(r"[\w .-]{1,40}", name) and not re.match(r"(sk|pk|rk)[-_]", name)
+    return f"{kind} {name!r}" if plain else f"a {kind} that is no plain name"
+
+
+def _cut_name(name: str) -> str:
+    return name if len(name) <= 60 else name[:59] + "…"
+
+
+def _json_type(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+    return "a number"

@@ -1,0 +1,50 @@
+"""One structured log on the standard `logging` module; silent until the user asks for it.
+
+`redact` is the function here; its module is to be had by its full name only (``from SimpleLLMFunc.logger.redact import …``).
+"""
+
+import logging
+
+from SimpleLLMFunc.logger.context import (
+    LogContext,
+    async_log_context,
+    count_tokens,
+    get_current_context,
+    get_current_trace_id,
+    log_context,
+)
+from SimpleLLMFunc.logger.handlers import setup_logging
+from SimpleLLMFunc.logger.records import (
+    app_log,
+    get_location,
+    is_enabled,
+    push_debug,
+    push_error,
+    push_info,
+    push_warning,
+)
+from SimpleLLMFunc.logger.redact import escape_control, redact, remember_secret, render_arguments
+
+__all__ = [
+    "LogContext",
+    "app_log",
+    "async_log_context",
+    "count_tokens",
+    "escape_control",
+    "get_current_context",
+    "get_current_trace_id",
+    "get_location",
+    "is_enabled",
+    "log_context",
+    "push_debug",
+    "push_error",
+    "push_info",
+    "push_warning",
+    "redact",
+    "remember_secret",
+    "render_arguments",
+    "setup_logging",
+]
+
+# Without any handler, Python would print our warnings to stderr by itself; whether they are shown is the user's choice.
+logging.getLogger("SimpleLLMFunc").addHandler(logging.NullHandler())

@@ -1,0 +1,119 @@
+"""Which run a line of the log belongs to: a context variable with the run's id, name and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
+
+from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.utils import ScopedVar
+
+__all__ = [
+    "LogContext",
+    "async_log_context",
+    "count_tokens",
+    "get_current_context",
+    "get_current_trace_id",
+    "log_context",
+]
+
+
+@dataclass(slots=True)
+class LogContext:
+    """The run that is going on; its token counts grow with `count_tokens`.
+
+    Attributes:
+        trace_id: the run's id.
+        function_name: the decorated function, or whatever else runs.
+        parent_trace_id: id of the run around this one, empty where there is none.
+        input_tokens, output_tokens: read and written by the model so far, in this run alone.
+    """
+
+    trace_id: str = ""
+    function_name: str = ""
+    parent_trace_id: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+_current: ScopedVar[LogContext] = ScopedVar("SimpleLLMFunc.log_context")
+_counting = ForkSafeLock()
+
+
+class _Scope(AbstractContextManager[None], AbstractAsyncContextManager[None]):
+    """Makes a `LogContext` the current one between enter and exit."""
+
+    def __init__(self, given: LogContext) -> None:
+        self._given = given
+        self._leave: list[Callable[[], None]] = []
+
+    def __enter__(self) -> None:
+        context = replace(self._given)
+        around = _current.get()
+        if around is not None:
+            _inherit(context, around)
+        self._leave.append(partial(_current.leave, _current.enter(context)))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leave.pop()()
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leave.pop()()
+
+
+def _inherit(context: LogContext, around: LogContext) -> None:
+    if context.trace_id and context.trace_id != around.trace_id:
+        context.parent_trace_id = around.trace_id
+    else:
+        context.trace_id = around.trace_id
+        context.parent_trace_id = around.parent_trace_id
+    context.function_name = context.function_name or around.function_name
+
+
+def log_context(
+    trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
+) -> AbstractContextManager[None]:
+    """Stamp the log records made inside the ``with`` block with this run.
+
+    What is left empty is that of the surrounding block. Tasks and threads that copy the context share its counts.
+    """
+    return _Scope(LogContext(trace_id, function_name, "", input_tokens, output_tokens))
+
+
+def async_log_context(
+    trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
+) -> AbstractAsyncContextManager[None]:
+    """Do what `log_context` does, for ``async with``; may be left in another task than it was entered in."""
+    return _Scope(LogContext(trace_id, function_name, "", input_tokens, output_tokens))
+
+
+def get_current_context() -> LogContext | None:
+    """Return the run that is going on here (the live object), None outside of any."""
+    return _current.get()
+
+
+def get_current_trace_id() -> str:
+    """Return the id of the run that is going on here, empty outside of any."""
+    context = _current.get()
+    return "" if context is None else context.trace_id
+
+
+def count_tokens(usage: Usage) -> None:
+    """Add what one request took to the current run; without one, do nothing."""
+    context = _current.get()
+    if context is None:
+        return
+    with _counting:  # tools of one run may count from several threads
+        context.input_tokens += usage.input_tokens
+        context.output_tokens += usage.output_tokens

@@ -1,0 +1,126 @@
+"""Writing to the log: one record per message, redacted, on one line, stamped with the run it belongs to."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeAlias
+
+from SimpleLLMFunc.logger.context import LogContext, get_current_context
+from SimpleLLMFunc.logger.redact import escape_control, redact
+
+__all__ = [
+    "LogMessage",
+    "app_log",
+    "get_location",
+    "is_enabled",
+    "push_debug",
+    "push_error",
+    "push_info",
+    "push_warning",
+    "record_fields",
+]
+
+LogMessage: TypeAlias = str | Callable[[], str]
+"""A text, or a function that makes it; the function is called only if somebody listens at that level."""
+
+_PACKAGE = "SimpleLLMFunc"
+_HERE = f"{_PACKAGE}.logger"
+_NO_RUN = LogContext()
+_loggers: dict[str, logging.Logger] = {}
+
+
+def app_log(message: LogMessage, location: str | None = None) -> None:
+    """Log the ordinary course of a run, at level INFO."""
+    _push(logging.INFO, message, location)
+
+
+def push_debug(message: LogMessage, location: str | None = None) -> None:
+    """Log a detail, at level DEBUG."""
+    _push(logging.DEBUG, message, location)
+
+
+def push_info(message: LogMessage, location: str | None = None) -> None:
+    """Log a fact, at level INFO."""
+    _push(logging.INFO, message, location)
+
+
+def push_warning(message: LogMessage, location: str | None = None) -> None:
+    """Log what was repaired on the way, at level WARNING."""
+    _push(logging.WARNING, message, location)
+
+
+def push_error(message: LogMessage, location: str | None = None) -> None:
+    """Log what ended a run, at level ERROR."""
+    _push(logging.ERROR, message, location)
+
+
+def get_location() -> str:
+    """Return where the caller stands, as ``file.py:function:line``."""
+    return _location(_caller())
+
+
+def is_enabled(level: int | str) -> bool:
+    """Return whether a record of the calling module would be written at `level` (a number, or a name)."""
+    number = level if isinstance(level, int) else logging.getLevelName(level.upper())
+    return isinstance(number, int) and _logger(_caller()).isEnabledFor(number)
+
+
+def record_fields(context: LogContext | None) -> dict[str, Any]:
+    """Return what every record carries beside the standard attributes: the run's id, name and tokens."""
+    context = context or _NO_RUN
+    return {
+        "trace_id": context.trace_id,
+        "parent_trace_id": context.parent_trace_id,
+        "func_name": context.function_name,
+        "input_tokens": context.input_tokens,
+        "output_tokens": context.output_tokens,
+    }
+
+
+def _push(level: int, message: LogMessage, location: str | None) -> None:
+    frame = _caller()
+    logger = _logger(frame)
+    if not logger.isEnabledFor(level):
+        return
+    extra = record_fields(get_current_context())
+    extra["location"] = escape_control(location) if location else _location(frame)
+    code = frame.f_code
+    record = logger.makeRecord(
+        logger.name, level, code.co_filename, frame.f_lineno, _rendered(message), (), None, code.co_name, extra
+    )
+    logger.handle(record)
+
+
+def _rendered(message: LogMessage) -> str:
+    if callable(message):
+        try:
+            message = message()
+        except Exception as error:  # noqa: BLE001 - a line of the log must never end the run it tells about
+            message = f"(this message could not be rendered: {type(error).__name__}: {error})"
+    return escape_control(redact(message))
+
+
+def _caller() -> FrameType:
+    """Return the nearest frame outside of this package."""
+    frame: FrameType = sys._getframe(2)  # noqa: SLF001 - inspect.stack() reads source files, a hundred times slower
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_HERE):
+        frame = frame.f_back
+    return frame
+
+
+def _location(frame: FrameType) -> str:
+    code = frame.f_code
+    return f"{os.path.basename(code.co_filename)}:{code.co_name}:{frame.f_lineno}"  # noqa: PTH119 - on a hot path
+
+
+def _logger(frame: FrameType) -> logging.Logger:
+    name = frame.f_globals.get("__name__", "")
+    logger = _loggers.get(name)
+    if logger is None:
+        ours = name == _PACKAGE or name.startswith(_PACKAGE + ".")
+        logger = _loggers[name] = logging.getLogger(name if ours else _PACKAGE)
+    return logger

@@ -1,0 +1,333 @@
+"""What may leave the process: secrets masked, control characters escaped, long values cut, images named by size.
+
+Every pattern here takes time linear in the text: none starts with an unbounded repetition, and a match that fails
+has read a bounded piece or one that no other start reads again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from itertools import islice
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote, quote_plus
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl
+
+__all__ = ["MASK", "escape_control", "redact", "remember_secret", "render_arguments"]
+
+MASK = "***"
+"""Stands where a secret stood."""
+
+_SHORTEST_SECRET = 8
+"""Shorter values are words; masking them everywhere would blot out half the log."""
+
+# --- secrets we were told ----------------------------------------------------------------------------------
+
+_known: tuple[str, ...] = ()
+_remembering = ForkSafeLock()
+
+
+def remember_secret(value: str) -> None:
+    """Mask `value` in every text from now on; values of fewer than 8 characters are ignored."""
+    global _known  # noqa: PLW0603 - one set of secrets per process: a log line does not know whose key it may hold
+    value = value.strip()
+    if len(value) < _SHORTEST_SECRET or value in _known:
+        return
+    with _remembering:
+        # Longest first: a secret that contains another must not lose its middle and keep its ends.
+        _known = tuple(sorted({*_known, *_spellings(value)}, key=len, reverse=True))
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """Yield `value` as it stands in plain text, in a URL, in JSON and in a Python repr."""
+    yield value
+    raw = value.encode("utf-8", "surrogatepass")
+    yield quote(raw, safe="")
+    yield quote(raw)
+    yield quote_plus(raw)
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    yield repr(value)[1:-1]
+    yield escape_control(value)
+
+
+# --- secrets we can tell by their looks --------------------------------------------------------------------
+
+_NAMES = (
+    r"(?:api[_-]?keys?|(?:access|auth|refresh|id|session|bearer)[_-]?token|client[_-]?secret"
+    r"|(?:secret|private)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|pwd)"
+)
+_SECRET_NAME = re.compile(
+    rf"{_NAMES}|^(?:.*[_-])?(?:token|secret|secrets|auth|authorization|credentials?|cookie)$",
+    re.IGNORECASE | re.ASCII,
+)
+
+# A value behind a name: a list, a quoted text with the backslashes that JSON inside JSON brings, or a bare word.
+_VALUE = (
+    r"(?:\[[^\]]*\]?"
+    r'|[bru]?"(?:[^"\\]|\\.)*"?'
+    r"|[bru]?'(?:[^'\\]|\\.)*'?"
+    r'|\\+"[^"]*"?'
+    r"|\\+'[^']*'?"
+    r"|[^\s\"'&,;)}\]<>\[]+)"
+)
+_FIELD = re.compile(
+    rf"({_NAMES}\\*[\"']?\s{{0,8}}(?:=>|[:=])\s{{0,8}})({_VALUE})", re.IGNORECASE | re.ASCII | re.DOTALL
+)
+# These two are everyday words: only where code or JSON assigns to them.
+_WORD = re.compile(
+    rf"((?:token|secret)(?:=|\\*[\"']\s{{0,8}}[:=]\s{{0,8}}))({_VALUE})", re.IGNORECASE | re.ASCII | re.DOTALL
+)
+# A header as Python shows it: ('x-api-key', 'value').
+_PAIR = re.compile(
+    rf"(\([bru]?[\"'][a-z0-9-]{{0,24}}?(?:{_NAMES}|authorization|cookie)[\"'],\s{{0,4}})({_VALUE})",
+    re.IGNORECASE | re.ASCII | re.DOTALL,
+)
+_AUTHORIZATION = re.compile(
+    r"(authorization\\*[\"']?\s{0,8}[:=,]\s{0,8}[bru]?\\*[\"']?(?:[a-z]{1,20}\s{1,8})?)([^\s\"',;)}\]\\]+)",
+    re.IGNORECASE | re.ASCII,
+)
+_BEARER = re.compile(
+    r"(bearer(?:\s{1,8}|\s{0,8}[:=]\s{0,8}|%20|\+))(?!(?:authentication|authorization|credentials?|tokens?)\b)"
+    r"([A-Za-z0-9._~+/=*-]{6,})",
+    re.IGNORECASE | re.ASCII,
+)
+# fmt: off
+_PREFIXES = (
+    "sk-", "sk_live_", "sk_test_", "rk_live_", "gsk_", "xai-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
+    "glpat-", "AIza", "AKIA", "ASIA", "xoxa-", "xoxb-", "xoxp-", "xoxs-", "pplx-", "nvapi-", "tvly-", "npm_", "pypi-",
+    "lsv2_", "jina_", "r8_",
+)
+# fmt: on
+_PREFIXED = re.compile(f"({'|'.join(map(re.escape, _PREFIXES))})([A-Za-z0-9_*-]{{8,}})")
+_JWT = re.compile(
+    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[abfnrtv]))eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+)?"
+)
+# Up to the last @ before the next slash; a password with a slash in it is taken too, unless the text before the slash
+# is a port.
+_USERINFO = re.compile(r"(?<=://)(?:[^\s/?#\"'<>]{0,512}@|[^\s/?#\"'<>:@]{0,128}:(?!\d{1,5}/)[^\s\"'<>@]{0,512}@)")
+_QUERY = re.compile(
+    r"((?:[?&;]|%3F|%26)(?:[a-z0-9_.-]{0,24}?(?:key|token|secret|signature|credential|password)|sig|auth|pwd)"
+    r"(?:=|%3D))([^&\s\"'<>#]+)",
+    re.IGNORECASE | re.ASCII,
+)
+_PEM = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*")
+
+
+def _masked_field(match: re.Match[str]) -> str:
+    name, value = match.groups()
+    bare = value.strip("\\\"'")
+    if not bare or bare.lower() in {"none", "null", "true", "false", MASK}:
+        return match.group()
+    opening = re.match(r"[bru]?\\*[\"']|\[", value)
+    if opening is None:
+        return name + MASK
+    start = opening.group()
+    closing = "]" if start == "[" else start.lstrip("bru")
+    return name + start + MASK + closing
+
+
+def _masked_key(match: re.Match[str]) -> str:
+    prefix, rest = match.groups()
+    before = match.string[max(match.start() - 2, 0) : match.start()]
+    digit, upper, lower = (any(map(test, rest)) for test in (str.isdigit, str.isupper, str.islower))
+    if before[-1:].isalnum() and not re.fullmatch(r"\\[abfnrtv]", before):
+        # "risk-assessment" holds "sk-" too: inside a word only what looks random is a key.
+        is_key = len(rest) >= 16 and upper and (lower or digit)
+    else:
+        is_key = prefix == "sk-" or (len(rest) >= 16 and (upper or digit))
+    return prefix + MASK if is_key else match.group()
+
+
+_Replacement = str | Callable[[re.Match[str]], str]
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], _Replacement], ...] = (
+    # What the text must contain, in lower case, for the pattern to be worth running.
+    (("private key-----",), _PEM, rf"\1{MASK}"),
+    (("('", '("', "(b"), _PAIR, _masked_field),
+    (("authorization",), _AUTHORIZATION, rf"\1{MASK}"),
+    (("key", "token", "secret", "passw", "passphrase", "pwd"), _FIELD, _masked_field),
+    (("token", "secret"), _WORD, _masked_field),
+    (("bearer",), _BEARER, rf"\1{MASK}"),
+    (("://",), _USERINFO, f"{MASK}@"),
+    (("?", "&", "%3f", "%26", ";"), _QUERY, rf"\1{MASK}"),
+    (tuple(prefix.lower() for prefix in _PREFIXES), _PREFIXED, _masked_key),
+    (("eyj",), _JWT, MASK),
+)
+
+
+def redact(text: str) -> str:
+    """Return `text` with secrets masked: those of `remember_secret`, and what looks like one.
+
+    Looks like one: ``sk-…`` and its kin, tokens behind ``Bearer`` and ``Authorization``, values of ``api_key=``,
+    ``password:`` and the like, user and password of a URL, keys in a query, private keys.
+    """
+    for secret in _known:
+        if secret in text:
+            text = text.replace(secret, MASK)
+    lowered = text.lower()
+    for hints, pattern, replacement in _RULES:
+        if any(hint in lowered for hint in hints):
+            text = pattern.sub(replacement, text)
+    return text
+
+
+# --- characters that do something ----------------------------------------------------------------------------
+
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0 and C1: line breaks, terminal escapes, NUL
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: text that reads other than it is
+    "\u2028\u2029\ufeff\ufff9-\ufffb"  # line separators, byte order mark, annotations
+    "\ud800-\udfff]"  # half a character: no file can hold it
+)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escape_control(text: str) -> str:
+    r"""Return `text` on one line, its control characters, bidirectional marks and lone surrogates as ``\n``, ``\u202e``."""
+    if text.isprintable():
+        return text
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match.group()
+    return _SHORT.get(character) or f"\\u{ord(character):04x}"
+
+
+# --- arguments -----------------------------------------------------------------------------------------------
+
+_DEEPEST = 8
+_DATA_URL = re.compile(r"data:(?P<kind>[a-z]{1,20})/[^,;\s]{0,80}(?:;[^,;\s]{0,80}){0,4};base64,", re.IGNORECASE)
+_IMAGE_HEADS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
+
+
+def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
+    """Return `arguments` as JSON text for a log: redacted, images as ``<image 34 kB>``, at most `limit` characters.
+
+    Never raises for an odd value: what has no JSON form is shown by its repr, and one whose repr fails by its type.
+    A text that was cut ends in an ellipsis and is then no complete JSON.
+    """
+    plain = _Plain(limit).of_pairs(arguments.items(), 0)
+    return cut(escape_control(json.dumps(plain, ensure_ascii=False)), limit)
+
+
+class _Plain:
+    """Turns values into JSON data, and stops when enough characters have been gathered."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def of(self, value: Any, depth: int) -> Any:
+        try:
+            return self._of(value, depth)
+        except Exception:  # noqa: BLE001 - the user's own classes may raise anything, and a log line must not fail for it
+            return f"<{type(value).__name__}>"
+
+    def _of(self, value: Any, depth: int) -> Any:
+        match value:
+            case Enum():
+                return self.of(value.value, depth)
+            case str():
+                return self.of_text(value)
+            case None | bool() | int() | float() | bytes() | bytearray() | memoryview():
+                return _scalar(value)
+        pairs = _pairs(value)
+        if pairs is None and not isinstance(value, list | tuple | set | frozenset):
+            return self.of_text(_one_text(value))
+        if depth >= _DEEPEST or self.room <= 0:
+            return "…"
+        return self.of_items(value, depth) if pairs is None else self.of_pairs(pairs, depth)
+
+    def of_text(self, text: str) -> str:
+        data = _DATA_URL.match(text)
+        if data is not None:
+            text = _named_by_size(data["kind"].lower(), (len(text) - data.end()) * 3 // 4)
+        # Redacted before it is cut: half a key at the cut would be recognised by nobody.
+        text = cut(redact(text), max(self.room, 1))
+        self.room -= len(text)
+        return text
+
+    def of_items(self, items: Iterable[Any], depth: int) -> list[Any]:
+        shown: list[Any] = []
+        for item in items:
+            if self.room <= 0:
+                shown.append("…")
+                break
+            self.room -= 2
+            shown.append(self.of(item, depth + 1))
+        return shown
+
+    def of_pairs(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        for key, value in islice(pairs, 10_000):
+            if self.room <= 0:
+                shown["…"] = "…"
+                break
+            name = self.of_text(key if isinstance(key, str) else str(self.of(key, depth)))
+            self.room -= 4
+            secret = isinstance(key, str) and _SECRET_NAME.search(key) and isinstance(value, str | bytes | list | tuple)
+            shown[name] = MASK if secret and value else self.of(value, depth + 1)
+        return shown
+
+
+def _scalar(value: float | bytes | bytearray | memoryview | None) -> Any:
+    match value:
+        case None | bool():
+            return value
+        case int():
+            # Above 4300 digits, Python refuses to write an int in decimal.
+            return int(value) if value.bit_length() < 4096 else f"<int of {value.bit_length()} bits>"
+        case float():
+            return float(value) if math.isfinite(value) else repr(float(value))
+    return _named_by_size("image" if bytes(value[:4]).startswith(_IMAGE_HEADS) else "bytes", memoryview(value).nbytes)
+
+
+def _pairs(value: Any) -> Iterable[tuple[Any, Any]] | None:
+    """Return the names and values inside `value`, None if it has none of that kind."""
+    match value:
+        case Mapping():
+            return value.items()
+        case BaseModel():
+            return value
+        case ImgUrl() | ImgPath() | Audio() | File():
+            return None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        shown = (field.name for field in dataclasses.fields(value) if field.repr)
+        return ((name, getattr(value, name, None)) for name in shown)
+    return None
+
+
+def _one_text(value: Any) -> str:
+    match value:
+        case ImgUrl():
+            return value.url
+        case ImgPath() | Audio() | File():
+            return _file_by_size(value)
+        case PurePath() | date() | time() | timedelta() | Decimal() | UUID():
+            return str(value)
+    return repr(value)
+
+
+def _file_by_size(value: ImgPath | Audio | File) -> str:
+    kind = "image" if isinstance(value, ImgPath) else type(value).__name__.lower()
+    try:
+        return _named_by_size(kind, value.path.stat().st_size)
+    except OSError:  # gone since it was checked; sending it will say so
+        return repr(value)
+
+
+def _named_by_size(kind: str, size: int) -> str:
+    return f"<{kind} {size} B>" if size < 1000 else f"<{kind} {round(size / 1000)} kB>"

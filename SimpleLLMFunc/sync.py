@@ -1,0 +1,397 @@
+"""The one bridge from synchronous code to the event loop: `run_sync` and `iterate_sync`.
+
+One daemon thread owns one event loop, started at the first call. That works in scripts, in threads, in notebooks and
+inside a running loop, whose thread is then blocked as by any other synchronous call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import suppress
+from contextvars import Context, copy_context
+from typing import Any, Generic, Protocol, TypeVar, cast
+from weakref import WeakSet
+
+from SimpleLLMFunc.errors import UsageError
+
+__all__ = ["ForkAware", "ForkSafeLock", "iterate_sync", "renew_in_child", "run_sync"]
+
+T = TypeVar("T")
+
+INTERRUPT_SECONDS = 0.5
+"""How long an interrupted caller waits for the cancelled work to tidy up."""
+
+CLOSE_SECONDS = 5.0
+"""How long closing an iterator waits for its source to tidy up."""
+
+EXIT_SECONDS = 2.0
+"""How long the end of the interpreter waits for cancelled work to tidy up."""
+
+# Windows cannot interrupt a thread that waits for a lock: there, wake up now and then to let Ctrl-C through.
+_WAKE_SECONDS = 0.2 if sys.platform == "win32" else None
+
+
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` on the library's own event loop, with the caller's context variables, and wait for its result.
+
+    What `work` raises is raised here, with its traceback. If the wait itself is interrupted (Ctrl-C), `work` is
+    cancelled first.
+
+    Raises:
+        UsageError: called from that loop's own thread, where waiting would never end; or `work` is no coroutine.
+    """
+    if not isinstance(work, Coroutine):
+        raise UsageError(f"run_sync takes a coroutine, as calling an async function gives it, not {work!r:.80}.")
+    try:
+        bridge = _bridge()
+        bridge.refuse_own_thread()
+    except UsageError:
+        work.close()
+        raise
+    return _Job(bridge, work, copy_context()).result()
+
+
+def iterate_sync(source: AsyncIterator[T]) -> Generator[T, None, None]:
+    """Return an iterator over `source`, which runs in one long-lived task on the library's own event loop.
+
+    As under ``async for``, the source goes on only when the next item is asked for. It sees the context variables
+    that the caller of this function has now. Closing the iterator, leaving its loop or dropping it closes the
+    source at once, in the task it ran in.
+
+    Raises:
+        UsageError: called, or asked for an item, from that loop's own thread.
+    """
+    bridge = _bridge()
+    bridge.refuse_own_thread()
+    return _iterate(_Pump(bridge, source, copy_context()))
+
+
+def _iterate(pump: _Pump[T]) -> Generator[T, None, None]:
+    try:
+        while pump.advance():
+            yield pump.take()
+    finally:
+        pump.close()
+
+
+# --- the thread and its loop -------------------------------------------------------------------------------
+
+
+class _Bridge:
+    """A daemon thread that runs an event loop until the interpreter ends."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._ending = False
+        self._thread = threading.Thread(target=self._serve, name="SimpleLLMFunc", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._loop.close()
+            raise UsageError("no thread can be started here: the interpreter is about to end.") from error
+
+    @property
+    def is_own_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """False in a forked child, which inherits the object but not the thread."""
+        return os.getpid() == self._pid
+
+    def refuse_own_thread(self) -> None:
+        if self.is_own_thread:
+            raise UsageError(
+                "a synchronous call from the thread of the library's own event loop would wait for itself for ever. "
+                "Await the asynchronous form here, or make the calling tool a plain def, which runs in its own thread."
+            )
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Have the loop call `function` soon; from any thread."""
+        if not self.is_of_this_process:
+            raise UsageError("this iterator belongs to the parent process. Make a new one after the fork.")
+        try:
+            self._loop.call_soon_threadsafe(function)
+        except RuntimeError as error:  # the loop is closed
+            raise UsageError("the interpreter is about to end: no further call can be made.") from error
+
+    def create_task(self, work: Coroutine[Any, Any, T], context: Context) -> asyncio.Task[T]:
+        return self._loop.create_task(work, context=context)
+
+    def stop(self) -> None:
+        """Cancel what runs, give it `EXIT_SECONDS` to tidy up, and close the loop."""
+        self._ending = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(EXIT_SECONDS * 3)
+
+    def abandon(self) -> None:
+        """Leave the loop to the parent process: in the child nobody will ever run its tasks, and none is missed."""
+        for task in asyncio.all_tasks(self._loop):
+            # asyncio's own way to say so (gather uses it); else each is complained about at the child's end.
+            task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        while not self._ending:
+            # A task may raise these (a tool that calls sys.exit, say). asyncio has already given them to the task,
+            # whose caller will see them; that they also stop the loop would hit everybody else.
+            with suppress(KeyboardInterrupt, SystemExit):
+                self._loop.run_forever()
+        if self._has_wound_up():
+            self._loop.close()
+        else:
+            # Something ignores its cancellation. Closing the loop under it would only add noise to the exit: keep
+            # it alive in this thread, which ends with the process.
+            threading.Event().wait()
+
+    def _has_wound_up(self) -> bool:
+        try:
+            return self._loop.run_until_complete(_wind_up(self._loop))
+        except (KeyboardInterrupt, SystemExit):  # raised by a task in answer to its cancellation
+            return False
+
+
+async def _wind_up(loop: asyncio.AbstractEventLoop) -> bool:
+    """Cancel every task and close every async generator of `loop`; return whether all of them ended."""
+    tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, tasks = await asyncio.wait(tasks, timeout=EXIT_SECONDS)
+    closing = asyncio.ensure_future(loop.shutdown_asyncgens())
+    _, late = await asyncio.wait({closing}, timeout=EXIT_SECONDS)
+    return not tasks and not late
+
+
+def _bridge() -> _Bridge:
+    global _running  # noqa: PLW0603 - one per process is the point
+    with _starting:
+        if _running is None:
+            _running = _Bridge()
+            atexit.register(_stop_bridge)
+        return _running
+
+
+def _stop_bridge() -> None:
+    global _running
+    atexit.unregister(_stop_bridge)
+    bridge, _running = _running, None
+    if bridge is not None:
+        bridge.stop()
+
+
+# --- one coroutine -----------------------------------------------------------------------------------------
+
+
+class _Job(Generic[T]):
+    """One coroutine on the bridge, and the thread that waits for it."""
+
+    def __init__(self, bridge: _Bridge, work: Coroutine[Any, Any, T], context: Context) -> None:
+        self._bridge = bridge
+        self._work = work
+        self._context = context
+        self._task: asyncio.Task[T] | None = None
+        self._done = threading.Event()
+
+    def result(self) -> T:
+        try:
+            self._bridge.call(self._begin)
+            _wait(self._done)
+        except UsageError:  # no loop to run it on
+            self._work.close()
+            raise
+        except BaseException:
+            # Not from the work: something interrupted this thread (Ctrl-C, a signal handler that raises).
+            self._bridge.call(self._cancel)
+            self._done.wait(INTERRUPT_SECONDS)
+            raise
+        task, self._task = cast("asyncio.Task[T]", self._task), None
+        try:
+            return task.result()
+        finally:
+            # Else: error → traceback → this frame → task → error, which only the garbage collector would end.
+            del task
+
+    def _begin(self) -> None:
+        self._task = self._bridge.create_task(self._work, self._context)
+        self._task.add_done_callback(lambda _: self._done.set())
+
+    def _cancel(self) -> None:
+        if self._task is None:  # interrupted even before it was handed over
+            self._work.close()
+            self._done.set()
+        else:
+            self._task.cancel()
+
+
+# --- one async iterator ------------------------------------------------------------------------------------
+
+
+class _Pump(Generic[T]):
+    """One async iterator in one task on the bridge, handing over one item each time it is asked.
+
+    There is room for one item, and the source rests until it has been taken and the next is wanted: a consumer that
+    leaves after an item has not already paid for the next, or had its tools run.
+    """
+
+    def __init__(self, bridge: _Bridge, source: AsyncIterator[T], context: Context) -> None:
+        self._bridge = bridge
+        self._source = source
+        self._context = context
+        self._task: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
+        self._handed = threading.Event()
+        self._ended = threading.Event()
+        self._item: list[T] = []
+        self._error: BaseException | None = None
+        self._closing = False
+        self._patience = 0.0  # nothing to wait for before the first item is asked for
+
+    # In the consumer's thread.
+
+    def advance(self) -> bool:
+        """Wait for the next item; return whether there is one.
+
+        Raises:
+            BaseException: what the source raised.
+        """
+        self._bridge.refuse_own_thread()
+        self._handed.clear()
+        self._patience = CLOSE_SECONDS
+        try:
+            self._bridge.call(self._want)
+            _wait(self._handed)
+        except BaseException:
+            self._patience = INTERRUPT_SECONDS
+            raise
+        self._raise_error()
+        return bool(self._item)
+
+    def take(self) -> T:
+        """Return the item that `advance` waited for."""
+        return self._item.pop()
+
+    def close(self) -> None:
+        """Close the source, and wait until it has tidied up; what it raises meanwhile is raised here."""
+        if self._ended.is_set() or not self._patience or not self._bridge.is_of_this_process:
+            return
+        try:
+            self._bridge.call(self._cancel)
+        except UsageError:
+            return  # the loop is closed, and with it the source
+        # The garbage collector may have come here in any thread, also in the one that has to do the work.
+        if not self._bridge.is_own_thread:
+            self._ended.wait(self._patience)
+            self._raise_error()
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
+
+    # In the bridge's thread.
+
+    def _want(self) -> None:
+        if self._task is None:
+            self._task = self._bridge.create_task(self._run(), self._context)
+            self._task.add_done_callback(self._finish)
+        self._wanted.set()
+
+    def _cancel(self) -> None:
+        self._closing = True
+        if self._task is None:  # interrupted even before it was asked for the first item
+            self._ended.set()
+        else:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            await self._wanted.wait()
+            self._wanted.clear()
+            async for item in self._source:
+                self._item.append(item)
+                self._handed.set()
+                await self._wanted.wait()
+                self._wanted.clear()
+        finally:
+            aclose = getattr(self._source, "aclose", None)
+            if aclose is not None:
+                await aclose()
+
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self._error = task.exception()
+        elif not self._closing:
+            self._error = asyncio.CancelledError("the interpreter is about to end")
+        self._ended.set()
+        self._handed.set()
+
+
+def _wait(event: threading.Event) -> None:
+    while not event.wait(_WAKE_SECONDS):
+        pass
+
+
+# --- fork --------------------------------------------------------------------------------------------------
+
+
+class ForkAware(Protocol):
+    """Something whose state makes no sense in a forked child as it stands."""
+
+    def renew_in_child(self) -> None:
+        """Make it usable in the child, where no thread but the forking one is left."""
+
+
+_fork_aware: WeakSet[ForkAware] = WeakSet()
+
+
+def renew_in_child(owner: ForkAware) -> None:
+    """Have ``owner.renew_in_child()`` called in every child forked from now on, as long as `owner` lives."""
+    _fork_aware.add(owner)
+
+
+class ForkSafeLock:
+    """A lock that is free in a forked child, also if another thread of the parent held it at that moment.
+
+    Its owner may take it again: the garbage collector can run anywhere, and a coroutine it closes takes locks too.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        renew_in_child(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def renew_in_child(self) -> None:
+        """Take a new lock in place of one that nobody may be left to release."""
+        self._lock = threading.RLock()
+
+
+_running: _Bridge | None = None
+_starting = ForkSafeLock()
+
+
+def _forget_the_parent() -> None:
+    global _running
+    bridge, _running = _running, None  # its thread did not come along
+    if bridge is not None:
+        bridge.abandon()
+    for owner in tuple(_fork_aware):
+        owner.renew_in_child()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget_the_parent)

@@ -1,0 +1,432 @@
+"""Settings from the environment and from a provider file."""
+
+import errno
+import json
+import os
+import pickle
+import re
+import traceback
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.config import (
+    ProviderEntry,
+    Settings,
+    clean_key,
+    is_local_address,
+    missing_key_message,
+    missing_model_message,
+    read_provider_file,
+)
+from SimpleLLMFunc.errors import ConfigError, UsageError
+
+CANARY = "sk-CANARY0123456789abcdefXYZ"
+ENTRY = {"model_name": "gpt-4o", "api_keys": [CANARY], "base_url": "https://api.example.org/v1"}
+
+
+# --- the environment -----------------------------------------------------------------------------------------
+
+
+def test_an_empty_environment_says_nothing():
+    assert Settings.from_environment({}) == Settings()
+
+
+def test_each_variable_has_its_place():
+    environment = {
+        "OPENAI_API_KEY": CANARY,
+        "OPENAI_BASE_URL": "https://h/v1",
+        "OPENAI_ORG_ID": "org",
+        "OPENAI_PROJECT_ID": "proj",
+        "SIMPLELLMFUNC_MODEL": "local",
+        "SIMPLELLMFUNC_MODEL_DIR": "/models",
+        "SIMPLELLMFUNC_TRACE": "runs.sqlite",
+        "OTHER": "x",
+    }
+    assert Settings.from_environment(environment) == Settings(
+        openai_api_key=CANARY,
+        openai_base_url="https://h/v1",
+        openai_organization="org",
+        openai_project="proj",
+        model="local",
+        model_dir="/models",
+        trace="runs.sqlite",
+    )
+
+
+def test_by_default_it_is_the_process_environment_as_it_stands(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", f" {CANARY}\n")
+    monkeypatch.setenv("OPENAI_BASE_URL", "   ")
+    settings = Settings.from_environment()
+    assert (settings.openai_api_key, settings.openai_base_url) == (CANARY, None)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert Settings.from_environment().openai_api_key is None
+
+
+def test_settings_are_frozen_and_keep_the_key_to_themselves():
+    settings = Settings(openai_api_key=CANARY, model="local")
+    with pytest.raises(AttributeError):
+        settings.model = "other"
+    assert "CANARY" not in repr(settings) + str(settings)
+    pickled = pickle.dumps(settings)
+    assert b"CANARY" not in pickled
+    assert pickle.loads(pickled) == Settings(model="local")
+
+
+def test_a_key_is_cleaned():
+    assert clean_key(f"\t{CANARY} \r\n", "here") == CANARY
+
+
+@pytest.mark.parametrize(
+    "key", ["", " \n", None, 3, b"sk", [CANARY], f"{CANARY}\nHost: x", f"{CANARY} x", f"é{CANARY}"]
+)
+def test_what_is_no_key_is_refused_and_not_shown(key):
+    with pytest.raises(ConfigError, match=r"^here: ") as caught:
+        clean_key(key, "here")
+    assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_local"),
+    [
+        ("http://localhost:8000/v1", True),
+        ("http://LOCALHOST/v1", True),
+        ("http://127.0.0.1:11434/v1", True),
+        ("http://127.8.8.8/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://0.0.0.0:8000/v1", True),
+        ("http://192.168.1.5:8000/v1", True),
+        ("http://10.0.0.1/v1", True),
+        ("http://host.docker.internal:8000/v1", True),
+        ("http://box.local/v1", True),
+        ("http://vllm:8000/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("https://8.8.8.8/v1", False),
+        ("https://localhost.evil.com/v1", False),
+        ("https://user:localhost@example.org/v1", False),
+        ("http://[bad", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_local_addresses(address, is_local):
+    assert is_local_address(address) is is_local
+
+
+# --- what to say when nothing is set up ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message", [missing_model_message(), missing_key_message("gpt-5-mini"), missing_key_message("m", "https://h/v1")]
+)
+def test_the_paragraphs_are_one_in_each_language_with_the_way_out(message):
+    english, chinese = message.split("\n\n")
+    assert "\n" not in english + chinese
+    assert not re.search("[\u4e00-\u9fff]", english)
+    assert len(re.findall("[\u4e00-\u9fff]", chinese)) > 30
+    for paragraph in (english, chinese):
+        for needed in (
+            "OPENAI_API_KEY",
+            "OpenAICompatible(",
+            "LocalModel()",
+            "SIMPLELLMFUNC_MODEL=local",
+            "pip install",
+        ):
+            assert needed in paragraph, needed
+
+
+def test_the_missing_model_is_looked_for_in_three_places():
+    for paragraph in missing_model_message().split("\n\n"):
+        for place in ("use_llm", "llm_interface", "SIMPLELLMFUNC_MODEL"):
+            assert place in paragraph
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (f"https://user:{CANARY}@host:8000/v1?key={CANARY}", "https://host:8000/v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        (f"http://host:{CANARY}/", "its address"),
+    ],
+)
+def test_the_missing_key_names_model_and_address_and_no_secret(address, shown):
+    message = missing_key_message("gpt-5-mini", address)
+    assert message.count("gpt-5-mini") >= 4
+    assert message.count(shown) == 2
+    assert "CANARY" not in message
+
+
+# --- the provider file: what is read -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "provider.json"
+
+    def write(content):
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_short_entry_has_defaults(file):
+    assert read_provider_file(file({"openai": [ENTRY]})) == {
+        "openai": [
+            ProviderEntry(model_name="gpt-4o", api_keys=[CANARY], base_url="https://api.example.org/v1"),
+        ]
+    }
+    (entry,) = read_provider_file(file({"openai": [{"model_name": "m", "api_keys": ["k"]}]}))["openai"]
+    assert entry.model_dump() == {
+        "model_name": "m",
+        "api_keys": ["k"],
+        "base_url": None,
+        "max_retries": 2,
+        "retry_delay": 0.5,
+        "rate_limit_capacity": None,
+        "rate_limit_refill_rate": None,
+        "requests_per_minute": None,
+        "tokens_per_minute": None,
+        "context_window": None,
+        "api_params": {},
+    }
+
+
+def test_a_full_entry_is_read_as_it_stands(file):
+    full = {
+        **ENTRY,
+        "max_retries": 5,
+        "retry_delay": 1,
+        "rate_limit_capacity": 20,
+        "rate_limit_refill_rate": 3.5,
+        "requests_per_minute": 60,
+        "tokens_per_minute": 90000,
+        "context_window": 128000,
+        "api_params": {"temperature": 0.5, "extra": {"a": [1, None]}},
+    }
+    (entry,) = read_provider_file(file({"openai": [full]}))["openai"]
+    assert entry.model_dump() == full
+
+
+def test_providers_and_models_keep_their_order(file):
+    content = {"b": [{**ENTRY, "model_name": name} for name in ("z", "a")], "a": [ENTRY], "empty": []}
+    read = read_provider_file(file(content))
+    assert [(name, [entry.model_name for entry in entries]) for name, entries in read.items()] == [
+        ("b", ["z", "a"]),
+        ("a", ["gpt-4o"]),
+        ("empty", []),
+    ]
+
+
+def test_names_may_be_in_any_script(file):
+    read = read_provider_file(file({"通义": [{**ENTRY, "model_name": "千问"}]}))
+    assert read["通义"][0].model_name == "千问"
+
+
+def test_variables_in_keys_are_read_from_the_environment(file, monkeypatch):
+    path = file({"p": [{**ENTRY, "api_keys": ["${KEY_ONE}", "sk-${KEY_TWO}-${KEY_ONE}", "plain$key"]}]})
+    (entry,) = read_provider_file(path, {"KEY_ONE": "one\n", "KEY_TWO": "two"})["p"]
+    assert entry.api_keys == ["one", "sk-two-one", "plain$key"]
+    monkeypatch.setenv("KEY_ONE", "from the process".replace(" ", "-"))
+    monkeypatch.setenv("KEY_TWO", "${KEY_ONE}")
+    (entry,) = read_provider_file(path)["p"]
+    assert entry.api_keys[1] == "sk-${KEY_ONE}-from-the-process", "a value is not expanded again"
+
+
+@pytest.mark.parametrize("keys", [{}, {"api_keys": []}])
+def test_a_local_service_needs_no_keys(file, keys):
+    (entry,) = read_provider_file(file({"p": [{"model_name": "m", "base_url": "http://localhost:8000/v1", **keys}]}))[
+        "p"
+    ]
+    assert entry.api_keys == []
+
+
+def test_an_entry_keeps_its_keys_to_itself(file):
+    (entry,) = read_provider_file(file({"p": [ENTRY]}))["p"]
+    assert "CANARY" not in repr(entry) + str(entry)
+
+
+# --- the provider file: what is refused ----------------------------------------------------------------------
+
+
+def refused(path, environ=None):
+    """Return the error's text after checking what holds for every refusal."""
+    with pytest.raises(ValueError) as caught:
+        read_provider_file(path, environ)
+    assert isinstance(caught.value, ConfigError)
+    assert isinstance(caught.value, UsageError)
+    whole = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    whole = whole.replace(str(path), "")  # the folder bears the name of the test case
+    assert "CANARY" not in whole
+    assert "pydantic" not in whole
+    assert caught.value.__cause__ is None or isinstance(caught.value.__cause__, OSError)
+    assert caught.value.__context__ is caught.value.__cause__
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_missing_file_is_the_builtin_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such provider file") as caught:
+        read_provider_file(tmp_path / "missing.json")
+    assert type(caught.value) is FileNotFoundError
+    assert caught.value.errno == errno.ENOENT
+    assert str(tmp_path / "missing.json") in str(caught.value)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    assert "this is no file" in refused(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+def test_a_pipe_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "this is no file" in refused(tmp_path / "pipe")
+
+
+def test_a_file_that_cannot_be_read(file, monkeypatch):
+    path = file({"p": [ENTRY]})
+
+    def deny(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(type(path), "read_bytes", deny)
+    assert "cannot be read" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "Expecting value (line 1, column 1)"),
+        (b'{"p": [', "Expecting value (line 1, column 8)"),
+        (f'{{"p": "{CANARY}" oops}}'.encode(), "line 1"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        (b'{"p": "\xff"}', "not UTF-8 (byte 7)"),
+        ("{}".encode("utf-16"), "not UTF-8"),
+        (b'{"p": NaN}', "NaN is no JSON number"),
+        (b'{"p": -Infinity}', "-Infinity is no JSON number"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"p": ' + b"9" * 5000 + b"}", "this is not JSON"),
+        (b'{"p": [], "p": []}', "'p' stands twice"),
+        (json.dumps({CANARY: []})[:-1].encode() + f', "{CANARY}": []}}'.encode(), "stands twice"),
+    ],
+)
+def test_what_is_not_json(file, content, said):
+    assert said in refused(file(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ([ENTRY], "the top must be an object {provider: [models]}, not a list"),
+        (None, "not null"),
+        (json.dumps(CANARY), "not a text"),
+        (3, "not a number"),
+        (True, "not a boolean"),
+        ({"openai": ENTRY}, "provider 'openai': a provider holds a list of models, not an object"),
+        ({"openai": CANARY}, "provider 'openai': a provider holds a list of models, not a text"),
+        ({"openai": [ENTRY, CANARY]}, "provider 'openai', entry 2: an entry is an object with model_name"),
+        ({CANARY: {}}, "a provider that is no plain name"),
+    ],
+)
+def test_the_wrong_shape(file, content, said):
+    assert said in refused(file(content))
+
+
+def without(name):
+    return {key: value for key, value in ENTRY.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (without("model_name"), "entry 1, field 'model_name': it is missing"),
+        (without("api_keys"), "entry 1 (gpt-4o), field 'api_keys': it is missing"),
+        ({**ENTRY, "model_name": ""}, "field 'model_name': "),
+        ({**ENTRY, "model_name": 3}, "entry 1, field 'model_name': "),
+        ({**ENTRY, "api_keys": CANARY}, "field 'api_keys': "),
+        ({**ENTRY, "api_keys": []}, "field 'api_keys': the list is empty"),
+        ({**ENTRY, "api_keys": [CANARY, None]}, "field 'api_keys', item 2: "),
+        ({**ENTRY, "api_keys": [CANARY, " "]}, "field 'api_keys', item 2: the key is empty"),
+        ({**ENTRY, "api_keys": [f"{CANARY} x"]}, "field 'api_keys', item 1: the key holds blanks"),
+        ({**ENTRY, "api_keys": {"a": CANARY}}, "field 'api_keys': "),
+        ({**ENTRY, "base_url": 3}, "field 'base_url': "),
+        ({**ENTRY, "base_url": "api.example.org/v1"}, "field 'base_url': this is no address"),
+        ({**ENTRY, "base_url": "ftp://example.org"}, "field 'base_url': this is no address"),
+        ({**ENTRY, "base_url": f"https://{CANARY}:x/"}, "field 'base_url': this is no address"),
+        ({**ENTRY, "base_url": "https://"}, "field 'base_url': this is no address"),
+        ({**ENTRY, "max_retries": "2"}, "field 'max_retries': "),
+        ({**ENTRY, "max_retries": True}, "field 'max_retries': "),
+        ({**ENTRY, "max_retries": 2.5}, "field 'max_retries': "),
+        ({**ENTRY, "max_retries": -1}, "field 'max_retries': "),
+        ({**ENTRY, "max_retries": None}, "field 'max_retries': "),
+        ({**ENTRY, "retry_delay": -0.1}, "field 'retry_delay': "),
+        ({**ENTRY, "retry_delay": "0.5"}, "field 'retry_delay': "),
+        ({**ENTRY, "rate_limit_capacity": 0, "rate_limit_refill_rate": 1}, "field 'rate_limit_capacity': "),
+        ({**ENTRY, "rate_limit_capacity": 5}, "field 'rate_limit_refill_rate': it is missing"),
+        ({**ENTRY, "rate_limit_refill_rate": 5}, "field 'rate_limit_capacity': it is missing"),
+        ({**ENTRY, "requests_per_minute": -1}, "field 'requests_per_minute': "),
+        ({**ENTRY, "tokens_per_minute": 0}, "field 'tokens_per_minute': "),
+        ({**ENTRY, "context_window": 0}, "field 'context_window': "),
+        ({**ENTRY, "context_window": 1.5}, "field 'context_window': "),
+        ({**ENTRY, "api_params": [1]}, "field 'api_params': "),
+        ({**ENTRY, "api_params": CANARY}, "field 'api_params': "),
+        ({**ENTRY, "modelname": "x"}, "field 'modelname': there is no such field. Did you mean 'model_name'?"),
+        ({**ENTRY, "zzz": CANARY}, "field 'zzz': there is no such field. Known: model_name, api_keys"),
+        ({**ENTRY, CANARY: "x"}, "a field that is no plain name: there is no such field"),
+        ({**ENTRY, "model_name": "x" * 500, "zzz": 1}, "x…)"),
+    ],
+)
+def test_a_field_that_cannot_be(file, entry, said):
+    message = refused(file({"openai": [entry]}))
+    assert said in message
+    assert "provider 'openai', entry 1" in message
+    assert len(message) < 1000
+
+
+def test_the_same_model_twice(file):
+    message = refused(file({"p": [ENTRY, {**ENTRY, "model_name": "other"}, ENTRY]}))
+    assert "provider 'p', entry 3" in message
+    assert "'gpt-4o' stands in entry 1 already" in message
+    assert read_provider_file(file({"p": [ENTRY], "q": [ENTRY]})).keys() == {"p", "q"}
+
+
+@pytest.mark.parametrize("environ", [{}, {"KEY_ONE": ""}, {"KEY_ONE": " \n"}])
+def test_a_variable_that_is_not_set(file, environ):
+    path = file({"p": [ENTRY, {**ENTRY, "model_name": "m", "api_keys": [CANARY, "${KEY_ONE}"]}]})
+    assert (
+        "provider 'p', entry 2 (m), field 'api_keys', item 2: the environment variable KEY_ONE is not set"
+        in refused(path, environ)
+    )
+
+
+@pytest.mark.parametrize("key", ["${", "${}", "${1A}", "${A", "${A B}", "${A}${"])
+def test_a_variable_that_is_written_wrongly(file, key):
+    assert "a variable is written ${NAME}" in refused(file({"p": [{**ENTRY, "api_keys": [key]}]}), {"A": "x"})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from([*ProviderEntry.model_fields]), inner),
+    max_leaves=10,
+)
+
+
+@given(
+    entry=st.dictionaries(st.sampled_from([*ProviderEntry.model_fields, "more"]), json_values | st.just([CANARY])),
+    provider=st.text(),
+)
+def test_whatever_stands_in_it_is_read_or_refused_without_showing_a_key(tmp_path_factory, entry, provider):
+    path = tmp_path_factory.getbasetemp() / "any.json"
+    path.write_text(json.dumps({provider: [{**ENTRY, **entry}]}), encoding="utf-8")
+    said = ""
+    try:
+        read = read_provider_file(path, {})
+    except ConfigError as error:
+        said = str(error)
+    else:
+        assert read[provider][0].model_name == {**ENTRY, **entry}["model_name"]
+    assert "CANARY" not in said
