@@ -1,0 +1,70 @@
+"""How a model is reached: the interface, the providers, and what guards the way there.
+
+| module | holds |
+|---|---|
+| `llm_interface` | `LLM_Interface`: the two methods that make a provider |
+| `openai_compatible` | `OpenAICompatible`, and the loop of tries |
+| `transport`, `sessions` | one HTTP exchange; one session per event loop |
+| `request`, `replies`, `sse`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
+| `retry`, `service_error`, `deadline`, `patience` | what is tried again, and how long all of it may take |
+| `key_pool`, `rate_limit`, `tokens` | keys and limits |
+| `current`, `guard` | which model a call asks, and whether it may |
+| `local_model`, `local_server`, `weights` | a model inside this process |
+
+The names below are loaded on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.interface.current import use_llm
+    from SimpleLLMFunc.interface.deadline import Deadline, deadline_scope
+    from SimpleLLMFunc.interface.guard import forbid_real_calls
+    from SimpleLLMFunc.interface.key_pool import APIKeyPool
+    from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+    from SimpleLLMFunc.interface.local_model import LocalModel
+    from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+    from SimpleLLMFunc.interface.profile import Profile
+    from SimpleLLMFunc.interface.rate_limit import TokenBucket
+
+__all__ = [
+    "APIKeyPool",
+    "Deadline",
+    "LLM_Interface",
+    "LocalModel",
+    "OpenAICompatible",
+    "Profile",
+    "TokenBucket",
+    "deadline_scope",
+    "forbid_real_calls",
+    "use_llm",
+]
+
+_HOMES = {
+    "APIKeyPool": "key_pool",
+    "Deadline": "deadline",
+    "LLM_Interface": "llm_interface",
+    "LocalModel": "local_model",
+    "OpenAICompatible": "openai_compatible",
+    "Profile": "profile",
+    "TokenBucket": "rate_limit",
+    "deadline_scope": "deadline",
+    "forbid_real_calls": "guard",
+    "use_llm": "current",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

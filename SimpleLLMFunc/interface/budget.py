@@ -1,0 +1,207 @@
+"""`budget(...)`: a limit on money, tokens, requests or time, kept before it is broken.
+
+Scopes nest, and hold for everything that is started inside them: functions, tools, worker threads, the bridge
+of sync code. They are carried by a context variable. A scope reserves what a request will probably take
+before it leaves, and settles with what it really took.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from SimpleLLMFunc.errors import BudgetExceeded, UsageError
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["Charge", "Spent", "budget", "charge_question", "charge_try", "is_limited", "strictest_time_limit"]
+
+
+class Spent:
+    """What a scope has spent so far; may be read while it is going on, and after.
+
+    Attributes:
+        usd: money, as far as prices are known.
+        tokens: read and written.
+        requests: HTTP requests, failed ones too.
+    """
+
+    def __init__(self, usd: float | None, tokens: float | None, requests: float | None, seconds: float | None) -> None:
+        self.usd = 0.0
+        self.tokens = 0
+        self.requests = 0
+        self._limits = {"usd": usd, "tokens": tokens, "requests": requests, "seconds": seconds}
+        self._reserved = 0
+        self._started = time.monotonic()
+        self._ended: float | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def seconds(self) -> float:
+        """Since the scope began; stands still when it has ended."""
+        return (self._ended or time.monotonic()) - self._started
+
+    def end(self) -> None:
+        """Stop the clock."""
+        self._ended = time.monotonic()
+
+    def left(self) -> float | None:
+        """Return the seconds that are left, None without such a limit."""
+        limit = self._limits["seconds"]
+        return None if limit is None else max(0.0, limit - self.seconds)
+
+    def reserve(self, *, requests: int, tokens: int) -> None:
+        """Take what a request needs, or refuse it.
+
+        Raises:
+            BudgetExceeded: a limit is reached, or the request would break it; nothing was taken.
+        """
+        with self._lock:
+            self._check("seconds", self.seconds, 0)
+            self._check("usd", self.usd, 0)
+            self._check("requests", self.requests, requests)
+            self._check("tokens", self.tokens + self._reserved, tokens)
+            self.requests += requests
+            self._reserved += tokens
+
+    def settle(self, *, reserved: int, usage: Usage | None, requests: int = 0) -> None:
+        """Give back a reservation and note what was really used; `requests` corrects their number."""
+        with self._lock:
+            self._reserved -= reserved
+            self.requests += requests
+            if usage is not None:
+                self.tokens += usage.total_tokens
+                self.usd += usage.cost or 0.0
+
+    def out_of_time(self) -> BudgetExceeded:
+        """Return the error for a call that the seconds of this scope have ended."""
+        limit = self._limits["seconds"]
+        return BudgetExceeded("seconds", limit=limit or 0.0, spent=self.seconds)
+
+    def _check(self, unit: str, spent: float, needed: float) -> None:
+        limit = self._limits[unit]
+        if limit is not None and (spent + needed > limit or (not needed and spent >= limit)):
+            raise BudgetExceeded(unit, limit=limit, spent=spent, needed=needed or None)
+
+    def __repr__(self) -> str:
+        return f"Spent(usd={self.usd:g}, tokens={self.tokens}, requests={self.requests}, seconds={self.seconds:.3g})"
+
+
+_SCOPES: ContextVar[tuple[Spent, ...]] = ContextVar("SimpleLLMFunc.budget", default=())
+
+
+@contextmanager
+def budget(
+    usd: float | None = None,
+    tokens: float | None = None,
+    requests: float | None = None,
+    seconds: float | None = None,
+) -> Iterator[Spent]:
+    """Limit everything that is asked inside the block.
+
+    A request that would break a limit is not sent; the tokens of its answer cannot be known before, so the last
+    answer may go over `tokens` and `usd`, and nothing is sent after it. Scopes nest: the strictest holds.
+
+    Args:
+        usd: money. Needs prices: an answer whose price is not known counts nothing.
+        tokens: read and written.
+        requests: HTTP requests, further tries and re-asks included.
+        seconds: wall-clock time since the scope began.
+
+    Raises:
+        UsageError: a limit that is not a number from 0 up.
+        BudgetExceeded: raised inside, instead of sending the request.
+    """
+    for name, limit in (("usd", usd), ("tokens", tokens), ("requests", requests), ("seconds", seconds)):
+        is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0
+        if limit is not None and not is_number:
+            raise UsageError(f"budget({name}=…) must be a number from 0 up, not {limit!r}.")
+    spent = Spent(usd, tokens, requests, seconds)
+    before = _SCOPES.get()
+    _SCOPES.set((*before, spent))
+    try:
+        yield spent
+    finally:
+        spent.end()
+        _SCOPES.set(before)
+
+
+@dataclass(slots=True)
+class Charge:
+    """One question that was let through; `settle` once, with what it took."""
+
+    scopes: tuple[Spent, ...]
+    tokens: int
+    prepaid: int = 1
+
+    def settle(self, usage: Usage | None, *, was_sent: bool = True) -> None:
+        """Note what the question took.
+
+        Args:
+            usage: of the reply, None where there was none.
+            was_sent: False where no request left (the answer came from a cache).
+        """
+        for scope in self.scopes:
+            scope.settle(reserved=self.tokens, usage=usage, requests=0 if was_sent else -1)
+
+
+_CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=None)
+
+
+def strictest_time_limit() -> Spent | None:
+    """Return the scope around the caller whose seconds run out first, None where none has such a limit."""
+    limited = [scope for scope in _SCOPES.get() if scope.left() is not None]
+    return min(limited, key=lambda scope: scope.left() or 0.0, default=None)
+
+
+def is_limited() -> bool:
+    """Say whether the caller runs inside a budget."""
+    return bool(_SCOPES.get())
+
+
+@contextmanager
+def charge_question(tokens: int) -> Iterator[Charge]:
+    """Let one question to a model through, or refuse it; the first request of it is paid here.
+
+    Args:
+        tokens: what it will probably read.
+
+    Raises:
+        BudgetExceeded: nothing may be sent.
+    """
+    charge = Charge(_SCOPES.get(), tokens)
+    _reserve(charge.scopes, requests=1, tokens=tokens)
+    before = _CHARGE.get()
+    _CHARGE.set(charge)
+    try:
+        yield charge
+    finally:
+        _CHARGE.set(before)
+
+
+def charge_try() -> None:
+    """Pay for one HTTP request that is about to leave, unless the question around it has paid already.
+
+    Raises:
+        BudgetExceeded: it may not be sent.
+    """
+    charge = _CHARGE.get()
+    if charge is not None and charge.prepaid:
+        charge.prepaid -= 1
+        return
+    _reserve(_SCOPES.get(), requests=1, tokens=0)
+
+
+def _reserve(scopes: tuple[Spent, ...], *, requests: int, tokens: int) -> None:
+    taken: list[Spent] = []
+    try:
+        for scope in scopes:
+            scope.reserve(requests=requests, tokens=tokens)
+            taken.append(scope)
+    except BudgetExceeded:
+        for scope in taken:
+            scope.settle(reserved=tokens, usage=None, requests=-requests)
+        raise

@@ -1,0 +1,120 @@
+"""Which model is asked when nobody said: `use_llm` around the call, the function's own, the environment's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.local_model import LocalModel
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.utils import ScopedVar
+
+__all__ = ["resolve_llm", "use_llm"]
+
+_VARIABLE = "SIMPLELLMFUNC_MODEL"
+
+
+_used: ScopedVar[LLM_Interface] = ScopedVar("SimpleLLMFunc.use_llm")
+
+
+class _Use(AbstractContextManager[LLM_Interface]):
+    """A `use_llm` block; may be entered again, also inside itself."""
+
+    def __init__(self, llm: LLM_Interface) -> None:
+        self._llm = llm
+        self._leave: list[Callable[[], None]] = []
+
+    def __enter__(self) -> LLM_Interface:
+        self._leave.append(partial(_used.leave, _used.enter(self._llm)))
+        return self._llm
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leave.pop()()
+
+
+def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
+    """Let every decorated function called inside the ``with`` block ask `llm`, whatever it was decorated with.
+
+    Raises:
+        UsageError: `llm` is no model.
+    """
+    if not isinstance(llm, LLM_Interface):
+        raise UsageError(f"use_llm takes a model (OpenAICompatible, LocalModel …), not {type(llm).__name__}.")
+    return _Use(llm)
+
+
+def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
+    """Return the model to ask: that of the nearest `use_llm`, else `own`, else the one the environment names.
+
+    Raises:
+        ConfigError: none of them names one, or the environment names one that cannot be.
+    """
+    for llm in (_used.get(), own):
+        if llm is not None:
+            return llm
+    return _from_environment()
+
+
+# --- the environment ---------------------------------------------------------------------------------------
+
+_building = ForkSafeLock()
+_built: tuple[Settings, LLM_Interface] | None = None
+
+_FROM_FILE = re.compile(r"(?P<path>.+?\.json):(?P<provider>[^/]+)/(?P<model>.+)", re.IGNORECASE | re.DOTALL)
+
+
+def _from_environment() -> LLM_Interface:
+    """Return the model of the environment; the same object as long as the environment says the same."""
+    global _built  # noqa: PLW0603 - connections and rate limits are the model's: one per process
+    settings = Settings.from_environment()
+    if settings.model is None:
+        raise ConfigError(missing_model_message())
+    with _building:
+        if _built is None or _built[0] != settings:
+            _built = (settings, _build(settings.model))
+        return _built[1]
+
+
+def _build(value: str) -> LLM_Interface:
+    if value == "local":
+        return LocalModel()
+    if value.startswith("openai:") and value.removeprefix("openai:").strip():
+        return OpenAICompatible(value.removeprefix("openai:").strip())
+    named = _FROM_FILE.fullmatch(value)
+    if named is None:
+        raise ConfigError(f"{_VARIABLE}={value!r} names no model. Accepted: {MODEL_FORMS}.")
+    return _from_file(named["path"], named["provider"], named["model"])
+
+
+def _from_file(path: str, provider: str, model: str) -> LLM_Interface:
+    try:
+        providers = OpenAICompatible.load_from_json_file(Path(path).expanduser())
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{_VARIABLE} names the provider file {path!r}, and there is none at {str(Path(path).absolute())!r}. "
+            f"Accepted: {MODEL_FORMS}."
+        ) from error
+    except ConfigError as error:
+        raise ConfigError(f"{_VARIABLE} names a provider file that cannot be used: {error}") from error
+    if provider not in providers:
+        raise ConfigError(
+            f"{_VARIABLE}: {path!r} has no provider {provider!r}. It has: {', '.join(providers) or 'none'}. "
+            f"Accepted: {MODEL_FORMS}."
+        )
+    models = providers[provider]
+    if model not in models:
+        raise ConfigError(
+            f"{_VARIABLE}: provider {provider!r} in {path!r} has no model {model!r}. It has: "
+            f"{', '.join(models) or 'none'}. Accepted: {MODEL_FORMS}."
+        )
+    return models[model]

@@ -1,0 +1,99 @@
+"""One clock for a whole call: queueing, tries, re-asks and tools share it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
+
+__all__ = ["Deadline", "current_deadline", "deadline_scope"]
+
+
+class Deadline:
+    """A moment on the monotonic clock after which a call must not go on.
+
+    Attributes:
+        seconds: what the call was given; None when it may take as long as it wants.
+    """
+
+    __slots__ = ("_moment", "seconds")
+
+    def __init__(self, seconds: float | None, moment: float) -> None:
+        self.seconds = seconds
+        self._moment = moment
+
+    @classmethod
+    def after(cls, seconds: float | None) -> Deadline:
+        """Return the deadline that passes in `seconds`; None never passes.
+
+        Raises:
+            UsageError: `seconds` is not a number.
+        """
+        if seconds is None:
+            return cls(None, math.inf)
+        given: object = seconds
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or math.isnan(given):
+            raise UsageError(f"a deadline is a number of seconds or None, not {seconds!r}")
+        if seconds == math.inf:
+            return cls(None, math.inf)
+        return cls(seconds, time.monotonic() + seconds)
+
+    def left(self) -> float | None:
+        """Return the seconds that are left, >= 0; None when there is no limit."""
+        if self.seconds is None:
+            return None
+        return max(0.0, self._moment - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the moment has passed."""
+        return self.seconds is not None and time.monotonic() >= self._moment
+
+    def check(self, doing: str = "", *, partial: str = "") -> None:
+        """Raise if the moment has passed.
+
+        Args:
+            doing: what was going on, for the error's text.
+            partial: text of the answer that had arrived.
+
+        Raises:
+            DeadlineExceeded: it has.
+        """
+        if self.is_over:
+            raise DeadlineExceeded(self.seconds, partial=partial, doing=doing)
+
+    def stricter(self, other: Deadline | None) -> Deadline:
+        """Return whichever of the two passes first."""
+        if other is None:
+            return self
+        left, right = self.left(), other.left()
+        return self if right is None or (left is not None and left <= right) else other
+
+    def __repr__(self) -> str:
+        left = self.left()
+        return "Deadline(never)" if left is None else f"Deadline({self.seconds:g} s, {left:.3f} s left)"
+
+
+_CURRENT: ContextVar[Deadline | None] = ContextVar("SimpleLLMFunc.deadline", default=None)
+
+
+def current_deadline() -> Deadline | None:
+    """Return the deadline of the scope that the caller runs in, None outside any."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def deadline_scope(seconds: float | None) -> Iterator[Deadline]:
+    """Let everything inside share one deadline: the stricter of the surrounding one and `seconds` from now."""
+    before = _CURRENT.get()
+    deadline = Deadline.after(seconds).stricter(before)
+    _CURRENT.set(deadline)
+    try:
+        yield deadline
+    finally:
+        # By value, not by token: the scope may be left in another context (a generator closed by the loop).
+        _CURRENT.set(before)

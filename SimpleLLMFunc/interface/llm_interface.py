@@ -1,0 +1,98 @@
+"""What every model looks like from the inside: two methods, and a few facts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from SimpleLLMFunc.interface.profile import GENERIC, Profile
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.message import Message, ToolSpec
+
+__all__ = ["LLM_Interface"]
+
+
+class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
+    """A model that can be asked: write `chat` and `chat_stream`, and you have a provider.
+
+    A new provider passes `SimpleLLMFunc.testing.contract`.
+
+    Attributes:
+        model_name: what the model is called in requests, errors and traces.
+        provider: who serves it.
+        profile: what it can do; the default promises nothing beyond chat and native tool calls.
+        context_window: tokens it can read and write together, None when unknown.
+        base_url: where it is reached, None where there is no address.
+    """
+
+    model_name: str = ""
+    provider: str = "custom"
+    profile: Profile = GENERIC
+    context_window: int | None = None
+    base_url: str | None = None
+
+    @abstractmethod
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Ask once and return the whole reply.
+
+        Args:
+            messages: the conversation; not changed.
+            tools: the tools offered, in the provider's form; None offers none.
+            response_format: what shape the answer must have, in the provider's form.
+            trace_id: of the run this belongs to, for logs.
+            deadline: seconds left for this request and its tries; None for no limit.
+            **params: go to the provider as they are (`temperature`, `seed` …).
+
+        Raises:
+            ProviderError: the service failed or refused.
+            DeadlineExceeded: `deadline` passed.
+        """
+
+    @abstractmethod
+    def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Ask once and yield the reply in pieces as they arrive; an async generator, arguments as in `chat`.
+
+        Closing the generator closes the connection at once. A chunk whose `tries` is higher than that of the chunk
+        before begins the reply anew: the stream broke before it had shown any text, and was asked for again.
+
+        Raises:
+            ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
+        """
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Return the body that goes out on the wire, as `Preview` shows it and a cache keys it."""
+        body: dict[str, Any] = {"model": self.model_name, "messages": list(messages)}
+        if tools:
+            body["tools"] = list(tools)
+        if response_format is not None:
+            body["response_format"] = response_format
+        if stream:
+            body["stream"] = True
+        return {**body, **params}

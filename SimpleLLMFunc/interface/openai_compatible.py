@@ -1,0 +1,443 @@
+"""OpenAICompatible: any service that speaks OpenAI's chat protocol; owns the loop of tries."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+from SimpleLLMFunc.config import ProviderEntry, Settings, read_provider_file
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.budget import charge_try
+from SimpleLLMFunc.interface.credentials import Credentials, pool_from_file
+from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.guard import check_real_call_allowed
+from SimpleLLMFunc.interface.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.patience import Patience
+from SimpleLLMFunc.interface.profile import Profile, find_profile
+from SimpleLLMFunc.interface.replies import check_status, read_chunks, read_reply
+from SimpleLLMFunc.interface.request import (
+    build_body,
+    check_base_url,
+    check_call_params,
+    endpoint,
+    extra_headers_of,
+    number,
+    taken_apart,
+)
+from SimpleLLMFunc.interface.retry import TryFailed, decide
+from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.transport import ClientExchange, Exchange, HttpReply, HttpRequest, check_client, user_agent
+from SimpleLLMFunc.interface.wire_json import decode, encode
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.logger.redact import redact, remember_secret
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, CompletionUsage
+from SimpleLLMFunc.type.message import Message, ToolSpec
+
+__all__ = ["OpenAICompatible"]
+
+OPENAI_URL = "https://api.openai.com/v1"
+FIRST_BYTE_SECONDS = 600.0
+IDLE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class _Call:
+    """One question and its tries so far.
+
+    Attributes:
+        body: what goes out, the same for each try.
+        wire: the body as data, where a client of the openai package sends it.
+        tokens: an estimate, 0 where nobody asks.
+        key: of the latest try.
+    """
+
+    body: bytes
+    wire: Mapping[str, Any]
+    deadline: Deadline
+    timeout: float
+    stream: bool
+    trace_id: str = ""
+    tokens: int = 0
+    key: str = field(default="", repr=False)
+    tries: int = 0
+    failures: Counter[type[Exception]] = field(default_factory=Counter)
+
+
+class OpenAICompatible(LLM_Interface):
+    """A model behind an OpenAI-compatible chat API.
+
+    Args:
+        model_name: what the service calls it.
+        api_key: the key; else the pool's, else OPENAI_API_KEY. A local `base_url` needs none.
+        api_key_pool: several keys; each call takes the one with the fewest calls in flight.
+        base_url: by default OPENAI_BASE_URL, else OpenAI's own.
+        max_retries: further tries after the first.
+        retry_delay: seconds before the first further try; doubles, with jitter.
+        rate_limit_capacity, rate_limit_refill_rate: a bucket of requests, and how many it regains per second.
+        requests_per_minute, tokens_per_minute: what the service allows; calls wait for their turn.
+        context_window: tokens that the model reads and writes together, None when unknown.
+        timeout: seconds to the first byte of one try; connecting may take 10, a pause inside an answer 60.
+        deadline: seconds for a whole call, its queueing and tries included.
+        client: an `openai.AsyncOpenAI` or `AsyncAzureOpenAI` that sends the requests instead.
+        api_params: goes out with every request; what a call gives comes before it. `extra_headers` in it are headers.
+        profile: what the service can do, or the name of a known one; by default told from the address.
+
+    Raises:
+        ConfigError: an argument that cannot be.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        *,
+        api_key: str | None = None,
+        api_key_pool: APIKeyPool | None = None,
+        base_url: str | None = None,
+        max_retries: int = 2,
+        retry_delay: float = 0.5,
+        rate_limit_capacity: float | None = None,
+        rate_limit_refill_rate: float | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        context_window: int | None = None,
+        timeout: float = FIRST_BYTE_SECONDS,
+        deadline: float | None = None,
+        client: Any = None,
+        api_params: Mapping[str, Any] | None = None,
+        profile: Profile | str | None = None,
+        _guarded: bool = True,
+    ) -> None:
+        name: object = model_name
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigError("model_name is empty. Write what the service calls the model, such as gpt-5-mini.")
+        if client is not None:
+            check_client(client)
+        if client is not None and (api_key is not None or api_key_pool is not None or base_url is not None):
+            raise ConfigError(
+                "client= has a key and an address of its own; leave out api_key, api_key_pool and base_url."
+            )
+        settings = Settings.from_environment()
+        self.model_name = model_name
+        address = check_base_url(
+            str(client.base_url) if client is not None else base_url or settings.openai_base_url or OPENAI_URL
+        )
+        self.base_url = address
+        self.profile = find_profile(profile, address)
+        self.provider = find_profile(None, address).name
+        self.max_retries = int(number("max_retries", max_retries, least=0))
+        self.retry_delay = number("retry_delay", retry_delay, least=0)
+        self.timeout = number("timeout", timeout, above=0)
+        self.deadline = None if deadline is None else number("deadline", deadline, above=0)
+        self.context_window = context_window
+        self._keys = Credentials(model_name, address, api_key, api_key_pool)
+        self._client = client
+        self._guarded = _guarded
+        self._source: tuple[str, str] | None = None
+        self._extra_headers, self.api_params = extra_headers_of(api_params or {})
+        self._limits = Limits(
+            LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
+        )
+        self._organization, self._project = settings.openai_organization, settings.openai_project
+        self._url = endpoint(address)
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+        if isinstance(secret := getattr(client, "api_key", None), str):
+            remember_secret(secret)
+
+    @classmethod
+    def load_from_json_file(cls, path: str | PathLike[str]) -> dict[str, dict[str, Self]]:
+        """Return every model of a provider file, as ``{provider: {model_name: model}}``.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ConfigError: it is not what it should be; names provider, entry and field.
+        """
+        # Absolute, because a pickle may be loaded somewhere else.
+        place = str(Path(path).resolve())
+        providers = read_provider_file(path)
+        return {
+            provider: {entry.model_name: cls._from_entry(entry, place, provider) for entry in entries}
+            for provider, entries in providers.items()
+        }
+
+    @classmethod
+    def _from_entry(cls, entry: ProviderEntry, path: str, provider: str) -> Self:
+        given = {name: getattr(entry, name) for name in type(entry).model_fields if name != "api_keys"}
+        model = cls(**given, api_key_pool=APIKeyPool(entry.api_keys, provider) if entry.api_keys else None)
+        model._source = (path, provider)
+        return model
+
+    # --- asking ------------------------------------------------------------------------------------------
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Ask once and return the whole reply; `timeout` and `extra_body` among `params` are as in the openai package.
+
+        Raises:
+            ProviderError: the service failed or refused.
+            DeadlineExceeded: `deadline` passed.
+            ConfigError: there is no key.
+            UsageError: a parameter that cannot be given with a call, or real calls are forbidden.
+        """
+        call = self._begin(messages, tools, response_format, deadline, params, trace_id, stream=False)
+        while True:
+            try:
+                async with AsyncExitStack() as until_read:
+                    reply = await self._send(call, until_read)
+                    completion = await read_reply(reply, self.model_name, call.tries)
+            except TryFailed as failed:
+                await self._pause(call, failed)
+            else:
+                self._limits.settle(call.tokens, completion.usage)
+                return completion
+
+    async def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Ask once and yield the reply in pieces as they arrive; closing the generator closes the connection at once.
+
+        A stream that breaks before it has shown any text is asked for again; the chunks of the new one carry a higher
+        `tries`, and what came before is void.
+
+        Raises:
+            ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
+        """
+        call = self._begin(messages, tools, response_format, deadline, params, trace_id, stream=True)
+        while True:
+            usage: CompletionUsage | None = None
+            try:
+                # No generator among the context managers: a loop that shuts down closes its generators all at once,
+                # the inner ones under the feet of the outer ones.
+                async with AsyncExitStack() as until_read:
+                    reply = await self._send(call, until_read)
+                    chunks = await until_read.enter_async_context(
+                        aclosing(read_chunks(reply, self.model_name, call.tries))
+                    )
+                    async for chunk in chunks:
+                        usage = chunk.usage or usage
+                        yield chunk
+            except TryFailed as failed:
+                await self._pause(call, failed)
+            else:
+                self._limits.settle(call.tokens, usage)
+                return
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Return the body that goes out on the wire."""
+        check_call_params(params)
+        return self._body(messages, tools, response_format, params, stream=stream)[0]
+
+    def _body(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        response_format: Mapping[str, Any] | None,
+        params: Mapping[str, Any],
+        *,
+        stream: bool,
+    ) -> tuple[dict[str, Any], float | None]:
+        rest, timeout = taken_apart({**self.api_params, **params})
+        body = build_body(
+            self.model_name,
+            messages,
+            self.profile,
+            tools=tools,
+            response_format=response_format,
+            stream=stream,
+            params=rest,
+        )
+        return body, timeout
+
+    def _begin(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        response_format: Mapping[str, Any] | None,
+        deadline: float | None,
+        params: Mapping[str, Any],
+        trace_id: str,
+        *,
+        stream: bool,
+    ) -> _Call:
+        check_call_params(params)
+        body, timeout = self._body(messages, tools, response_format, params, stream=stream)
+        data = encode(body)
+        return _Call(
+            body=data,
+            # What goes through a client is read back, so that it holds nothing that JSON cannot say.
+            wire=body if self._client is None else decode(data),
+            deadline=Deadline.after(deadline).stricter(Deadline.after(self.deadline)).stricter(current_deadline()),
+            timeout=timeout or self.timeout,
+            stream=stream,
+            trace_id=trace_id,
+            tokens=estimate_tokens(body["messages"], tools, response_format) if self._limits.counts_tokens else 0,
+        )
+
+    # --- one try -----------------------------------------------------------------------------------------
+
+    async def _send(self, call: _Call, until_read: AsyncExitStack) -> HttpReply:
+        """Send the request once and return the reply, its status checked.
+
+        `until_read` gives the key back and closes what was not read, whatever happens.
+        """
+        if self._guarded:
+            check_real_call_allowed(self.model_name)
+        call.deadline.check("waiting to send the request")
+        await self._limits.wait(self.model_name, call.tokens, call.deadline)
+        charge_try()
+        call.key = "" if self._client is not None else until_read.enter_context(self._keys.lease())
+        call.tries += 1
+        patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
+        request = HttpRequest(self._url, call.body, self._headers(call), self.model_name, call.tries)
+        sending = (
+            Exchange(request, patience)
+            if self._client is None
+            else ClientExchange(self._client, call.wire, request, patience)
+        )
+        reply = await until_read.enter_async_context(sending)
+        await check_status(reply, self.model_name, call.tries)
+        return reply
+
+    async def _pause(self, call: _Call, failed: TryFailed) -> None:
+        """Wait before the next try.
+
+        Raises:
+            ProviderError: there shall be none.
+        """
+        self._keys.spare(call.key, failed)
+        kind = type(failed.error)
+        pause = decide(
+            failed,
+            attempt=call.tries,
+            max_retries=self.max_retries,
+            left=call.deadline.left(),
+            rng=random.random,
+            retry_delay=self.retry_delay,
+            longest_wait=call.timeout,
+            earlier=call.failures[kind],
+        )
+        if pause is None:
+            raise failed.error from failed.__cause__
+        call.failures[kind] += 1
+        push_warning(f"{call.trace_id} try {call.tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
+        await asyncio.sleep(pause)
+
+    def _headers(self, call: _Call) -> dict[str, str]:
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream" if call.stream else "application/json",
+            "User-Agent": user_agent(),
+        }
+        if call.key:
+            headers["Authorization"] = f"Bearer {call.key}"
+        if self._organization:
+            headers["OpenAI-Organization"] = self._organization
+        if self._project:
+            headers["OpenAI-Project"] = self._project
+        headers.update(self._extra_headers)
+        return headers
+
+    # --- the openai package's client ---------------------------------------------------------------------
+
+    @property
+    def client(self) -> Any:
+        """An `openai.AsyncOpenAI` set up the same way, for endpoints that are not covered here; one per event loop."""
+        if self._client is not None:
+            return self._client
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._new_client()  # outside of a loop nobody can tell which one it will serve
+        for known in [known for known in self._clients if known.is_closed()]:
+            del self._clients[known]
+        if loop not in self._clients:
+            self._clients[loop] = self._new_client()
+        return self._clients[loop]
+
+    def _new_client(self) -> Any:
+        import openai
+
+        return openai.AsyncOpenAI(
+            api_key=self._keys.key() or "not-needed",
+            base_url=self.base_url,
+            organization=self._organization,
+            project=self._project,
+            max_retries=self.max_retries,
+            timeout=self.timeout,
+            default_headers=self._extra_headers or None,
+        )
+
+    # --- as an object ------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model_name!r}, base_url={redact(self.base_url or '')!r})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._client is not None:
+            raise ConfigError(
+                f"{self.model_name}: a model made with client= cannot be pickled. Make it anew over there."
+            )
+        return {
+            "source": self._source,
+            "given": {
+                "model_name": self.model_name,
+                "base_url": self.base_url,
+                "max_retries": self.max_retries,
+                "retry_delay": self.retry_delay,
+                "context_window": self.context_window,
+                "timeout": self.timeout,
+                "deadline": self.deadline,
+                "api_params": {
+                    **self.api_params,
+                    **({"extra_headers": self._extra_headers} if self._extra_headers else {}),
+                },
+                "profile": self.profile,
+                "_guarded": self._guarded,
+                **self._limits.settings.as_arguments(),
+            },
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given: dict[str, Any] = state["given"]
+        source: tuple[str, str] | None = state["source"]
+        pool = None if source is None else pool_from_file(source[0], source[1], given["model_name"])
+        OpenAICompatible.__init__(self, **given, api_key_pool=pool)
+        self._source = source

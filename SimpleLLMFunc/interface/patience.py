@@ -1,0 +1,70 @@
+"""How long one try may be silent, and how long the whole call may take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from SimpleLLMFunc.errors import DeadlineExceeded
+from SimpleLLMFunc.interface.deadline import Deadline
+
+__all__ = ["Patience", "Silence"]
+
+T = TypeVar("T")
+
+
+class Silence(Exception):
+    """The service made no progress for as long as one try waits; `.seconds` is how long that is."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"nothing came for {seconds:g} s")
+
+
+class Patience:
+    """Counts the seconds that one try spends waiting; only waiting counts, not what the reader does in between.
+
+    Until the first progress it waits `first_byte` seconds, after each progress `idle` seconds more. What progress is
+    the reader decides: a comment in a stream is none. The deadline stands above both.
+    """
+
+    __slots__ = ("_idle", "_left", "_limit", "deadline")
+
+    def __init__(self, deadline: Deadline, *, first_byte: float, idle: float) -> None:
+        self.deadline = deadline
+        self._idle = idle
+        self._limit = self._left = first_byte
+
+    def progress(self) -> None:
+        """Note that something useful has arrived."""
+        self._limit = self._left = self._idle
+
+    def shorten(self, seconds: float) -> None:
+        """Wait at most `seconds` more from now on: everything that matters has arrived."""
+        self._idle = min(self._idle, seconds)
+        self._limit = self._left = min(self._left, seconds)
+
+    async def wait(self, awaited: Awaitable[T], doing: str = "waiting for the model") -> T:
+        """Return what `awaited` gives.
+
+        Raises:
+            Silence: nothing came for too long.
+            DeadlineExceeded: the whole call took too long.
+        """
+        left = self.deadline.left()
+        by_deadline = left is not None and left < self._left
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        limit = asyncio.timeout_at(start + (left if by_deadline and left is not None else self._left))
+        try:
+            async with limit:
+                return await awaited
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            if by_deadline:
+                raise DeadlineExceeded(self.deadline.seconds, doing=doing) from error
+            raise Silence(self._limit) from error
+        finally:
+            self._left = max(0.0, self._left - (loop.time() - start))

@@ -1,0 +1,116 @@
+"""What a provider can do, and wants: one row per provider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from SimpleLLMFunc.errors import ConfigError
+
+__all__ = ["GENERIC", "PROFILES", "Profile", "find_profile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The features of a provider that decide what is sent.
+
+    Attributes:
+        name: short name, also what `profile="name"` finds.
+        native: it takes `response_format` with a JSON schema.
+        strict: it takes only the strict subset (every key required, no additional properties, few keywords).
+        tools: "native" tool calls, or "json" (asked for a JSON action instead).
+        tool_choice: it honours `tool_choice`.
+        stream_usage: it takes `stream_options={"include_usage": true}`.
+        keep_reasoning: reasoning has to go back in the history.
+        max_tokens_field: the name under which it takes the limit of output tokens.
+    """
+
+    name: str = "generic"
+    native: bool = False
+    strict: bool = False
+    tools: Literal["native", "json"] = "native"
+    tool_choice: bool = True
+    stream_usage: bool = True
+    keep_reasoning: bool = False
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+
+
+GENERIC = Profile()
+"""Nothing is known: types are described in the prompt, tools are called natively."""
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        GENERIC,
+        # An address we do not know speaks the protocol; what it refuses is asked for in the next mode.
+        Profile("openai-compatible", native=True),
+        Profile("openai", native=True, strict=True, max_tokens_field="max_completion_tokens"),
+        Profile("azure", native=True, strict=True, max_tokens_field="max_completion_tokens"),
+        Profile("local", native=True, tools="json", tool_choice=False),
+        Profile("llama.cpp", native=True, tool_choice=False),
+        Profile("ollama", native=True, tool_choice=False),
+        Profile("vllm", native=True),
+        Profile("openrouter", native=True),
+        Profile("gemini", native=True),
+        Profile("mistral", native=True),
+        Profile("groq", native=False),
+        Profile("together", native=True),
+        Profile("fireworks", native=True),
+        Profile("xai", native=True),
+        # These two refuse a history of tool calls whose reasoning was left out.
+        Profile("deepseek", native=False, keep_reasoning=True),
+        Profile("moonshot", native=False, keep_reasoning=True),
+        Profile("qwen", native=False),
+        Profile("zhipu", native=False),
+        Profile("siliconflow", native=False),
+        Profile("volcengine", native=False),
+        Profile("anthropic", native=False),
+    )
+}
+
+_HOSTS: dict[str, str] = {
+    "api.openai.com": "openai",
+    "openai.azure.com": "azure",
+    "openrouter.ai": "openrouter",
+    "generativelanguage.googleapis.com": "gemini",
+    "api.mistral.ai": "mistral",
+    "api.groq.com": "groq",
+    "api.together.xyz": "together",
+    "api.together.ai": "together",
+    "api.fireworks.ai": "fireworks",
+    "api.x.ai": "xai",
+    "api.deepseek.com": "deepseek",
+    "api.moonshot.cn": "moonshot",
+    "api.moonshot.ai": "moonshot",
+    "dashscope.aliyuncs.com": "qwen",
+    "dashscope-intl.aliyuncs.com": "qwen",
+    "open.bigmodel.cn": "zhipu",
+    "api.siliconflow.cn": "siliconflow",
+    "ark.cn-beijing.volces.com": "volcengine",
+    "api.anthropic.com": "anthropic",
+}
+
+_LOCAL_PORTS = {11434: "ollama"}
+
+
+def find_profile(profile: Profile | str | None, base_url: str) -> Profile:
+    """Return the profile asked for, else the one of the host in `base_url`, else "openai-compatible".
+
+    Raises:
+        ConfigError: no profile has that name.
+    """
+    if isinstance(profile, Profile):
+        return profile
+    if profile is not None:
+        if profile not in PROFILES:
+            raise ConfigError(f"no profile is named {profile!r}. Known: {', '.join(sorted(PROFILES))}.")
+        return PROFILES[profile]
+    parts = urlsplit(base_url)
+    host = (parts.hostname or "").lower()
+    for known, name in _HOSTS.items():
+        if host == known or host.endswith("." + known):
+            return PROFILES[name]
+    if host in {"localhost", "127.0.0.1", "::1"} and parts.port in _LOCAL_PORTS:
+        return PROFILES[_LOCAL_PORTS[parts.port]]
+    return PROFILES["openai-compatible"]

@@ -1,0 +1,120 @@
+"""Bytes to server-sent events: incremental, pure, indifferent to where the bytes were cut.
+
+Source: WHATWG HTML, section 9.2.6 "Interpreting an event stream", with one leniency: an event that the end of
+the stream cut off before its blank line is still handed out by `close`, for the reader to judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["EventDecoder", "ServerSentEvent"]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """One event.
+
+    Attributes:
+        data: the data lines joined with newlines, still UTF-8 bytes: a JSON decoder reads them as they are.
+        event: the event's type, empty where none was given.
+    """
+
+    data: bytes
+    event: str = ""
+
+    @property
+    def text(self) -> str:
+        """The data as text; bytes that are not UTF-8 are replaced."""
+        return self.data.decode("utf-8", "replace")
+
+
+class EventDecoder:
+    """Collects bytes, in pieces of any size, and gives out the events that they complete.
+
+    Only CR, LF and CRLF end a line: other characters that Python calls line ends (U+2028, U+0085 …) are data.
+    Comments are dropped. The work is linear in the number of bytes, however they are cut.
+    """
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        self._data: list[bytes] = []
+        self._event = ""
+        self._skip_newline = False
+        self._start = b""
+        self._at_start = True
+
+    def feed(self, piece: bytes) -> list[ServerSentEvent]:
+        """Take the next bytes and return the events that are complete now, in order."""
+        events: list[ServerSentEvent] = []
+        for line in self._lines(piece):
+            if line:
+                self._field(line)
+            elif self._data:
+                events.append(self._dispatch())
+            else:
+                self._event = ""
+        return events
+
+    def _lines(self, piece: bytes) -> list[bytes]:
+        """Return the lines that are complete with the next bytes; the rest waits."""
+        if self._at_start:
+            piece = self._without_bom(piece)
+        if self._skip_newline and piece:
+            # The line had ended with a CR; the LF of a CRLF came with the next piece.
+            self._skip_newline = False
+            piece = piece.removeprefix(b"\n")
+        if not piece:
+            return []
+        if b"\n" not in piece and b"\r" not in piece:
+            self._line.append(piece)
+            return []
+        if self._line:
+            self._line.append(piece)
+            piece = b"".join(self._line)
+            self._line = []
+        # bytes.splitlines knows CR, LF and CRLF only, which is what the protocol wants.
+        lines = piece.splitlines()
+        if piece.endswith(b"\r"):
+            self._skip_newline = True
+        elif not piece.endswith(b"\n"):
+            self._line.append(lines.pop())
+        return lines
+
+    def close(self) -> ServerSentEvent | None:
+        """Return the event that the end of the stream cut off, None where nothing was pending."""
+        if self._line:
+            line = b"".join(self._line)
+            self._line = []
+            self._field(line)
+        return self._dispatch() if self._data else None
+
+    def _dispatch(self) -> ServerSentEvent:
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        event = ServerSentEvent(data, self._event)
+        self._data = []
+        self._event = ""
+        return event
+
+    def _field(self, line: bytes) -> None:
+        if line.startswith(b"data:"):
+            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+        elif line.startswith(b"event:"):
+            value = line[6:]
+            self._event = value.removeprefix(b" ").decode("utf-8", "replace")
+        elif line == b"data":
+            self._data.append(b"")
+        elif line == b"event":
+            self._event = ""
+        # Comments (": …"), "id" and "retry" say nothing to a reader that never reconnects.
+
+    def _without_bom(self, piece: bytes) -> bytes:
+        start = self._start + piece
+        if len(start) < len(_BOM) and _BOM.startswith(start):
+            self._start = start
+            return b""
+        self._start = b""
+        self._at_start = False
+        return start.removeprefix(_BOM)

@@ -1,0 +1,86 @@
+"""JSON as it goes over the wire: one encoder, one decoder, neither of which stumbles over what models write."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from pydantic_core import from_json
+
+from SimpleLLMFunc.errors import UsageError
+
+__all__ = ["decode", "decode_large", "encode", "mend", "without_surrogates"]
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_LARGE = 256 * 1024
+"""Bytes; a longer text is decoded in a worker thread."""
+
+
+def encode(body: Any) -> bytes:
+    """Return `body` as JSON in UTF-8; lone surrogates become U+FFFD.
+
+    Raises:
+        UsageError: it holds something JSON cannot say.
+    """
+    try:
+        text = _ENCODER.encode(body)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"the request cannot be written as JSON: {error}. Give plain data.") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return without_surrogates(text).encode()
+
+
+def decode(data: bytes, *, mended: bool = True) -> Any:
+    """Return the value that `data` holds.
+
+    What is not UTF-8 is replaced, lone surrogates become U+FFFD (not `mended`, they stay: the other half may come with
+    the next chunk); a nesting too deep is an error like any other.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    try:
+        return from_json(data)
+    except ValueError:
+        pass
+    # The strict, fast reader refuses lone surrogates, and bytes that are not UTF-8. Slower, but it reads them.
+    text = data.decode("utf-8-sig", "replace")
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} at character {error.pos}"
+    except (RecursionError, ValueError):  # a number of 5,000 digits is the other ValueError
+        problem = "nested too deep, or a number too long"
+    else:
+        return mend(value) if mended and "\\u" in text else value
+    # Outside of the except block: the foreign error holds the whole text, and whatever secret stands in it.
+    raise ValueError(problem)
+
+
+async def decode_large(data: bytes) -> Any:
+    """Return what `decode` does; long data are read in a worker thread, so that other calls go on.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    return decode(data) if len(data) <= _LARGE else await asyncio.to_thread(decode, data)
+
+
+def without_surrogates(text: str) -> str:
+    """Return `text` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def mend(value: Any) -> Any:
+    """Return JSON data with `without_surrogates` applied to every text."""
+    # No deeper than the JSON reader itself could go.
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, list):
+        return [mend(item) for item in value]
+    if isinstance(value, dict):
+        return {mend(name): mend(item) for name, item in value.items()}
+    return value

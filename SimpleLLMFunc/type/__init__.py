@@ -1,0 +1,57 @@
+"""Shapes of data: messages, replies, usage, multimodal content."""
+
+from SimpleLLMFunc.type.completion import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatMessage,
+    Choice,
+    ChoiceDelta,
+    ChunkChoice,
+    CompletionUsage,
+    FunctionCall,
+    ToolCall,
+    ToolCallDelta,
+)
+from SimpleLLMFunc.type.message import (
+    AssistantMessage,
+    ChatPair,
+    ContentPart,
+    Message,
+    MessageList,
+    SystemMessage,
+    ToolCallDict,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
+from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = [
+    "AssistantMessage",
+    "Audio",
+    "ChatCompletion",
+    "ChatCompletionChunk",
+    "ChatMessage",
+    "ChatPair",
+    "Choice",
+    "ChoiceDelta",
+    "ChunkChoice",
+    "CompletionUsage",
+    "ContentPart",
+    "File",
+    "FunctionCall",
+    "ImgPath",
+    "ImgUrl",
+    "Message",
+    "MessageList",
+    "SystemMessage",
+    "Text",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolCallDict",
+    "ToolMessage",
+    "ToolSpec",
+    "Usage",
+    "UserMessage",
+]

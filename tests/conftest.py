@@ -1,0 +1,22 @@
+"""What all tests share: no test leaves secrets, environment models or forbidden calls behind for the next one."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+pytest.register_assert_rewrite("SimpleLLMFunc.testing.contract", "tests.support")
+
+
+@pytest.fixture(autouse=True)
+def _forget_secrets(monkeypatch):
+    # The secrets of a process are masked in every later text: what one test plants would show in another's.
+    redact = import_module("SimpleLLMFunc.logger.redact")
+    monkeypatch.setattr(redact, "_known", redact._known)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "SIMPLELLMFUNC_MODEL"):
+        monkeypatch.delenv(name, raising=False)

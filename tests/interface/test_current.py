@@ -1,0 +1,260 @@
+"""Which model is asked when nobody said."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from SimpleLLMFunc.config import missing_model_message
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface import current
+from SimpleLLMFunc.interface.current import resolve_llm, use_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.local_model import LocalModel
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.sync import run_sync
+
+CANARY = "sk-CANARY0123456789abcdefXYZ"
+
+
+class Named(LLM_Interface):
+    """A model that is never asked."""
+
+    def __init__(self, name):
+        self.model_name = name
+
+    async def chat(self, messages, **params):
+        raise NotImplementedError
+
+    async def chat_stream(self, messages, **params):
+        raise NotImplementedError
+        yield
+
+    def __len__(self):
+        return 0  # an odd model, which is falsy
+
+
+OWN, ONE, TWO = Named("own"), Named("one"), Named("two")
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    """Each test begins with an environment that names no model, and none built."""
+    for name in ("SIMPLELLMFUNC_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(current, "_built", None)
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    return lambda value: monkeypatch.setenv("SIMPLELLMFUNC_MODEL", value)
+
+
+# --- use_llm -------------------------------------------------------------------------------------------------
+
+
+def test_use_llm_comes_before_the_functions_own_and_that_before_the_environment(environment):
+    environment("openai:gpt-5-mini")
+    with use_llm(ONE) as used:
+        assert used is ONE
+        assert resolve_llm(OWN) is ONE
+        assert resolve_llm(None) is ONE
+    assert resolve_llm(OWN) is OWN
+    assert resolve_llm(None).model_name == "gpt-5-mini"
+
+
+def test_they_nest_and_end_also_after_an_error():
+    with use_llm(ONE):
+        with pytest.raises(LookupError), use_llm(TWO):
+            assert resolve_llm(OWN) is TWO
+            raise LookupError
+        assert resolve_llm(OWN) is ONE
+    assert resolve_llm(OWN) is OWN
+
+
+def test_one_block_may_be_used_again_also_inside_itself():
+    block = use_llm(ONE)
+    with block:
+        with use_llm(TWO), block:
+            assert resolve_llm(OWN) is ONE
+        assert resolve_llm(OWN) is ONE
+    assert resolve_llm(OWN) is OWN
+
+
+async def test_tasks_do_not_see_each_others():
+    both_inside = asyncio.Barrier(2)
+
+    async def call(llm):
+        with use_llm(llm):
+            await both_inside.wait()
+            return resolve_llm(OWN)
+
+    assert await asyncio.gather(call(ONE), call(TWO)) == [ONE, TWO]
+    assert resolve_llm(OWN) is OWN
+
+
+async def test_a_generator_may_be_closed_from_another_task():
+    async def items():
+        with use_llm(ONE):
+            yield resolve_llm(OWN)
+
+    async def first(source):
+        return await anext(source)
+
+    source = items()
+    assert await asyncio.create_task(first(source)) is ONE
+    await asyncio.create_task(source.aclose())
+    assert resolve_llm(OWN) is OWN
+
+
+async def test_a_consumers_own_block_survives_the_end_of_a_generator_begun_before():
+    async def items():
+        with use_llm(ONE):
+            yield
+
+    source = items()
+    await anext(source)
+    with use_llm(TWO):
+        await source.aclose()
+        assert resolve_llm(OWN) is TWO
+    assert resolve_llm(OWN) is OWN
+
+
+def test_it_reaches_the_bridge_and_not_other_threads():
+    async def inside():
+        return resolve_llm(OWN)
+
+    seen = []
+    with use_llm(ONE):
+        assert run_sync(inside()) is ONE
+        thread = threading.Thread(target=lambda: seen.append(resolve_llm(OWN)))
+        thread.start()
+        thread.join()
+    assert seen == [OWN]
+
+
+@pytest.mark.parametrize("wrong", [None, "gpt-5-mini", LocalModel])
+def test_something_that_is_no_model(wrong):
+    with pytest.raises(UsageError, match="use_llm takes a model"):
+        use_llm(wrong)
+
+
+# --- the environment -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_no_model_at_all(environment, value):
+    if value is not None:
+        environment(value)
+    with pytest.raises(ConfigError) as caught:
+        resolve_llm(None)
+    assert str(caught.value) == missing_model_message()
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [("openai:gpt-5-mini", "gpt-5-mini"), (" openai:ft:gpt:x ", "ft:gpt:x"), ("openai:a.json:b/c", "a.json:b/c")],
+)
+def test_a_model_of_openai(environment, value, name):
+    environment(value)
+    llm = resolve_llm(None)
+    assert isinstance(llm, OpenAICompatible)
+    assert llm.model_name == name
+
+
+def test_the_local_model(environment):
+    environment("local")
+    assert isinstance(resolve_llm(None), LocalModel)
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "meta/llama-3:8b", "a.json:b/c"])
+def test_a_model_of_a_provider_file(environment, tmp_path, monkeypatch, model):
+    entry = {"model_name": model, "api_keys": [CANARY], "base_url": "https://h/v1"}
+    (tmp_path / "provider.json").write_text(json.dumps({"openai": [entry]}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for path in ("provider.json", str(tmp_path / "provider.json"), "~/provider.json"):
+        environment(f"{path}:openai/{model}")
+        llm = resolve_llm(None)
+        assert isinstance(llm, OpenAICompatible)
+        assert (llm.model_name, llm.base_url) == (model, "https://h/v1")
+
+
+def test_it_is_built_once_while_the_environment_says_the_same(environment, monkeypatch):
+    environment("openai:one")
+    first = resolve_llm(None)
+    assert resolve_llm(None) is first
+    environment("openai:two")
+    second = resolve_llm(None)
+    assert second.model_name == "two"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    third = resolve_llm(None)
+    assert third is not second
+    assert third.base_url.startswith("http://localhost:1/")
+
+
+def test_many_threads_get_the_same_one(environment):
+    environment("openai:one")
+    everybody = threading.Barrier(16)
+    got = []
+
+    def work():
+        everybody.wait()
+        got.append(resolve_llm(None))
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 16
+    assert len({id(llm) for llm in got}) == 1
+
+
+@pytest.mark.parametrize(
+    "value", ["gpt-5-mini", "openai:", "openai: ", "Local", "provider.json", "provider.json:openai", "x.yaml:a/b"]
+)
+def test_a_value_that_names_nothing(environment, value):
+    environment(value)
+    with pytest.raises(ConfigError, match=r"SIMPLELLMFUNC_MODEL=.* names no model") as caught:
+        resolve_llm(None)
+    for form in ("openai:gpt-5-mini", "local", "provider.json:openai/gpt-4o"):
+        assert form in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "value", "said"),
+    [
+        (None, "missing.json:openai/x", "there is none at"),
+        ({"openai": []}, "p.json:azure/x", "has no provider 'azure'. It has: openai"),
+        ({}, "p.json:azure/x", "has no provider 'azure'. It has: none"),
+        (
+            {"openai": [{"model_name": "gpt-4o", "api_keys": [CANARY]}]},
+            "p.json:openai/x",
+            "has no model 'x'. It has: gpt-4o",
+        ),
+        ({"openai": [{"api_keys": [CANARY]}]}, "p.json:openai/x", "entry 1, field 'model_name': it is missing"),
+        ([CANARY], "p.json:openai/x", "the top must be an object"),
+    ],
+)
+def test_a_provider_file_that_does_not_hold_it(environment, tmp_path, monkeypatch, content, value, said):
+    if content is not None:
+        (tmp_path / "p.json").write_text(json.dumps(content))
+    monkeypatch.chdir(tmp_path)
+    environment(value)
+    with pytest.raises(ConfigError) as caught:
+        resolve_llm(None)
+    message = str(caught.value)
+    assert "SIMPLELLMFUNC_MODEL" in message
+    assert said in message
+    assert "CANARY" not in message
+
+
+def test_after_a_mistake_the_next_call_looks_again(environment):
+    environment("nonsense")
+    with pytest.raises(ConfigError):
+        resolve_llm(None)
+    environment("openai:one")
+    assert resolve_llm(None).model_name == "one"

@@ -1,0 +1,64 @@
+import subprocess
+import sys
+
+import pytest
+
+from SimpleLLMFunc import interface
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.profile import GENERIC
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+class Parrot(LLM_Interface):
+    model_name = "parrot"
+
+    async def chat(self, messages, **params):
+        return ChatCompletion.from_dict({"choices": [{"message": messages[-1]}]})
+
+    async def chat_stream(self, messages, **params):
+        yield ChatCompletionChunk.from_dict({"choices": [{"delta": messages[-1], "finish_reason": "stop"}]})
+
+
+async def test_two_methods_make_a_provider():
+    parrot = Parrot()
+    assert (await parrot.chat(HELLO)).text == "hello"
+    assert [piece.text async for piece in parrot.chat_stream(HELLO)] == ["hello"]
+
+
+def test_the_rest_has_defaults():
+    parrot = Parrot()
+    assert (parrot.provider, parrot.profile, parrot.context_window, parrot.base_url) == ("custom", GENERIC, None, None)
+    assert parrot.render(HELLO) == {"model": "parrot", "messages": HELLO}
+    tool = {"type": "function", "function": {"name": "f"}}
+    assert parrot.render(HELLO, tools=[tool], response_format={"type": "text"}, stream=True, seed=1) == {
+        "model": "parrot",
+        "messages": HELLO,
+        "tools": [tool],
+        "response_format": {"type": "text"},
+        "stream": True,
+        "seed": 1,
+    }
+
+
+def test_without_both_methods_it_is_none():
+    with pytest.raises(TypeError):
+        LLM_Interface()
+
+
+def test_the_room_offers_what_it_lists():
+    for name in interface.__all__:
+        assert getattr(interface, name).__name__ == name
+        assert name in dir(interface)
+    with pytest.raises(AttributeError):
+        _ = interface.Nothing
+
+
+def test_nothing_heavy_is_loaded_before_it_is_needed():
+    program = (
+        "import sys, SimpleLLMFunc.interface.openai_compatible; "
+        "print([name for name in ('openai', 'aiohttp', 'httpx', 'jinja2', 'jsonschema') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=50)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,1058 @@
+"""The adapter against a real server on loopback."""
+
+import asyncio
+import copy
+import gc
+import json
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadReply,
+    BadRequest,
+    BudgetExceeded,
+    ConfigError,
+    ConnectionFailed,
+    ContextTooLong,
+    DeadlineExceeded,
+    RateLimited,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    StreamInterrupted,
+    UsageError,
+)
+from SimpleLLMFunc.interface.budget import budget
+from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.interface.guard import forbid_real_calls
+from SimpleLLMFunc.interface.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.server import Answer, LoopbackServer, chunk, completion, sse, text_answer
+
+HELLO = [{"role": "user", "content": "hello"}]
+CANARY = "sk-CANARY0123456789abcdefghij"
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.upper().endswith("_PROXY") or name.startswith("OPENAI_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+async def server():
+    async with LoopbackServer() as server:
+        yield server
+
+
+def model(server, **options):
+    options.setdefault("retry_delay", 0.001)
+    return OpenAICompatible("m", base_url=server.base_url, **options)
+
+
+async def streamed(llm, messages=HELLO, **params):
+    return [piece async for piece in llm.chat_stream(messages, **params)]
+
+
+# --- what goes out ---------------------------------------------------------------------------------------
+
+
+async def test_one_request_and_its_reply(server):
+    reply = await model(server, api_key=CANARY).chat(HELLO, temperature=0.5, top_p=None, trace_id="t")
+    (request,) = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.method == "POST"
+    assert request.body == {"model": "m", "messages": HELLO, "temperature": 0.5}
+    assert request.headers["authorization"] == f"Bearer {CANARY}"
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["user-agent"].startswith("SimpleLLMFunc")
+    assert (reply.text, reply.finish_reason, reply.tries, reply.usage.total_tokens) == ("hello", "stop", 1, 8)
+
+
+async def test_tools_and_format_go_out_and_calls_come_back(server):
+    server.reply_tool_calls([("f", {"x": 1}), ("g", "")])
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    reply = await model(server).chat(HELLO, tools=[tool], response_format={"type": "json_object"}, tool_choice="auto")
+    assert server.requests[0].body["tools"] == [tool]
+    assert server.requests[0].body["response_format"] == {"type": "json_object"}
+    assert [(call.function.name, call.function.arguments) for call in reply.tool_calls] == [
+        ("f", '{"x": 1}'),
+        ("g", "{}"),
+    ]
+
+
+async def test_defaults_stand_under_what_a_call_gives(server):
+    llm = model(server, api_params={"temperature": 0, "seed": 1, "extra_body": {"a": 1}, "extra_headers": {"X-T": "t"}})
+    await llm.chat(HELLO, temperature=1, extra_body={"top_k": 3})
+    body = server.requests[0].body
+    assert (body["temperature"], body["seed"], body["top_k"]) == (1, 1, 3)
+    assert "extra_body" not in body
+    assert server.requests[0].headers["x-t"] == "t"
+
+
+async def test_render_is_the_body_that_goes_out(server):
+    llm = model(server, api_params={"seed": 1})
+    for stream in (False, True):
+        body = llm.render(HELLO, stream=stream, temperature=0, timeout=5)
+        await (streamed(llm, temperature=0) if stream else llm.chat(HELLO, temperature=0))
+        assert server.requests[-1].body == body
+
+
+@pytest.mark.parametrize("name", ["base_url", "api_key", "extra_headers", "http_client"])
+async def test_a_call_cannot_change_where_it_goes(server, name):
+    llm = model(server)
+    with pytest.raises(UsageError, match=name):
+        await llm.chat(HELLO, **{name: "x"})
+    with pytest.raises(UsageError, match=name):
+        await streamed(llm, **{name: "x"})
+    with pytest.raises(UsageError, match=name):
+        llm.render(HELLO, **{name: "x"})
+    assert server.requests == []
+
+
+async def test_surrogates_in_a_prompt_are_replaced(server):
+    reply = await model(server).chat([{"role": "user", "content": "a\ud800b\x00"}])
+    assert reply.text == "a\ufffdb\x00"
+
+
+async def test_a_large_request_arrives_whole(server):
+    text = "é" * 1_500_000
+    assert (await model(server).chat([{"role": "user", "content": text}])).text == text
+
+
+async def test_forbidden_calls_do_not_leave(server):
+    llm = model(server)
+    with forbid_real_calls():
+        with pytest.raises(UsageError):
+            await llm.chat(HELLO)
+        with pytest.raises(UsageError):
+            await streamed(llm)
+        assert (await model(server, _guarded=False).chat(HELLO)).text == "hello"
+    assert len(server.requests) == 1
+
+
+# --- environment and keys --------------------------------------------------------------------------------
+
+
+async def test_the_environment_counts(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    await OpenAICompatible("m").chat(HELLO)
+    headers = server.requests[0].headers
+    assert headers["authorization"] == f"Bearer {CANARY}"
+    assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
+
+
+async def test_a_key_set_after_the_model_was_made_is_found(server, monkeypatch):
+    llm = model(server)
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    await llm.chat(HELLO)
+    assert server.requests[0].key == CANARY
+
+
+async def test_own_key_before_pool_before_environment(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    pool = APIKeyPool(["sk-from-the-pool"])
+    await model(server, api_key_pool=pool).chat(HELLO)
+    await model(server, api_key_pool=pool, api_key="sk-own-key-here").chat(HELLO)
+    assert [request.key for request in server.requests] == ["sk-from-the-pool", "sk-own-key-here"]
+
+
+async def test_a_local_address_needs_no_key(server):
+    await model(server).chat(HELLO)
+    assert "authorization" not in server.requests[0].headers
+
+
+async def test_without_a_key_the_first_call_says_so_in_both_languages():
+    llm = OpenAICompatible("gpt-5-mini")
+    for ask in (llm.chat(HELLO), streamed(llm)):
+        with pytest.raises(ConfigError) as caught:
+            await ask
+        assert "OPENAI_API_KEY" in str(caught.value)
+        assert "密钥" in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+async def test_three_keys_and_six_calls_at_once():
+    held = asyncio.Event()
+    async with LoopbackServer(
+        lambda request: Answer(body=json.dumps(completion(request.key)).encode(), hold=held)
+    ) as server:
+        pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb", "sk-cccccccc"])
+        llm = model(server, api_key_pool=pool)
+        calls = [asyncio.create_task(llm.chat(HELLO)) for _ in range(6)]
+        await server.received(6)
+        assert [pool.task_count(key) for key in ("sk-aaaaaaaa", "sk-bbbbbbbb", "sk-cccccccc")] == [2, 2, 2]
+        held.set()
+        replies = await asyncio.gather(*calls)
+        assert sorted(reply.text for reply in replies) == sorted(request.key for request in server.requests)
+        assert pool.tasks == 0
+
+
+async def test_counts_return_to_zero_after_an_error(server):
+    pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
+    llm = model(server, api_key_pool=pool, max_retries=1)
+    server.reply_status(400)
+    with pytest.raises(BadRequest):
+        await llm.chat(HELLO)
+    for _ in range(2):
+        server.reply_status(500)
+    with pytest.raises(ServerUnavailable):
+        await streamed(llm)
+    assert pool.tasks == 0
+
+
+async def test_counts_return_to_zero_after_a_cancellation(server):
+    pool = APIKeyPool(["sk-aaaaaaaa"])
+    llm = model(server, api_key_pool=pool)
+    server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    task = asyncio.create_task(llm.chat(HELLO))
+    await server.received()
+    assert pool.tasks == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert pool.tasks == 0
+    await server.all_closed()
+
+
+async def test_counts_return_to_zero_and_the_connection_closes_after_a_break(server):
+    pool = APIKeyPool(["sk-aaaaaaaa"])
+    llm = model(server, api_key_pool=pool)
+    pieces = [sse(chunk({"content": "a"}), done=False)] * 3
+    server.reply_sse(pieces, hold=asyncio.Event(), hold_after=2)
+    stream = llm.chat_stream(HELLO)
+    async for piece in stream:
+        assert piece.text == "a"
+        assert pool.tasks == 1
+        break
+    await stream.aclose()
+    assert pool.tasks == 0
+    await server.all_closed()
+
+
+async def test_a_refused_key_lets_the_others_go_first(server):
+    pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
+    llm = model(server, api_key_pool=pool)
+    server.reply_status(401)
+    with pytest.raises(AuthenticationError):
+        await llm.chat(HELLO)
+    refused = server.requests[0].key
+    for _ in range(3):
+        await llm.chat(HELLO)
+    assert refused not in {request.key for request in server.requests[1:]}
+
+
+# --- tries -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+async def test_what_may_pass_is_tried_again(server, status):
+    server.reply_status(status)
+    server.reply_status(status)
+    server.reply("third")
+    reply = await model(server).chat(HELLO)
+    assert (reply.text, reply.tries, len(server.requests)) == ("third", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, BadRequest), (401, AuthenticationError), (403, AuthenticationError), (404, BadRequest), (422, BadRequest)],
+)
+async def test_what_will_not_pass_is_not(server, status, kind):
+    server.reply_status(status, message="because", headers={"x-request-id": "r1"})
+    with pytest.raises(kind, match="because") as caught:
+        await model(server).chat(HELLO)
+    assert (caught.value.status, caught.value.model, caught.value.request_id, caught.value.tries) == (
+        status,
+        "m",
+        "r1",
+        1,
+    )
+    assert len(server.requests) == 1
+
+
+async def test_the_last_error_is_told_after_the_last_try(server):
+    for _ in range(3):
+        server.reply_status(503, message="down")
+    with pytest.raises(ServerUnavailable) as caught:
+        await model(server).chat(HELLO)
+    assert caught.value.tries == len(server.requests) == 3
+    assert not isinstance(caught.value.__cause__, SimpleLLMFuncError)
+
+
+async def test_no_further_try_where_none_is_wanted(server):
+    server.reply_status(503)
+    with pytest.raises(ServerUnavailable):
+        await model(server, max_retries=0).chat(HELLO)
+    assert len(server.requests) == 1
+
+
+async def test_the_wait_that_the_service_asks_for_is_kept(server):
+    server.reply_status(429, headers={"retry-after-ms": "80"})
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    reply = await model(server, retry_delay=30).chat(HELLO)
+    assert loop.time() - start >= 0.08
+    assert reply.tries == 2
+
+
+async def test_a_wait_beyond_the_deadline_is_told_at_once(server):
+    server.reply_status(429, headers={"retry-after": "60"})
+    with pytest.raises(RateLimited) as caught:
+        await model(server).chat(HELLO, deadline=5)
+    assert caught.value.retry_after == 60
+    assert len(server.requests) == 1
+
+
+async def test_a_used_up_quota_is_told_at_once(server):
+    server.reply_status(429, code="insufficient_quota")
+    with pytest.raises(RateLimited) as caught:
+        await model(server).chat(HELLO)
+    assert caught.value.kind == "quota"
+
+
+async def test_a_prompt_too_long_is_told_with_the_limit(server):
+    server.reply_status(
+        400, message="This model's maximum context length is 4096 tokens.", code="context_length_exceeded"
+    )
+    with pytest.raises(ContextTooLong) as caught:
+        await model(server).chat(HELLO)
+    assert caught.value.limit == 4096
+
+
+async def test_a_connection_that_breaks_before_the_first_byte_is_tried_again(server):
+    server.reply_reset()
+    server.reply_raw(b"")
+    server.reply("third")
+    assert (await model(server).chat(HELLO)).tries == 3
+
+
+async def test_a_kept_connection_that_the_server_closed_is_no_error(server):
+    llm = model(server)
+    server.reply_raw(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}")
+    with pytest.raises(BadReply):
+        await llm.chat(HELLO)
+    # The server has closed it without saying so; the pool may still hold it.
+    assert (await llm.chat(HELLO)).text == "hello"
+
+
+async def test_nobody_there():
+    async with LoopbackServer() as server:
+        address = server.base_url
+    with pytest.raises(ConnectionFailed) as caught:
+        await OpenAICompatible("m", base_url=address, retry_delay=0.001).chat(HELLO)
+    assert caught.value.tries == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"   ", b'{"choices": [{"mess', b"<html><body>gateway</body></html>", b"plain words"],
+    ids=["empty", "blank", "cut", "html", "text"],
+)
+async def test_a_broken_body_gets_one_more_try(server, body):
+    answer = Answer(body=body, headers={"content-type": "application/json"})
+    server.answer(answer)
+    assert (await model(server).chat(HELLO)).tries == 2
+    server.answer(answer)
+    server.answer(answer)
+    with pytest.raises(BadReply) as caught:
+        await model(server, max_retries=5).chat(HELLO)
+    assert caught.value.tries == 2
+    assert caught.value.head == body.decode().strip()
+
+
+async def test_json_of_another_content_type_is_accepted(server):
+    server.answer(Answer(body=json.dumps(completion("x")).encode(), headers={"content-type": "text/plain"}))
+    assert (await model(server).chat(HELLO)).text == "x"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"choices": []},
+        {"choices": None},
+        {"choices": [{"message": None}]},
+        {"choices": [{"text": "x"}]},
+        {"error": {"message": "strange"}},
+        {},
+        [],
+        7,
+        "x",
+    ],
+)
+async def test_what_is_no_reply_is_never_taken_for_one(server, data):
+    server.reply_json(data)
+    with pytest.raises(BadReply):
+        await model(server).chat(HELLO)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "requests"),
+    [
+        ({"message": "m", "code": 401}, AuthenticationError, 1),
+        ({"message": "m", "code": "insufficient_quota"}, RateLimited, 1),
+        ({"message": "m", "code": "400"}, BadRequest, 1),
+        ({"message": "m", "code": 503}, ServerUnavailable, 3),
+    ],
+)
+async def test_an_error_with_status_200_counts_by_its_code(server, error, kind, requests):
+    for _ in range(requests):
+        server.reply_json({"error": error})
+    with pytest.raises(kind):
+        await model(server).chat(HELLO)
+    assert len(server.requests) == requests
+
+
+async def test_a_short_body_is_tried_again(server):
+    cut = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{"
+    server.reply_raw(cut)
+    assert (await model(server).chat(HELLO)).tries == 2
+    for _ in range(3):
+        server.reply_raw(cut)
+    with pytest.raises(ConnectionFailed):
+        await model(server).chat(HELLO)
+
+
+async def test_what_is_not_http_gets_one_more_try(server):
+    server.reply_raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+    server.reply_raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+    with pytest.raises(BadReply):
+        await model(server, max_retries=5).chat(HELLO)
+    assert len(server.requests) == 2
+
+
+async def test_a_broken_off_answer_is_no_answer(server):
+    server.reply("half", finish_reason="insufficient_system_resource")
+    reply = await model(server).chat(HELLO)
+    assert (reply.text, reply.tries) == ("hello", 2)
+
+
+async def test_a_stream_for_a_whole_reply_is_put_together(server):
+    server.reply_sse(sse(chunk({"content": "he"}), chunk({"content": "llo"}), chunk({}, finish_reason="stop")))
+    assert (await model(server).chat(HELLO)).text == "hello"
+    server.reply_sse(sse(chunk({"content": "he"}), done=False))
+    with pytest.raises(StreamInterrupted):
+        await model(server).chat(HELLO)
+
+
+# --- streams ---------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_comes_in_pieces_with_its_usage(server):
+    server.reply("Hello, world")
+    chunks = await streamed(model(server))
+    assert "".join(piece.text for piece in chunks) == "Hello, world"
+    assert chunks[-1].usage.total_tokens == 8
+    assert [piece.finish_reason for piece in chunks if piece.finish_reason] == ["stop"]
+    assert server.requests[0].body["stream_options"] == {"include_usage": True}
+    assert server.requests[0].headers["accept"] == "text/event-stream"
+
+
+async def test_chunks_arrive_as_they_are_sent(server):
+    go_on = asyncio.Event()
+    pieces = [sse(chunk({"content": "a"}), done=False), sse(chunk({"content": "b"}, finish_reason="stop"))]
+    server.reply_sse(pieces, hold=go_on, hold_after=1)
+    stream = model(server).chat_stream(HELLO)
+    assert (await anext(stream)).text == "a"
+    go_on.set()
+    assert [piece.text async for piece in stream] == ["b"]
+
+
+async def test_a_finished_stream_leaves_the_connection_for_the_next(server):
+    llm = model(server)
+    for _ in range(3):
+        await streamed(llm)
+    await llm.chat(HELLO)
+    assert server.connections == 1
+
+
+BEFORE = chunk({"role": "assistant", "content": ""})
+TOOL_PIECE = chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}]})
+
+
+@pytest.mark.parametrize("how", ["cut", "polite", "reset"])
+async def test_a_stream_that_breaks_before_any_text_is_asked_for_again(server, how):
+    server.reply_sse(sse(BEFORE, TOOL_PIECE, done=False), cut=how == "cut", reset=how == "reset")
+    server.reply("whole")
+    chunks = await streamed(model(server))
+    assert {piece.tries for piece in chunks[:2]} <= {1, 2}
+    assert "".join(piece.text for piece in chunks if piece.tries == 2) == "whole"
+    assert chunks[-1].tries == 2
+
+
+@pytest.mark.parametrize("how", ["cut", "polite", "reset"])
+async def test_a_stream_that_breaks_after_text_is_not(server, how):
+    pieces = [sse(BEFORE, chunk({"content": "Hel"}), done=False), sse(chunk({"content": "lo"}), done=False)]
+    server.reply_sse(pieces, cut=how == "cut", reset=how == "reset", gap=0.02)
+    seen = []
+    with pytest.raises(StreamInterrupted) as caught:
+        async for piece in model(server).chat_stream(HELLO):
+            seen.append(piece.text)
+    assert caught.value.partial == "".join(seen)
+    assert caught.value.partial in {"Hel", "Hello"}
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        sse(chunk({}, finish_reason="stop"), done=False),
+        sse(chunk({}, finish_reason="length"), done=False),
+        sse(done=True),
+        sse({"choices": [], "usage": {"prompt_tokens": 1}}, done=False),
+    ],
+    ids=["stop", "length", "done", "usage"],
+)
+@pytest.mark.parametrize("cut", [False, True])
+async def test_a_stream_is_complete_by_any_of_three_signs(server, end, cut):
+    server.reply_sse(sse(chunk({"content": "x"}), done=False) + end, cut=cut)
+    assert "".join(piece.text for piece in await streamed(model(server))) == "x"
+
+
+async def test_nothing_at_all_is_an_interrupted_stream(server):
+    for _ in range(3):
+        server.reply_sse(b"")
+    with pytest.raises(StreamInterrupted) as caught:
+        await streamed(model(server))
+    assert (caught.value.partial, caught.value.tries) == ("", 3)
+
+
+@pytest.mark.parametrize(
+    "error", [b'data: {"error": {"message": "overloaded"}}\n\n', b"event: error\ndata: overloaded\n\n"]
+)
+async def test_an_error_in_the_stream_interrupts_it(server, error):
+    server.reply_sse(sse(chunk({"content": "Hel"}), done=False) + error)
+    with pytest.raises(StreamInterrupted, match="overloaded") as caught:
+        await streamed(model(server))
+    assert caught.value.partial == "Hel"
+
+
+async def test_an_error_before_any_text_counts_by_its_code(server):
+    server.reply_sse(b'data: {"error": {"message": "too long", "code": "context_length_exceeded"}}\n\n')
+    with pytest.raises(ContextTooLong):
+        await streamed(model(server))
+    assert len(server.requests) == 1
+    server.reply_sse(b'data: {"error": {"message": "busy", "code": 503}}\n\n')
+    assert (await streamed(model(server)))[-1].tries == 2
+
+
+async def test_a_finish_reason_that_tells_of_a_break_interrupts(server):
+    server.reply_sse(sse(chunk({"content": "Hel"}), chunk({}, finish_reason="insufficient_system_resource")))
+    with pytest.raises(StreamInterrupted, match="insufficient_system_resource") as caught:
+        await streamed(model(server))
+    assert caught.value.partial == "Hel"
+
+
+@pytest.mark.parametrize("bad", ["{broken", "[1]", "3"])
+async def test_an_event_that_is_no_chunk_is_a_bad_reply(server, bad):
+    server.reply_sse(sse(chunk({"content": "Hel"}), bad))
+    with pytest.raises(BadReply) as caught:
+        await streamed(model(server))
+    assert (caught.value.partial, caught.value.head) == ("Hel", bad)
+
+
+async def test_events_that_say_nothing_are_skipped(server):
+    empty = {"choices": []}
+    null = {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}
+    ping = {"type": "ping"}
+    last = {"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": 1}}
+    server.reply_sse(
+        b": hi\n\n" + sse(empty, null, ping, chunk({"content": "x"}), chunk({}, finish_reason="stop"), last)
+    )
+    chunks = await streamed(model(server))
+    assert "".join(piece.text for piece in chunks) == "x"
+    assert [piece.usage.prompt_tokens for piece in chunks if piece.usage] == [4]
+
+
+async def test_plain_json_for_a_stream_is_one_chunk(server):
+    server.reply_json(completion("whole", tool_calls=[{"id": "a", "function": {"name": "f", "arguments": {}}}]))
+    (piece,) = await streamed(model(server))
+    assert (piece.text, piece.finish_reason, piece.usage.total_tokens) == ("whole", "tool_calls", 8)
+    assert piece.tool_calls[0].function.arguments == "{}"
+
+
+async def test_a_web_page_for_a_stream_is_a_bad_reply(server):
+    page = Answer(body=b"<!doctype html>", headers={"content-type": "text/html"})
+    server.answer(page)
+    server.answer(page)
+    with pytest.raises(BadReply, match="web page"):
+        await streamed(model(server))
+
+
+async def test_an_error_status_for_a_stream_is_that_error(server):
+    server.reply_status(401)
+    with pytest.raises(AuthenticationError):
+        await streamed(model(server))
+
+
+STREAM = sse(
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": "caf\u00e9 \u2028 \U0001f600"}),
+    chunk({"content": "!"}),
+    chunk({}, finish_reason="stop"),
+    {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}},
+    end="\r\n\r\n",
+)
+TEXT = "caf\u00e9 \u2028 \U0001f600!"
+
+
+async def test_a_body_split_anywhere_gives_the_same_text():
+    cuts = iter(range(1, len(STREAM)))
+
+    def split(_request):
+        at = next(cuts)
+        return Answer(headers={"content-type": "text/event-stream"}, pieces=[STREAM[:at], STREAM[at:]])
+
+    async with LoopbackServer(split) as server:
+        llm = model(server)
+        for _ in range(1, len(STREAM), 7):
+            assert "".join(piece.text for piece in await streamed(llm)) == TEXT
+
+
+async def test_a_body_that_ends_anywhere_gives_the_same_text_or_says_so():
+    cuts = iter(range(len(STREAM)))
+
+    def end(_request):
+        return Answer(headers={"content-type": "text/event-stream"}, pieces=[STREAM[: next(cuts)]])
+
+    outcomes = set()
+    async with LoopbackServer(end) as server:
+        llm = model(server, max_retries=0)
+        for _ in range(len(STREAM)):
+            try:
+                outcomes.add(("whole", "".join(piece.text for piece in await streamed(llm))))
+            except StreamInterrupted as error:
+                outcomes.add(("partial", error.partial))
+    assert outcomes == {("whole", TEXT), ("partial", ""), ("partial", TEXT[:-1]), ("partial", TEXT)}
+
+
+# --- time ------------------------------------------------------------------------------------------------
+
+
+async def test_no_answer_ends_at_the_deadline_with_one_request(server):
+    server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    with pytest.raises(DeadlineExceeded) as caught:
+        await model(server).chat(HELLO, deadline=0.1)
+    assert caught.value.seconds == 0.1
+    assert len(server.requests) == 1
+    await server.all_closed()
+
+
+@pytest.mark.parametrize("given", ["argument", "constructor", "scope"])
+async def test_a_deadline_may_come_from_three_places(server, given):
+    server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    llm = model(server, deadline=0.05 if given == "constructor" else 50)
+    with pytest.raises(DeadlineExceeded), deadline_scope(0.05 if given == "scope" else 50):
+        await llm.chat(HELLO, deadline=0.05 if given == "argument" else 50)
+
+
+async def test_a_deadline_that_has_passed_sends_nothing(server):
+    with pytest.raises(DeadlineExceeded):
+        await model(server).chat(HELLO, deadline=0)
+    assert server.requests == []
+
+
+async def test_a_dripping_body_ends_at_the_deadline(server):
+    server.answer(Answer(pieces=[b" "] * 10_000, gap=0.005, headers={"content-type": "application/json"}))
+    with pytest.raises(DeadlineExceeded):
+        await model(server).chat(HELLO, deadline=0.1)
+
+
+async def test_a_silent_service_is_tried_again_and_then_given_up(server):
+    for _ in range(2):
+        server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    with pytest.raises(ConnectionFailed, match="nothing came") as caught:
+        await model(server, timeout=0.05, max_retries=1).chat(HELLO)
+    assert caught.value.tries == len(server.requests) == 2
+
+
+async def test_the_timeout_may_come_with_a_call(server):
+    server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    assert (await model(server).chat(HELLO, timeout=0.05)).tries == 2
+
+
+async def test_a_stall_inside_a_stream_interrupts_it(server, monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.interface.openai_compatible.IDLE_SECONDS", 0.05)
+    server.reply_sse([sse(chunk({"content": "Hel"}), done=False)], hold=asyncio.Event(), hold_after=1)
+    with pytest.raises(StreamInterrupted, match="nothing came") as caught:
+        await streamed(model(server))
+    assert caught.value.partial == "Hel"
+    await server.all_closed()
+
+
+async def test_comments_are_no_progress(server, monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.interface.openai_compatible.IDLE_SECONDS", 0.1)
+    pieces = [sse(chunk({"content": "Hel"}), done=False), *[b": ping\n\n"] * 10_000]
+    server.reply_sse(pieces, gap=0.005)
+    with pytest.raises(StreamInterrupted, match="nothing came"):
+        await streamed(model(server))
+
+
+async def test_a_deadline_inside_a_stream_keeps_what_came(server):
+    server.reply_sse([sse(chunk({"content": "Hel"}), done=False)], hold=asyncio.Event(), hold_after=1)
+    with pytest.raises(DeadlineExceeded) as caught:
+        await streamed(model(server), deadline=0.1)
+    assert caught.value.partial == "Hel"
+
+
+async def test_a_slow_reader_is_not_taken_for_a_silent_service(server, monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.interface.openai_compatible.IDLE_SECONDS", 0.05)
+    server.reply("a" * 12)
+    texts = []
+    async for piece in model(server).chat_stream(HELLO):
+        texts.append(piece.text)
+        await asyncio.sleep(0.06)
+    assert "".join(texts) == "a" * 12
+
+
+async def test_a_silence_after_the_last_finish_reason_loses_nothing(server, monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.interface.replies._AFTER_END_SECONDS", 0.05)
+    pieces = [sse(chunk({"content": "x"}, finish_reason="stop"), done=False)]
+    server.reply_sse(pieces, hold=asyncio.Event(), hold_after=1)
+    assert [piece.text for piece in await streamed(model(server))] == ["x"]
+
+
+# --- limits ----------------------------------------------------------------------------------------------
+
+
+async def test_the_rate_is_kept(server):
+    llm = model(server, rate_limit_capacity=2, rate_limit_refill_rate=0.001)
+    await llm.chat(HELLO)
+    await llm.chat(HELLO)
+    with pytest.raises(DeadlineExceeded, match="rate limit"):
+        await llm.chat(HELLO, deadline=0.05)
+    assert len(server.requests) == 2
+
+
+async def test_requests_per_minute(server):
+    llm = model(server, requests_per_minute=1)
+    await llm.chat(HELLO)
+    with pytest.raises(DeadlineExceeded):
+        await llm.chat(HELLO, deadline=0.05)
+
+
+async def test_tokens_per_minute_are_corrected_by_the_usage(server):
+    llm = model(server, tokens_per_minute=1000)
+    server.reply("x", usage={"prompt_tokens": 990, "completion_tokens": 5, "total_tokens": 995})
+    await llm.chat(HELLO)
+    with pytest.raises(DeadlineExceeded, match="tokens per minute"):
+        await llm.chat([{"role": "user", "content": "word " * 400}], deadline=0.05)
+
+
+async def test_every_try_counts_in_a_budget(server):
+    for _ in range(5):
+        server.reply_status(503)
+    with budget(requests=2) as spent, pytest.raises(BudgetExceeded) as caught:
+        await model(server, max_retries=5).chat(HELLO)
+    assert caught.value.unit == "requests"
+    assert (spent.requests, len(server.requests)) == (2, 2)
+
+
+async def test_a_request_that_can_never_fit_is_told_at_once(server):
+    with pytest.raises(ConfigError, match="tokens_per_minute"):
+        await model(server, tokens_per_minute=10).chat([{"role": "user", "content": "word " * 400}])
+    assert server.requests == []
+
+
+# --- many at once ----------------------------------------------------------------------------------------
+
+
+async def test_hundreds_of_calls_get_their_own_answers(server):
+    llm = model(server)
+
+    async def ask(number):
+        messages = [{"role": "user", "content": f"question {number}"}]
+        if number % 2:
+            return (await llm.chat(messages)).text
+        return "".join([piece.text async for piece in llm.chat_stream(messages)])
+
+    answers = await asyncio.gather(*map(ask, range(400)))
+    assert answers == [f"question {number}" for number in range(400)]
+
+
+def test_one_loop_after_another():
+    async def ask():
+        async with LoopbackServer() as server:
+            return (await model(server).chat(HELLO)).text
+
+    assert [asyncio.run(ask()) for _ in range(5)] == ["hello"] * 5
+
+
+async def test_a_stream_that_nobody_closed_is_closed_by_the_loop(server):
+    pieces = [sse(chunk({"content": "a"}), done=False)]
+    server.reply_sse(pieces, hold=asyncio.Event(), hold_after=1)
+    stream = model(server).chat_stream(HELLO)
+    await anext(stream)
+    del stream
+    gc.collect()
+    await server.all_closed()
+
+
+@pytest.mark.parametrize("phase", ["headers", "body", "backoff", "queue"])
+async def test_cancelling_leaves_nothing(server, phase):
+    llm = model(server, **({"rate_limit_capacity": 1, "rate_limit_refill_rate": 0.001} if phase == "queue" else {}))
+    before = asyncio.all_tasks()
+    if phase == "queue":
+        await llm.chat(HELLO)
+    elif phase == "headers":
+        server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    elif phase == "body":
+        server.answer(Answer(pieces=[b"{"], hold=asyncio.Event(), hold_after=1))
+    else:
+        server.reply_status(429, headers={"retry-after": "30"})
+    task = asyncio.create_task(llm.chat(HELLO))
+    await server.received()
+    await asyncio.sleep(0.02)  # into the phase: no event tells that a client has begun to wait
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    if phase in {"headers", "body"}:
+        await server.all_closed()
+        assert {task for task in asyncio.all_tasks() - before if "_serve" not in repr(task)} == set()
+
+
+PROGRAM = """
+import asyncio, gc, sys, threading
+from tests.support.server import Answer, LoopbackServer, chunk, sse
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+kept = []
+
+async def ask(address, **more):
+    llm = OpenAICompatible("m", base_url=address, retry_delay=0.001)
+    assert (await llm.chat(HELLO)).text == "hello"
+    assert "".join([piece.text async for piece in llm.chat_stream(HELLO)]) == "hello"
+    stream = llm.chat_stream(HELLO)
+    async for piece in stream:
+        break  # neither read to its end nor closed
+    kept.append(llm.chat_stream(HELLO))
+    await anext(kept[-1])  # nor ever let go
+
+async def main():
+    async with LoopbackServer() as server:
+        await asyncio.gather(*(ask(server.base_url) for _ in range(20)))
+
+for _ in range(3):
+    asyncio.run(main())
+
+threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(5)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+
+kept.clear()
+loop = asyncio.new_event_loop()  # closed without any ceremony
+loop.run_until_complete(main())
+kept.clear()
+loop.close()
+gc.collect()
+print("fine")
+"""
+
+
+def run_program(text, *options):
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.run(
+        [sys.executable, *options, "-c", textwrap.dedent(text)],
+        capture_output=True, text=True, timeout=50, env=environment, cwd=root, check=False,
+    )  # fmt: skip
+
+
+def test_no_warning_whatever_the_loops():
+    done = run_program(PROGRAM, "-X", "dev", "-W", "error")
+    assert (done.stdout, done.returncode) == ("fine\n", 0)
+    noise = [line for line in done.stderr.splitlines() if not line.startswith(("Executing <", "Close <"))]
+    assert noise == []
+
+
+# --- as an object ----------------------------------------------------------------------------------------
+
+
+def test_repr_shows_no_key():
+    llm = OpenAICompatible("m", api_key=CANARY, base_url="https://x.example/v1?api_key=sk-CANARY99887766")
+    assert "CANARY" not in repr(llm)
+    assert "x.example" in repr(llm)
+
+
+def test_a_copy_is_the_same_model():
+    llm = OpenAICompatible("m", api_key=CANARY)
+    assert copy.copy(llm) is llm
+    assert copy.deepcopy({"llm": llm})["llm"] is llm
+
+
+async def test_a_pickle_holds_no_key_and_finds_the_environments(server, monkeypatch):
+    llm = model(
+        server, api_key=CANARY, max_retries=7, api_params={"seed": 3, "extra_headers": {"X-T": "t"}},
+        tokens_per_minute=500, requests_per_minute=60, context_window=99, deadline=9,
+    )  # fmt: skip
+    data = pickle.dumps(llm)
+    assert b"CANARY" not in data
+    again = pickle.loads(data)
+    assert (again.model_name, again.base_url, again.max_retries, again.context_window) == ("m", llm.base_url, 7, 99)
+    assert (again.deadline, again.timeout, again.api_params) == (9, 600, {"seed": 3})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
+    await again.chat(HELLO)
+    assert server.requests[0].key == "sk-from-environment"
+    assert server.requests[0].headers["x-t"] == "t"
+
+
+async def test_a_pickle_without_a_key_to_be_found_says_so_at_the_first_call():
+    again = pickle.loads(pickle.dumps(OpenAICompatible("m", api_key=CANARY)))
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        await again.chat(HELLO)
+
+
+@pytest.fixture
+def provider_file(tmp_path, server):
+    path = tmp_path / "provider.json"
+    entry = {"model_name": "m", "api_keys": [CANARY, "sk-second-key"], "base_url": server.base_url, "max_retries": 4}
+    path.write_text(json.dumps({"mine": [entry, {**entry, "model_name": "n", "api_params": {"seed": 1}}]}))
+    return path
+
+
+async def test_the_provider_file_gives_every_model(server, provider_file):
+    models = OpenAICompatible.load_from_json_file(provider_file)
+    assert list(models) == ["mine"]
+    assert list(models["mine"]) == ["m", "n"]
+    llm = models["mine"]["n"]
+    assert (llm.max_retries, llm.api_params) == (4, {"seed": 1})
+    await asyncio.gather(llm.chat(HELLO), llm.chat(HELLO))
+    assert {request.key for request in server.requests} == {CANARY, "sk-second-key"}
+
+
+async def test_a_pickle_finds_its_keys_in_the_provider_file_again(server, provider_file):
+    data = pickle.dumps(OpenAICompatible.load_from_json_file(provider_file)["mine"]["m"])
+    assert b"CANARY" not in data
+    again = pickle.loads(data)
+    await again.chat(HELLO)
+    assert server.requests[0].key in {CANARY, "sk-second-key"}
+    assert pickle.loads(pickle.dumps(again)).model_name == "m"
+    provider_file.unlink()
+    await pickle.loads(data).chat(HELLO)  # no file, and a local address: goes without
+    assert server.requests[1].key == ""
+
+
+def test_a_missing_provider_file():
+    with pytest.raises(FileNotFoundError):
+        OpenAICompatible.load_from_json_file("nowhere.json")
+
+
+def test_the_keyword_form():
+    llm = OpenAICompatible(api_key_pool=APIKeyPool(["sk-aaaaaaaa"]), model_name="m", base_url="https://x.example/v1/")
+    assert (llm.model_name, llm.base_url, llm.max_retries, llm.timeout, llm.context_window) == (
+        "m", "https://x.example/v1", 2, 600, None,
+    )  # fmt: skip
+
+
+def test_profile_and_provider_come_from_the_address():
+    assert OpenAICompatible("m").provider == "openai"
+    assert OpenAICompatible("m").base_url == "https://api.openai.com/v1"
+    assert OpenAICompatible("m", base_url="https://api.deepseek.com").profile.name == "deepseek"
+    assert OpenAICompatible("m", profile="vllm").profile.name == "vllm"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model_name": ""}, {"model_name": None}, {"max_retries": -1}, {"retry_delay": "x"}, {"timeout": 0},
+        {"deadline": -1}, {"api_key": ""}, {"api_key": "a\nb"}, {"api_key": 3}, {"base_url": "nowhere"},
+        {"rate_limit_capacity": 1}, {"rate_limit_refill_rate": 1}, {"requests_per_minute": 0}, {"profile": "nope"},
+        {"api_params": {"api_key": "x"}}, {"tokens_per_minute": -5},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_when_the_model_is_made(options):
+    with pytest.raises(ConfigError):
+        OpenAICompatible(**{"model_name": "m", **options})
+
+
+# --- secrets ---------------------------------------------------------------------------------------------
+
+
+async def test_no_key_in_any_error_or_log(server, caplog, monkeypatch):
+    caplog.set_level("DEBUG")
+    llm = model(server, api_key=CANARY, max_retries=1)
+    texts = []
+    answers = [
+        lambda: server.reply_status(401, message=f"Incorrect API key provided: {CANARY}"),
+        lambda: [server.reply_status(500, message=f"key {CANARY}") for _ in range(2)],
+        lambda: [server.reply_raw(CANARY.encode()) for _ in range(2)],
+        lambda: [server.answer(Answer(body=f"<html>{CANARY}".encode())) for _ in range(2)],
+        lambda: server.reply_json({"error": {"message": CANARY}}),
+        lambda: server.reply_sse(sse(chunk({"content": "x"}), {"error": {"message": CANARY}})),
+        lambda: server.reply_sse(sse(chunk({"content": "x"}), "{" + CANARY)),
+        lambda: [server.reply_raw(f"HTTP/1.1 200 {CANARY}\r\nbad header {CANARY}\r\n\r\n".encode()) for _ in range(2)],
+    ]
+    for answer in answers:
+        answer()
+        with pytest.raises(SimpleLLMFuncError) as caught:
+            await streamed(llm)
+        seen = caught.value
+        while seen is not None:
+            texts += [str(seen), repr(seen), str(vars(seen))]
+            seen = seen.__cause__ or seen.__context__
+    texts += [caplog.text, repr(llm)]
+    assert not [text for text in texts if "CANARY" in text]
+
+
+# --- the openai package's client -------------------------------------------------------------------------
+
+
+async def test_client_is_an_openai_client_set_up_the_same_way(server):
+    import openai
+
+    llm = model(server, api_key=CANARY, max_retries=4)
+    client = llm.client
+    assert isinstance(client, openai.AsyncOpenAI)
+    assert llm.client is client
+    assert (client.api_key, client.max_retries, str(client.base_url)) == (CANARY, 4, f"{server.base_url}/")
+    reply = await client.chat.completions.create(model="m", messages=HELLO)
+    assert reply.choices[0].message.content == "hello"
+    await client.close()
+
+
+def test_client_has_a_client_per_loop(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    llm = OpenAICompatible("m")
+
+    async def client():
+        return llm.client
+
+    assert asyncio.run(client()) is not asyncio.run(client())
+    assert llm.client.api_key == CANARY
+
+
+async def test_openai_is_not_imported_for_a_plain_call():
+    done = run_program(
+        """
+        import asyncio, sys
+        from tests.support.server import LoopbackServer
+        from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+        assert "aiohttp" not in sys.modules
+        async def main():
+            async with LoopbackServer() as server:
+                llm = OpenAICompatible("m", base_url=server.base_url)
+                await llm.chat([{"role": "user", "content": "x"}])
+        asyncio.run(main())
+        print("openai" in sys.modules)
+        """
+    )
+    assert done.stdout == "False\n", done.stderr
+
+
+async def test_text_answers_take_an_unknown_finish_reason(server):
+    server.answer(text_answer("x", finish_reason="eos"))
+    assert (await model(server).chat(HELLO)).finish_reason == "eos"

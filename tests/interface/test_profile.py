@@ -1,0 +1,40 @@
+import pytest
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.profile import PROFILES, Profile, find_profile
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name"),
+    [
+        ("https://api.openai.com/v1", "openai"),
+        ("https://API.OPENAI.COM/v1", "openai"),
+        ("https://my-resource.openai.azure.com/openai/v1", "azure"),
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini"),
+        ("https://api.deepseek.com", "deepseek"),
+        ("http://localhost:11434/v1", "ollama"),
+        ("http://127.0.0.1:11434/v1", "ollama"),
+        ("http://localhost:8000/v1", "openai-compatible"),
+        ("https://evil-api.openai.com.example/v1", "openai-compatible"),
+        ("https://notapi.openai.com.evil/v1", "openai-compatible"),
+        ("https://fakeapi.deepseek.com", "openai-compatible"),
+    ],
+)
+def test_the_address_tells_the_provider(base_url, name):
+    assert find_profile(None, base_url).name == name
+
+
+def test_what_is_asked_for_comes_first():
+    own = Profile("mine", native=True)
+    assert find_profile(own, "https://api.openai.com/v1") is own
+    assert find_profile("vllm", "https://api.openai.com/v1") is PROFILES["vllm"]
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match="deepseek"):
+        find_profile("nope", "https://api.openai.com/v1")
+
+
+def test_every_profile_is_found_by_its_own_name():
+    for name, profile in PROFILES.items():
+        assert profile.name == name

@@ -1,0 +1,240 @@
+"""One session per event loop; closed with it, never shared with a child."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+from SimpleLLMFunc.interface import sessions
+from SimpleLLMFunc.interface.sessions import session_of_this_loop
+
+
+async def test_a_loop_has_one_session():
+    first = await session_of_this_loop()
+    assert await session_of_this_loop() is first
+    assert len({id(session) for session in await asyncio.gather(*(session_of_this_loop() for _ in range(5)))}) == 1
+    assert not first.closed
+    assert first.connector.limit == 0
+
+
+async def test_a_session_that_somebody_closed_is_replaced():
+    first = await session_of_this_loop()
+    await first.close()
+    second = await session_of_this_loop()
+    assert second is not first
+    assert not second.closed
+
+
+def test_each_loop_has_its_own_and_closes_it():
+    async def session():
+        return await session_of_this_loop()
+
+    first, second = asyncio.run(session()), asyncio.run(session())
+    assert first is not second
+    assert first.closed
+    assert second.closed
+    assert not any(loop.is_closed() for loop in sessions._sessions)
+
+
+def test_a_loop_closed_without_ceremony_closes_it_too():
+    loop = asyncio.new_event_loop()
+    session = loop.run_until_complete(session_of_this_loop())
+    assert not session.closed
+    loop.close()
+    assert session.closed
+    assert loop.is_closed()
+
+
+def test_loops_in_threads_do_not_meet():
+    found = []
+
+    async def session():
+        found.append(await session_of_this_loop())
+
+    threads = [threading.Thread(target=lambda: asyncio.run(session())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(session) for session in found}) == 8
+    assert all(session.closed for session in found)
+
+
+def run_program(text):
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(text)],
+        capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(root)}, cwd=root, check=False,
+    )  # fmt: skip
+    noise = [line for line in done.stderr.splitlines() if not line.startswith(("Executing <", "Close <"))]
+    assert noise == []
+    return done
+
+
+PRELUDE = """
+import asyncio, os, sys, threading
+from tests.support.server import LoopbackServer
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+
+started = threading.Event()
+
+def serve():
+    async def run():
+        async with LoopbackServer() as server:
+            globals()["server"] = server
+            started.set()
+            await asyncio.Event().wait()
+    asyncio.run(run())
+
+threading.Thread(target=serve, daemon=True).start()
+started.wait()
+llm = OpenAICompatible("m", base_url=server.base_url)
+
+async def ask(text="hello"):
+    assert (await llm.chat([{"role": "user", "content": text}])).text == text
+"""
+
+
+def program(text):
+    return textwrap.dedent(PRELUDE) + textwrap.dedent(text)
+
+
+def test_a_loop_that_nobody_closes():
+    done = run_program(
+        program(
+            """
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(ask())
+            import atexit
+            atexit.register(lambda: print("open" if not loop.is_closed() else "closed"))
+            atexit.register(loop.close)
+            print("asked")
+            """
+        )
+    )
+    assert done.stdout == "asked\nclosed\n"
+
+
+def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
+    done = run_program(
+        program(
+            """
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, daemon=True)
+            thread.start()
+            asyncio.run_coroutine_threadsafe(ask(), loop).result()
+            from SimpleLLMFunc.interface import sessions
+            session = sessions._sessions[loop][0]
+            import atexit
+
+            def end():
+                print(session.closed)
+                loop.call_soon_threadsafe(loop.stop)
+                thread.join()
+                loop.close()
+
+            sessions._close_all()
+            end()
+            """
+        )
+    )
+    assert done.stdout == "True\n"
+
+
+def test_sync_calls_over_the_bridge():
+    done = run_program(
+        program(
+            """
+            from SimpleLLMFunc.sync import run_sync
+            for number in range(3):
+                run_sync(ask(str(number)))
+            threads = [threading.Thread(target=run_sync, args=(ask(str(n)),)) for n in range(20)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+            print(server.connections <= 21)
+            """
+        )
+    )
+    assert done.stdout == "True\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("where", ["between", "inside"])
+def test_a_forked_child_makes_its_own(where):
+    done = run_program(
+        program(
+            f"""
+            where = {where!r}
+
+            def child():
+                before = len(server.requests)
+                asyncio.run(ask("child"))
+                sys.stdout.write("child\\n")
+                sys.stdout.flush()
+                os._exit(0)
+
+            def fork():
+                import warnings
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # newer Pythons warn of threads; the server's is not used there
+                    return os.fork()
+
+            async def parent():
+                await ask("one")
+                if where == "inside":
+                    pid = fork()
+                    if pid == 0:
+                        thread = threading.Thread(target=child)  # the parent's loop counts as running on this one
+                        thread.start()
+                        thread.join()
+                    assert (await asyncio.to_thread(os.waitpid, pid, 0))[1] == 0
+                await ask("two")
+
+            asyncio.run(parent())
+            if where == "between":
+                loop = asyncio.new_event_loop()
+                loop.run_until_complete(ask("kept"))
+                pid = fork()
+                if pid == 0:
+                    child()
+                assert os.waitpid(pid, 0)[1] == 0
+                loop.run_until_complete(ask("still"))
+                loop.close()
+            print("parent")
+            """
+        )
+    )
+    assert done.stdout == "child\nparent\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_ends_quietly():
+    done = run_program(
+        program(
+            """
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(ask("kept"))
+            import warnings
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pid = os.fork()
+            if pid:
+                assert os.waitpid(pid, 0)[1] == 0
+                loop.run_until_complete(ask("still"))
+            else:
+                asyncio.run(ask("child"))
+            if pid:
+                loop.close()
+                print("parent")
+            else:
+                print("child")
+                sys.stdout.flush()
+            """
+        )
+    )
+    assert sorted(done.stdout.split()) == ["child", "parent"]

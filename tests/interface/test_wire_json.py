@@ -1,0 +1,79 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.interface.wire_json import decode, decode_large, encode, without_surrogates
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(value=JSON)
+def test_what_is_encoded_decodes_to_itself(value):
+    assert decode(encode(value)) == value
+
+
+def test_text_stays_readable_on_the_wire():
+    assert encode({"a": "中文 é"}) == '{"a":"中文 é"}'.encode()
+
+
+@given(text=st.text(st.characters()))
+def test_any_text_can_be_sent(text):
+    sent = json.loads(encode(text).decode())
+    assert sent == without_surrogates(text)
+
+
+def test_lone_surrogates_are_replaced_and_pairs_joined():
+    assert encode("a\ud800b").decode() == '"a\ufffdb"'
+    assert without_surrogates("\ud83d\ude00 \udc00") == "\U0001f600 \ufffd"
+
+
+def deep(levels):
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [{"a": {1, 2}}, float("nan"), {"x": object()}, deep(100_000)])
+def test_what_json_cannot_say_is_refused_with_a_reason(value):
+    with pytest.raises(UsageError, match="JSON"):
+        encode(value)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'"a\\ud800b"', "a\ufffdb"),
+        (b'"\\ud83d\\ude00"', "\U0001f600"),
+        (b'{"k\\udc00": ["\\ud800"]}', {"k\ufffd": ["\ufffd"]}),
+        (b'"a\xffb"', "a\ufffdb"),
+        (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        (b'"\\u0000"', "\x00"),
+        (b'{"a": 1, "a": 2}', {"a": 2}),
+        (b"[" * 150 + b"]" * 150, deep(149)),
+        (b"[" * 400 + b"]" * 400, deep(399)),
+    ],
+)
+def test_what_models_and_servers_write_is_read(data, expected):
+    assert decode(data) == expected
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"<html>", b'{"a": 1} x', b"[" * 100_000, b'{"a":' * 100_000, b"\xff"])
+def test_what_is_no_json_is_a_value_error(data):
+    with pytest.raises(ValueError):
+        decode(data)
+
+
+async def test_long_data_are_read_too():
+    value = {"text": "x" * 1_000_000}
+    assert await decode_large(encode(value)) == value
+    assert await decode_large(b"[1]") == [1]
+    with pytest.raises(ValueError):
+        await decode_large(b"{" * 500_000)

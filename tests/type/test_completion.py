@@ -1,0 +1,189 @@
+import pickle
+
+import pytest
+
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ToolCall, ToolCallDelta, Usage
+from SimpleLLMFunc.type.completion import arguments_text, content_text
+
+REPLY = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1700000000,
+    "model": "m",
+    "system_fingerprint": "fp",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "logprobs": {"content": []},
+            "message": {
+                "role": "assistant",
+                "content": "hi",
+                "refusal": "no",
+                "reasoning_content": "hm",
+                "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}, "sig": {"s": 1}}
+                ],
+                "annotations": [],
+            },
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 15,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    },
+}
+
+CHUNK = {
+    "id": "c",
+    "object": "chat.completion.chunk",
+    "created": 1,
+    "model": "m",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": None,
+            "delta": {
+                "role": "assistant",
+                "content": "x",
+                "tool_calls": [
+                    {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
+                ],
+                "extra": 1,
+            },
+        }
+    ],
+    "usage": REPLY["usage"],
+}
+
+
+def test_a_reply_is_read_with_the_names_of_the_openai_package():
+    reply = ChatCompletion.from_dict(REPLY, tries=2, cached=True)
+    assert reply.choices[0].message.content == reply.text == "hi"
+    assert reply.choices[0].message.tool_calls[0].function.name == reply.tool_calls[0].function.name == "f"
+    assert reply.choices[0].finish_reason == reply.finish_reason == "tool_calls"
+    assert reply.usage.prompt_tokens == 10
+    assert reply.usage.tokens == Usage(10, 5, 4, 2)
+    assert (reply.tries, reply.cached, reply.raw) == (2, True, REPLY)
+
+
+def test_a_reply_written_and_read_again_is_the_same():
+    reply = ChatCompletion.from_dict(REPLY)
+    assert reply.to_dict() == REPLY
+    assert ChatCompletion.from_dict(reply.to_dict()) == reply
+    assert pickle.loads(pickle.dumps(reply)) == reply
+
+
+def test_a_chunk_written_and_read_again_is_the_same():
+    chunk = ChatCompletionChunk.from_dict(CHUNK)
+    assert chunk.to_dict() == CHUNK
+    assert ChatCompletionChunk.from_dict(chunk.to_dict()) == chunk
+    assert (chunk.text, chunk.finish_reason) == ("x", None)
+    assert chunk.tool_calls[0].function.name == "f"
+    assert chunk.tool_calls[0].function.arguments == "{"
+
+
+def test_what_is_none_is_left_out_when_written():
+    assert ChatCompletionChunk.from_dict({"choices": [{"delta": None}]}).to_dict()["choices"] == [
+        {"index": 0, "delta": {}, "finish_reason": None}
+    ]
+    message = ChatCompletion.from_dict({"choices": [{"message": {"content": None}}]}).message
+    assert message.to_dict() == {"role": "assistant", "content": None}
+    assert ToolCallDelta().to_dict() == {"function": {}}
+
+
+@pytest.mark.parametrize("choices", [None, [], "x", 3, [None], {"a": 1}])
+def test_no_choices_are_no_choices(choices):
+    for kind in (ChatCompletion, ChatCompletionChunk):
+        item = kind.from_dict({"choices": choices, "usage": None})
+        assert item.choices == ()
+        assert (item.text, item.tool_calls, item.finish_reason, item.usage) == ("", [], None, None)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"tool_calls": "x"},
+        {"tool_calls": [None, "y"]},
+        {"tool_calls": [{"function": "f"}]},
+        {"refusal": 3},
+        {"content": 3},
+        {"content": {"a": 1}},
+        {"role": None},
+        None,
+        "text",
+    ],
+)
+def test_strange_messages_are_survived(message):
+    ChatCompletion.from_dict({"choices": [{"message": message, "finish_reason": 3, "index": "0"}]})
+    chunk = ChatCompletionChunk.from_dict({"choices": [{"delta": message, "finish_reason": 3}], "created": "now"})
+    assert chunk.finish_reason is None
+
+
+def test_choices_are_sorted_and_the_lowest_index_is_the_text():
+    choices = [{"index": 1, "message": {"content": "b"}}, {"index": 0, "message": {"content": "a"}}]
+    assert ChatCompletion.from_dict({"choices": choices}).text == "a"
+    unnumbered = [{"message": {"content": "a"}}, {"message": {"content": "b"}}]
+    assert [choice.index for choice in ChatCompletion.from_dict({"choices": unnumbered}).choices] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, None),
+        ("x", "x"),
+        ([{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}, "c"], "ab"),
+        ([], ""),
+        (5, "5"),
+    ],
+)
+def test_content_is_text_in_any_shape(content, text):
+    assert content_text(content) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"), [(None, "{}"), ("", "{}"), ("x", "x"), ({"a": "é"}, '{"a": "é"}'), ({}, "{}"), ([1], "[1]")]
+)
+def test_arguments_are_json_text(arguments, text):
+    assert arguments_text(arguments) == text
+
+
+def test_a_call_keeps_what_the_provider_added():
+    call = ToolCall.from_dict({"id": 7, "function": {"name": "f", "arguments": None}, "extra_content": {"s": 1}})
+    assert call.to_dict() == {
+        "id": "7",
+        "type": "function",
+        "function": {"name": "f", "arguments": "{}"},
+        "extra_content": {"s": 1},
+    }
+
+
+def test_reasoning_has_one_name():
+    for name in ("reasoning_content", "reasoning"):
+        message = ChatCompletion.from_dict({"choices": [{"message": {"content": "x", name: "hm"}}]}).message
+        assert message.reasoning_content == "hm"
+        assert message.extra == {}
+        assert ChatCompletionChunk.from_dict({"choices": [{"delta": {name: "hm"}}]}).delta.reasoning_content == "hm"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"usage": {"prompt_tokens": 3}},
+        {"x_groq": {"usage": {"prompt_tokens": 3}}},
+        {"choices": [{"usage": {"prompt_tokens": 3}}]},
+    ],
+)
+def test_the_usage_is_found_where_providers_put_it(data):
+    for kind in (ChatCompletion, ChatCompletionChunk):
+        assert kind.from_dict(data).usage.prompt_tokens == 3
+
+
+def test_usage_in_other_dialects():
+    usage = ChatCompletion.from_dict(
+        {"usage": {"prompt_tokens": 3.0, "completion_tokens": None, "prompt_cache_hit_tokens": 2, "total_tokens": True}}
+    ).usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens, usage.cached_tokens) == (3, 0, 3, 2)
