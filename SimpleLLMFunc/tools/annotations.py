@@ -1,0 +1,165 @@
+"""What the annotation of a parameter says: its type, its description, whether it is ours to fill."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType, UnionType
+from typing import Annotated, Any, Optional, Union, get_args, get_origin, get_type_hints
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from SimpleLLMFunc.errors import ToolDefinitionError
+from SimpleLLMFunc.tools.context import ToolContext
+
+__all__ = [
+    "accepts_none",
+    "annotated",
+    "described",
+    "docstring_of",
+    "is_context",
+    "name_of",
+    "or_none",
+    "own_description",
+    "resolved_hints",
+    "underlying",
+]
+
+# The checkers read a subscript of these as an annotation and refuse a variable in it.
+_Annotated: Any = Annotated
+_Optional: Any = Optional
+
+
+def underlying(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function behind partials, bound methods and callable objects: what carries name and docstring."""
+    while True:
+        if isinstance(func, functools.partial):
+            func = func.func
+        elif isinstance(func, (staticmethod, classmethod)) or inspect.ismethod(func):
+            func = func.__func__
+        elif inspect.isroutine(func) or inspect.isclass(func) or hasattr(func, "__wrapped__"):
+            return func
+        else:
+            return type(func).__call__
+
+
+def name_of(func: Callable[..., Any]) -> str:
+    """Return what a callable is called: the function's name, or the class of a callable object."""
+    target = underlying(func)
+    if target is type(func).__call__:
+        return type(func).__name__
+    name = getattr(target, "__name__", type(func).__name__)
+    return "function" if name == "<lambda>" else str(name)
+
+
+def docstring_of(func: Callable[..., Any]) -> str | None:
+    """Return the docstring of a callable; of an object whose `__call__` has none, that of its class."""
+    target = underlying(func)
+    # Not `inspect.getdoc`: what a base class says is about the base class.
+    text: str | None = target.__doc__
+    return type(func).__doc__ if not text and target is type(func).__call__ else text
+
+
+def resolved_hints(func: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Return the annotations of `func` as objects, extras kept; names of the defining function's locals count.
+
+    Raises:
+        ToolDefinitionError: an annotation cannot be resolved; `name` is the tool's.
+    """
+    target: Any = underlying(func)
+    if inspect.isclass(target):
+        target = target.__init__
+    elif not hasattr(target, "__annotations__"):
+        target = inspect.unwrap(target)
+    try:
+        return get_type_hints(target, include_extras=True)
+    except NameError:
+        pass  # perhaps a type that was defined beside the function, inside another one
+    except Exception as error:
+        raise _unreadable(name, error) from error
+    try:
+        return get_type_hints(target, localns=_local_names(target), include_extras=True)
+    except Exception as error:
+        raise _unreadable(name, error) from error
+
+
+def is_context(annotation: Any) -> bool:
+    """Whether a parameter of this annotation is filled by us."""
+    origin = get_origin(annotation)
+    if origin is Annotated or origin in {Union, UnionType}:
+        parts = get_args(annotation)[:1] if origin is Annotated else get_args(annotation)
+        return any(is_context(part) for part in parts)
+    return annotation is ToolContext or origin is ToolContext
+
+
+def accepts_none(annotation: Any) -> bool:
+    """Whether None fits the annotation, as far as its outside tells."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return accepts_none(get_args(annotation)[0])
+    if origin in {Union, UnionType}:
+        return any(accepts_none(part) for part in get_args(annotation))
+    return annotation in {None, type(None), Any, object}
+
+
+def own_description(annotation: Any) -> str:
+    """Return what ``Annotated`` itself says: ``Field(description=…)``, ``Doc(…)`` or a plain string."""
+    if get_origin(annotation) is not Annotated:
+        return ""
+    for extra in get_args(annotation)[1:]:
+        text = extra if isinstance(extra, str) else None
+        if isinstance(extra, FieldInfo):
+            text = extra.description
+        elif text is None:
+            text = getattr(extra, "documentation", None)
+        if isinstance(text, str) and text:
+            return text
+    return ""
+
+
+def annotated(annotation: Any, *extras: Any) -> Any:
+    """Return ``Annotated[annotation, *extras]``."""
+    return _Annotated[(annotation, *extras)]
+
+
+def described(annotation: Any, description: str) -> Any:
+    """Return the annotation with the description added, where there is one."""
+    return annotated(annotation, Field(description=description)) if description else annotation
+
+
+def or_none(annotation: Any) -> Any:
+    """Return ``annotation | None``."""
+    return _Optional[annotation]
+
+
+def _local_names(func: Any) -> dict[str, Any]:
+    """Return the names that were in sight where `func` was defined: its closure, and its defining function's locals."""
+    inner = inspect.unwrap(func)
+    names: dict[str, Any] = {}
+    scope = getattr(inner, "__qualname__", "").rpartition(".<locals>")[0]
+    space = getattr(inner, "__globals__", None)
+    for frame in reversed(list(_frames(sys._getframe(1)))):  # noqa: SLF001 - the defining function is on the stack
+        if frame.f_globals is space and scope.startswith(frame.f_code.co_qualname):
+            names |= frame.f_locals
+    code, closure = getattr(inner, "__code__", None), getattr(inner, "__closure__", None)
+    for name, cell in zip(code.co_freevars if code else (), closure or (), strict=False):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    return names
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _unreadable(name: str, error: Exception) -> ToolDefinitionError:
+    return ToolDefinitionError(
+        name, f"an annotation cannot be read ({type(error).__name__}: {error}). Import its type."
+    )

@@ -1,0 +1,87 @@
+"""The arguments of a tool call: the text a model wrote, read as a JSON object.
+
+A call may have side effects, so it is read as it stands, or with its syntax mended where that takes no guess,
+or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.tools.mending import mended
+from SimpleLLMFunc.tools.schema import ArgumentsError
+
+__all__ = ["mended_arguments", "read_arguments", "without_surrogates"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Return the object that the text is; no text at all and ``null`` are the empty one.
+
+    Raises:
+        ArgumentsError: no JSON, or no object.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
+        if value is None:
+            return {}
+        if isinstance(value, dict):
+            return _cleaned_object(value)
+        problem = ""
+    except (ValueError, RecursionError) as error:
+        problem = f" ({_reason(error)})"
+    raise ArgumentsError([("", "a JSON object", cut(text, 80) + problem)])
+
+
+def mended_arguments(text: str) -> dict[str, Any] | None:
+    """Return the object that the text is with its syntax mended; None where that would take a guess."""
+    try:
+        value = mended(text, _object)
+    except (ValueError, RecursionError):
+        return None
+    return _cleaned_object(value) if isinstance(value, dict) else None
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with halves of characters joined, and lone ones replaced: no UTF-8 can hold them."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        for key, item in pairs:
+            if value[key] != item:
+                raise ValueError(f"key {key!r} is given twice, with different values")
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _reason(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else cut(str(error), 100)
+
+
+def _cleaned_object(value: dict[str, Any]) -> dict[str, Any]:
+    return {without_surrogates(key): _cleaned(item) for key, item in value.items()}
+
+
+def _cleaned(value: Any) -> Any:
+    """Replace lone surrogates in all strings: they pass for text, and break every file they are written to."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, dict):
+        return _cleaned_object(value)
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    return value

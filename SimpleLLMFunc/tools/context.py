@@ -1,0 +1,50 @@
+"""What a tool can say to us: `ToolContext`, which it is given, and `ModelRetry`, which it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+__all__ = ["ModelRetry", "ToolContext"]
+
+C = TypeVar("C", default=Any)
+
+
+class ModelRetry(Exception):
+    """Raised by a tool to make the model try again; the model reads the message as it is.
+
+    Example: ``raise ModelRetry("There is no city 'Rom'. Did you mean 'Rome'?")``.
+    """
+
+
+def _nowhere(_: Any) -> None:
+    """Take progress that nobody looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext(Generic[C]):
+    """What a tool knows about the run that calls it.
+
+    A parameter annotated ``ToolContext`` or ``ToolContext[AppState]`` is filled by us and hidden from the model.
+
+    Attributes:
+        trace_id: of the run; empty outside one.
+        func_name: the decorated function that is running.
+        tool_name: the tool's own name.
+        call_id: the model's id of this call.
+        context: the value that the caller of the run passed along, None where there is none.
+    """
+
+    trace_id: str = ""
+    func_name: str = ""
+    tool_name: str = ""
+    call_id: str = ""
+    context: C = None  # type: ignore[assignment]  # None where the caller passed none, whatever C is
+    _emit: Callable[[Any], None] = field(default=_nowhere, repr=False, compare=False)
+
+    def emit(self, progress: Any) -> None:
+        """Tell whoever watches the run how far the tool is; from any thread, never waits, never fails."""
+        self._emit(progress)

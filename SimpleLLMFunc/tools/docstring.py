@@ -1,0 +1,113 @@
+"""What a docstring says about a tool and its parameters: Google, NumPy, reST, epydoc, English or Chinese."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["Documentation", "read_docstring"]
+
+# The parser knows English headings only. Each row: what people write, the Google heading, the NumPy heading.
+_HEADINGS: Final = (
+    (("参数", "参数说明", "参数列表", "输入参数", "入参", "输入"), "Args", "Parameters"),
+    (("关键字参数", "其他参数"), "Args", "Parameters"),
+    (("返回", "返回值", "返回结果", "返回值说明", "输出"), "Returns", "Returns"),
+    (("产出", "生成", "迭代"), "Yields", "Yields"),
+    (("异常", "抛出", "抛出异常", "引发", "可能的异常"), "Raises", "Raises"),
+    (("示例", "例子", "用法", "使用示例"), "Examples", "Examples"),
+    (("Keyword Args", "Keyword Arguments", "Other Parameters"), "Args", "Parameters"),
+)
+_GOOGLE = {name: google for names, google, _ in _HEADINGS for name in names}
+_GOOGLE |= dict.fromkeys(("Arguments", "Parameters", "Params"), "Args")
+# A model needs none of these, and the parser gives up on a whole docstring for one odd line in them.
+_LEFT_OUT: Final = frozenset({"Returns", "Yields", "Raises", "Exceptions", "Attributes", "Example", "Examples"})
+_NUMPY = {name: numpy for names, _, numpy in _HEADINGS for name in names}
+_NUMPY |= {name: name for name in ("Parameters", "Returns", "Yields", "Raises", "Examples", "Attributes", "Notes")}
+_FIELDS = {"参数": "param", "类型": "type", "返回": "returns", "返回值": "returns", "异常": "raises", "抛出": "raises"}
+
+_HEADING = re.compile(r"^(?P<indent>[ \t]*)(?P<name>[\w ]+?)[ \t]*(?P<colon>[:：])?[ \t]*$")
+_UNDERLINE = re.compile(r"^[ \t]*-{2,}[ \t]*$")
+_FIELD = re.compile(rf"^(?P<indent>[ \t]*)(?P<mark>[:@])(?P<name>{'|'.join(_FIELDS)})(?P<rest>[ \t:：].*)$")
+_ENTRY = re.compile(
+    r"^(?P<indent>[ \t]+)(?:[-•][ \t]+)?(?P<name>\\?\*{0,2}\w+)[ \t]*"
+    r"(?:[(（](?P<kind>[^()（）]*(?:\([^()]*\))?[^()（）]*)[)）])?[ \t]*[:：](?P<text>.*)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """A docstring, read.
+
+    Attributes:
+        description: what stands above the sections; empty where there is no docstring.
+        parameters: what is said about each parameter, by its name without asterisks.
+    """
+
+    description: str = ""
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+def read_docstring(text: str | None) -> Documentation:
+    """Read a docstring; one that follows no style is its own description."""
+    if not text or not text.strip():
+        return Documentation()
+    from docstring_parser import ParseError, parse
+
+    cleaned = inspect.cleandoc(text)
+    try:
+        found = parse("\n".join(_in_english(cleaned.splitlines())))
+    except ParseError:
+        return Documentation(cleaned)
+    description = "\n\n".join(part.strip() for part in (found.short_description, found.long_description) if part)
+    parameters: dict[str, str] = {}
+    for entry in found.params:
+        for name in entry.arg_name.split(","):
+            if entry.description:
+                parameters.setdefault(name.strip().lstrip("\\*"), entry.description.strip())
+    return Documentation(description, parameters)
+
+
+def _in_english(lines: list[str]) -> Iterator[str]:
+    """Yield the lines with headings, colons and field marks as the parser knows them, without the other sections."""
+    section, depth = "", ""
+    underlined = ""
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if underlined:
+            # The parser wants the line under a heading exactly as long as the heading.
+            yield underlined
+            underlined = ""
+            continue
+        heading = _HEADING.match(line)
+        name = heading["name"] if heading else ""
+        if heading and _UNDERLINE.match(following) and name in _NUMPY:
+            section = ""
+            yield heading["indent"] + _NUMPY[name]
+            underlined = heading["indent"] + "-" * len(_NUMPY[name])
+        elif heading and heading["colon"] and not heading["indent"]:
+            before, depth = section, ""
+            section = _GOOGLE.get(name, name)
+            # Of two sections of one name the parser keeps the last, so a second one goes on with the first.
+            if section not in _LEFT_OUT and not (before == section == "Args"):
+                yield f"{section}:"
+        elif section == "Args":
+            entry = _ENTRY.match(line)
+            depth = depth or (entry["indent"] if entry else "")
+            # Deeper lines belong to the text of the entry above them.
+            yield _entry(entry) if entry and entry["indent"] == depth else line
+        elif section not in _LEFT_OUT:
+            yield _field(line)
+
+
+def _entry(match: re.Match[str]) -> str:
+    kind = f" ({match['kind']})" if match["kind"] else ""
+    return f"{match['indent']}{match['name']}{kind}: {match['text'].strip()}"
+
+
+def _field(line: str) -> str:
+    match = _FIELD.match(line)
+    if not match:
+        return line
+    return f"{match['indent']}{match['mark']}{_FIELDS[match['name']]}{match['rest'].replace('：', ':', 1)}"

@@ -1,0 +1,72 @@
+"""`ToolRegistry`: tools by name, for whoever runs a conversation by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError, cut
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.tools.names import wire_names
+from SimpleLLMFunc.tools.running import run_callable
+from SimpleLLMFunc.tools.tool import Tool, as_tool
+from SimpleLLMFunc.type.message import ToolSpec
+
+__all__ = ["ToolRegistry"]
+
+
+class ToolRegistry:
+    """Tools, each under its own name."""
+
+    def __init__(self, *tools: Any) -> None:
+        self._tools: dict[str, Tool] = {}
+        for candidate in tools:
+            self.register(candidate)
+
+    def register(self, candidate: Any, /) -> Tool:
+        """Add a tool, a decorated function or a plain callable, and return it as a `Tool`.
+
+        Raises:
+            ToolDefinitionError: not usable as a tool, or the name is taken.
+        """
+        made = as_tool(candidate, where="registry")
+        if made.name in self._tools:
+            raise ToolDefinitionError(made.name, "a tool of this name is registered already. Give it another `name=`.")
+        self._tools[made.name] = made
+        return made
+
+    def names(self) -> list[str]:
+        """Return the names, in the order of registration."""
+        return list(self._tools)
+
+    def get_tool_definitions(self) -> list[ToolSpec]:
+        """Return the tools as providers want them, each under a name they take; `invoke` knows both names."""
+        wire = wire_names(self._tools)
+        definitions = [made.to_openai_tool() for made in self._tools.values()]
+        for definition, name in zip(definitions, wire.values(), strict=True):
+            definition["function"]["name"] = name
+        return definitions
+
+    async def invoke(self, name: str, /, **arguments: Any) -> Any:
+        """Run a tool and return what it returns; the arguments are validated and converted first.
+
+        Whoever calls this has decided: `confirm` and `timeout` are for the calls of a model. The name is positional-only, so that a tool may have a parameter called `name`.
+
+        Raises:
+            UsageError: no tool has this name.
+            ArgumentsError: the arguments do not fit.
+            ToolFailed: the tool raised; its own exception is the `__cause__`.
+        """
+        made = self._find(name)
+        args, kwargs = made.bind(arguments)
+        try:
+            return await run_callable(made.func, args, kwargs)
+        except Exception as error:
+            raise ToolFailed(name, cut(redact(f"{type(error).__name__}: {error}"))) from error
+
+    def _find(self, name: str) -> Tool:
+        if name in self._tools:
+            return self._tools[name]
+        for own, wire in wire_names(self._tools).items():
+            if wire == name:
+                return self._tools[own]
+        raise UsageError(f"no tool is named {name!r}. There are: {', '.join(self._tools) or 'none'}.")

@@ -1,0 +1,115 @@
+"""Running a tool: async ones on the loop, sync ones in threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import itertools
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from typing import Any, Final, TypeVar, cast
+
+from SimpleLLMFunc.tools.annotations import underlying
+
+__all__ = ["MAX_ITEMS", "in_thread", "run_callable"]
+
+T = TypeVar("T")
+
+MAX_ITEMS: Final = 10_000
+"""Items taken from a generator that a tool returns; one that never ends is cut here."""
+
+_numbers = itertools.count(1)
+
+
+async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a sync or async callable and return its result; awaitables are awaited, generators drained into a list.
+
+    A sync callable runs in a thread of its own, with the caller's context variables.
+    """
+    if _is_async(func):
+        result = func(*args, **kwargs)
+    else:
+        result = await in_thread(_call_and_drain, func, args, kwargs)
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, AsyncIterator):
+        return await _drain_async(result)
+    # From an async callable; draining it may block, and must not do so here.
+    return await in_thread(_drain, result) if isinstance(result, Iterator) else result
+
+
+async def in_thread(func: Callable[..., T], *args: Any) -> T:
+    """Run `func` in a thread of its own, with the caller's context variables, and return its result.
+
+    The thread is a daemon: a cancelled call leaves it behind, its result is ignored, and it does not keep the
+    interpreter from ending. A pool would be the wrong shape: a few tools that hang would use it up.
+    """
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[tuple[bool, Any]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def deliver(outcome: tuple[bool, Any]) -> None:
+        if not waiter.done():
+            waiter.set_result(outcome)
+
+    def work() -> None:
+        outcome: tuple[bool, Any]
+        try:
+            outcome = (True, context.run(func, *args))
+        except BaseException as error:  # noqa: BLE001 - it is raised again where it is awaited
+            outcome = (False, error)
+        try:
+            loop.call_soon_threadsafe(deliver, outcome)
+        except RuntimeError:
+            return  # the loop is closed: nobody waits any more
+
+    threading.Thread(target=work, name=f"SimpleLLMFunc-tool-{next(_numbers)}", daemon=True).start()
+    # As a value, because a future refuses StopIteration as an exception.
+    succeeded, result = await waiter
+    if succeeded:
+        return cast("T", result)
+    try:
+        raise result
+    finally:
+        del result  # the traceback holds this frame, which would hold the traceback
+
+
+def _is_async(func: Callable[..., Any]) -> bool:
+    target = underlying(func)
+    return (
+        inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target)
+    )
+
+
+def _call_and_drain(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return _drain(func(*args, **kwargs))
+
+
+def _drain(result: Any) -> Any:
+    """Return an iterator's items as a list; everything else as it is."""
+    # A coroutine made by `types.coroutine` is a generator too, and is to be awaited.
+    if not isinstance(result, Iterator) or inspect.isawaitable(result):
+        return result
+    items = list(itertools.islice(result, MAX_ITEMS))
+    close = getattr(result, "close", None)
+    if inspect.isgenerator(result) and close is not None:
+        close()
+    return items
+
+
+async def _drain_async(result: AsyncIterator[Any]) -> list[Any]:
+    items: list[Any] = []
+    if not inspect.isasyncgen(result):
+        async for item in result:
+            items.append(item)
+            if len(items) == MAX_ITEMS:
+                break
+        return items
+    async with aclosing(result):
+        async for item in result:
+            items.append(item)
+            if len(items) == MAX_ITEMS:
+                break
+    return items

@@ -1,0 +1,357 @@
+"""`Tool`, and `@tool`: something a model may call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
+
+from SimpleLLMFunc.errors import ToolDefinitionError, cut
+from SimpleLLMFunc.tools.annotations import docstring_of, name_of
+from SimpleLLMFunc.tools.arguments import mended_arguments, read_arguments
+from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
+from SimpleLLMFunc.tools.docstring import Documentation, read_docstring
+from SimpleLLMFunc.tools.json_schema import SchemaParameters
+from SimpleLLMFunc.tools.names import wire_name
+from SimpleLLMFunc.tools.schema import ArgumentsError, BoundArguments, SignatureParameters, ToolParameters
+from SimpleLLMFunc.type.message import ToolSpec
+
+__all__ = ["FunctionTool", "ModelRetry", "Tool", "ToolContext", "as_tool", "tool"]
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Tool:
+    """Something a model may call: ``Tool(func=…)``, or a subclass with a method `run`, sync or async.
+
+    Attributes:
+        name: what it is called; a subclass may set it, else it is that of the function or the class.
+        description: what the model reads; else the docstring, else the name.
+        parameters: JSON Schema of the arguments; else read from signature and docstring.
+        timeout: seconds one call may take, None for no limit.
+        confirm: ask the callback given as `toolkit_confirm` before it runs; without a callback it never runs.
+        untrusted: its results come from outside (search, web, files) and enter in a delimited block.
+
+    Raises:
+        ToolDefinitionError: nothing to call, a parameter without a type, a schema that cannot be used.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    timeout: float | None = None
+    confirm: bool = False
+    untrusted: bool = False
+
+    _func: Callable[..., Any]
+    _takes: ToolParameters
+
+    def __init__(
+        self,
+        func: Callable[..., Any] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        confirm: bool | None = None,
+        untrusted: bool | None = None,
+    ) -> None:
+        if func is None and type(self).run is Tool.run:
+            raise ToolDefinitionError(
+                name or type(self).__name__, "there is nothing to call. Give `func=`, or write a subclass with `run`."
+            )
+        if func is not None and not callable(func):
+            raise ToolDefinitionError(name or cut(repr(func), 60), f"a {type(func).__name__} cannot be called.")
+        if timeout is not None:
+            self.timeout = timeout
+        if confirm is not None:
+            self.confirm = confirm
+        if untrusted is not None:
+            self.untrusted = untrusted
+        if isinstance(func, Tool):
+            func = func.func  # the same under another name, or with other options
+        self._define(func if func is not None else self.run, name, description, parameters)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Do the work with these arguments as they are; for an async tool this gives a coroutine."""
+        return self._func(*args, **kwargs)
+
+    def run(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Do the work; a subclass writes this with its own parameters, as `def` or `async def`."""
+        return self._func(*args, **kwargs)
+
+    def bind(self, arguments: str | Mapping[str, Any], context: ToolContext[Any] | None = None) -> BoundArguments:
+        """Return positional and keyword arguments for `run`, validated and converted.
+
+        Args:
+            arguments: the model's JSON text, or an object.
+            context: what a `ToolContext` parameter receives.
+
+        Raises:
+            ArgumentsError: they do not fit.
+        """
+        values = self.read(arguments) if isinstance(arguments, str) else arguments
+        return self._takes.bind(values, context if context is not None else ToolContext(tool_name=self.name))
+
+    def read(self, text: str) -> dict[str, Any]:
+        """Return the arguments in a model's JSON text, its syntax mended where that takes no guess.
+
+        Raises:
+            ArgumentsError: it is no JSON object.
+        """
+        try:
+            return read_arguments(text)
+        except ArgumentsError:
+            mended = mended_arguments(text) if self._takes.may_repair else None
+            if mended is None:
+                raise
+            return mended
+
+    @property
+    def func(self) -> Callable[..., Any]:
+        """What runs: the function given, or the subclass's `run`."""
+        return self._func
+
+    def to_openai_tool(self) -> ToolSpec:
+        """Return the tool as providers want it, under a name they take."""
+        return {
+            "type": "function",
+            "function": {
+                "name": wire_name(self.name),
+                "description": self.description or self.name,
+                "parameters": self.parameters,
+            },
+        }
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, attribute: str) -> Any:
+            # Many a subclass has an `__init__` that does not call ours; it is defined when it is first looked at.
+            if attribute in {"name", "description", "parameters", "_func", "_takes"}:
+                self._define(self.run)
+                return self.__dict__[attribute]
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
+
+    def _define(
+        self,
+        func: Callable[..., Any],
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Settle name, description and parameters: from what is given, what the class says, what `func` shows."""
+        kind = type(self)
+        is_subclass = kind.run is not Tool.run
+        given = self.__dict__  # an `__init__` that does not call ours may have set some by hand
+        self._func = func
+        self.name = (
+            name
+            or given.get("name")
+            or getattr(kind, "name", None)
+            or (kind.__name__ if is_subclass else name_of(func))
+        )
+        if not isinstance(self.name, str):
+            raise ToolDefinitionError(str(self.name), "its name must be a str.")
+        _check_timeout(self.name, self.timeout)
+        documentation = read_docstring(docstring_of(func))
+        self.description = (
+            description
+            or given.get("description")
+            or getattr(kind, "description", None)
+            or documentation.description
+            or (_class_description(kind) if is_subclass else "")
+            or self.name
+        )
+        schema = parameters if parameters is not None else given.get("parameters", getattr(kind, "parameters", None))
+        self._takes = self._parameters_of(func, schema, documentation)
+        self.parameters = self._takes.schema
+
+    def _parameters_of(
+        self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation
+    ) -> ToolParameters:
+        if schema is None:
+            return SignatureParameters.of(func, self.name, documentation)
+        return SchemaParameters.of(func, self.name, schema)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class FunctionTool(Tool, Generic[P, R]):
+    """A function under `@tool`: a tool for models, and still the function for everybody else.
+
+    In a class it binds as a method does: ``toolkit=[thing.method]``.
+    """
+
+    def __init__(
+        self,
+        func: Callable[P, R],
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        confirm: bool | None = None,
+        untrusted: bool | None = None,
+    ) -> None:
+        plain: Any = func.__func__ if isinstance(func, (staticmethod, classmethod)) else func
+        self._given_parameters = parameters
+        self._binds_class = isinstance(func, classmethod)
+        self._is_unbound = self._binds_class or (plain is func and _is_method(plain))
+        self._bound_takes: ToolParameters | None = None
+        self._instance: Any = None
+        functools.update_wrapper(self, plain, updated=())
+        super().__init__(plain, name, description, parameters, timeout=timeout, confirm=confirm, untrusted=untrusted)
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, with nothing in between."""
+        result: R = self._func(*args, **kwargs)
+        return result
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None, /) -> Self: ...
+
+    @overload
+    def __get__(
+        self: FunctionTool[Concatenate[S, Q], T], instance: S, owner: type | None = None, /
+    ) -> FunctionTool[Q, T]: ...
+
+    def __get__(self, instance: Any, owner: type | None = None, /) -> Any:
+        """Return the tool bound to the object it is reached through, as functions do."""
+        target = (owner or type(instance)) if self._binds_class else instance
+        if target is None or not self._is_unbound:
+            return self
+        method = types.MethodType(self._func, target)
+        if self._bound_takes is None:
+            documentation = read_docstring(docstring_of(method))
+            self._bound_takes = super()._parameters_of(method, self._given_parameters, documentation)
+        bound: Any = object.__new__(type(self))
+        bound.__dict__ |= self.__dict__ | {
+            "_func": method,
+            "_takes": self._bound_takes,
+            "parameters": self._bound_takes.schema,
+            "_is_unbound": False,
+            "_instance": target,
+            "__signature__": inspect.signature(method),
+        }
+        del bound.__wrapped__  # it still has the parameter that is bound now
+        return bound
+
+    def _parameters_of(
+        self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation
+    ) -> ToolParameters:
+        if self._is_unbound:
+            return _Unbound(self.name)
+        return super()._parameters_of(func, schema, documentation)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # As functions are: by name. The name leads to this object, not to the function inside it.
+        if self._instance is not None:
+            return getattr, (self._instance, self._func.__name__)
+        return getattr(self, "__qualname__", self.name)
+
+
+class _Unbound:
+    """What a method takes that has not been reached through an object yet."""
+
+    may_repair = False
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object", "properties": {}}
+
+    def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
+        del arguments, context
+        raise ToolDefinitionError(self._name, "it is a method. Give the one of an object: `thing.method`.")
+
+
+@overload
+def tool(func: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    confirm: bool = False,
+    untrusted: bool = False,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function something a model may call; it stays callable as before.
+
+    Bare, or with the arguments of `Tool`: ``@tool(name="web.search", timeout=30, untrusted=True)``.
+
+    Args:
+        func: the function, sync or async; its parameters need types.
+        **options: `name`, `description`, `parameters`, `timeout`, `confirm`, `untrusted`.
+
+    Raises:
+        ToolDefinitionError: a parameter without a type, or with one no schema can be made of.
+    """
+    if func is None:
+        return lambda decorated: FunctionTool(decorated, **options)
+    return FunctionTool(func, **options)
+
+
+def as_tool(candidate: Any, *, where: str = "toolkit") -> Tool:
+    """Return what stands in a toolkit as a `Tool`: a tool, a decorated function (`.as_tool()`), or any callable.
+
+    Raises:
+        ToolDefinitionError: it is none of these, or not usable; `where` says whose toolkit it is.
+    """
+    if isinstance(candidate, Tool):
+        if isinstance(candidate._takes, _Unbound):  # noqa: SLF001 - the same module
+            raise ToolDefinitionError(candidate.name, f"it is a method. Put `thing.{candidate.name}` into the {where}.")
+        return candidate
+    if isinstance(candidate, type) and issubclass(candidate, Tool):
+        raise ToolDefinitionError(
+            candidate.__name__, f"it is a class. Put an object into the {where}: `{candidate.__name__}()`."
+        )
+    if inspect.ismethod(candidate) and isinstance(candidate.__func__, FunctionTool):
+        return cast("Tool", candidate.__func__.__get__(candidate.__self__))
+    made = getattr(candidate, "as_tool", None)
+    if callable(made) and isinstance(converted := made(), Tool):
+        return converted
+    if not callable(candidate):
+        raise ToolDefinitionError(
+            cut(repr(candidate), 60),
+            f"a {type(candidate).__name__} cannot stand in the {where}. Give a function or a Tool.",
+        )
+    return Tool(func=candidate)
+
+
+def _class_description(kind: type[Tool]) -> str:
+    """Return what the class, or the nearest one it comes from, says about itself."""
+    for each in kind.__mro__[: kind.__mro__.index(Tool)]:
+        if each.__doc__:
+            return read_docstring(each.__doc__).description
+    return ""
+
+
+def _check_timeout(name: str, timeout: Any) -> None:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+        raise ToolDefinitionError(name, f"its timeout must be seconds above 0, not {timeout!r}.")
+
+
+def _is_method(func: Any) -> bool:
+    """Whether the function stands in the body of a class and so will be given an object first."""
+    parent = getattr(func, "__qualname__", "").rpartition(".")[0]
+    if not inspect.isfunction(func) or not parent or parent.endswith("<locals>"):
+        return False
+    first = next(iter(inspect.signature(func).parameters.values()), None)
+    return first is not None and (first.name in {"self", "cls"} or first.annotation is first.empty)

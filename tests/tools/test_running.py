@@ -1,0 +1,203 @@
+"""Sync tools in threads, async ones on the loop, results drained."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import itertools
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.tools.running import MAX_ITEMS, in_thread, run_callable
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="unset")
+
+
+async def run(func: Any, *args: Any, **kwargs: Any) -> Any:
+    return await run_callable(func, list(args), kwargs)
+
+
+async def test_a_sync_callable_runs_in_another_thread_with_the_context_of_the_caller():
+    VARIABLE.set("mine")
+
+    def look() -> tuple[int, str]:
+        seen = VARIABLE.get()
+        VARIABLE.set("changed inside")
+        return threading.get_ident(), seen
+
+    thread, seen = await run(look)
+    assert thread != threading.get_ident()
+    assert seen == "mine"
+    assert VARIABLE.get() == "mine"
+
+
+async def test_async_callables_of_every_kind_run_on_the_loop():
+    async def plain(a: int) -> tuple[int, int]:
+        return a, threading.get_ident()
+
+    class Thing:
+        async def __call__(self, a: int) -> tuple[int, int]:
+            return a, threading.get_ident()
+
+        async def method(self, a: int) -> tuple[int, int]:
+            return a, threading.get_ident()
+
+    here = (1, threading.get_ident())
+    for func in (plain, functools.partial(plain), Thing(), Thing().method):
+        assert await run(func, 1) == here
+
+
+async def test_an_awaitable_from_a_sync_callable_is_awaited():
+    async def later(a: int) -> int:
+        return a
+
+    assert await run(lambda: later(3)) == 3
+
+    @types.coroutine
+    def old() -> Iterator[Any]:
+        yield from asyncio.sleep(0).__await__()
+        return 4
+
+    assert await run(old) == 4
+
+
+async def test_generators_are_drained():
+    closed: list[str] = []
+
+    def numbers() -> Iterator[int]:
+        try:
+            yield from range(3)
+        finally:
+            closed.append("sync")
+
+    async def letters() -> AsyncIterator[str]:
+        try:
+            for letter in "ab":
+                yield letter
+        finally:
+            closed.append("async")
+
+    async def gives_generator() -> Iterator[int]:
+        return numbers()
+
+    assert await run(numbers) == [0, 1, 2]
+    assert await run(letters) == ["a", "b"]
+    assert await run(gives_generator) == [0, 1, 2]
+    assert await run(lambda: map(str, [1, 2])) == ["1", "2"]
+    assert closed == ["sync", "async", "sync"]
+
+
+async def test_an_endless_generator_is_cut_and_closed():
+    closed: list[str] = []
+
+    def endless() -> Iterator[int]:
+        try:
+            yield from itertools.count()
+        finally:
+            closed.append("sync")
+
+    async def endless_too() -> AsyncIterator[int]:
+        try:
+            for number in itertools.count():
+                yield number
+        finally:
+            closed.append("async")
+
+    class Endless:
+        def __aiter__(self) -> Endless:
+            return self
+
+        async def __anext__(self) -> int:
+            return 1
+
+    for func in (endless, endless_too, itertools.count, Endless):
+        assert len(await run(func)) == MAX_ITEMS
+    assert closed == ["sync", "async"]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
+async def test_what_a_thread_raises_arrives(error):
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        await in_thread(fail)
+    assert caught.value is error
+
+
+async def test_a_stop_iteration_does_not_hang():
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await asyncio.wait_for(run(lambda: next(iter([]))), 10)
+
+
+async def test_a_hundred_blocked_tools_do_not_hold_up_another():
+    gate = threading.Event()
+    blocked = [asyncio.create_task(run(gate.wait)) for _ in range(100)]
+    try:
+        assert await asyncio.wait_for(run(lambda: "through"), 20) == "through"
+    finally:
+        gate.set()
+    assert await asyncio.gather(*blocked) == [True] * 100
+
+
+async def test_a_cancelled_call_leaves_its_thread_and_ignores_its_result():
+    gate, started = threading.Event(), threading.Event()
+
+    def work() -> str:
+        started.set()
+        gate.wait()
+        return "too late"
+
+    task = asyncio.create_task(run(work))
+    while not started.is_set():
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gate.set()
+
+
+def test_a_thread_that_outlives_its_loop_says_nothing(capfd):
+    gate, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        gate.wait()
+        done.set()
+
+    async def main() -> None:
+        task = asyncio.create_task(run(work))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+    gate.set()
+    assert done.wait(10)
+    for thread in threading.enumerate():
+        if thread.name.startswith("SimpleLLMFunc-tool"):
+            thread.join(10)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_hanging_tool_does_not_keep_the_interpreter():
+    code = (
+        "import asyncio, threading\n"
+        "from SimpleLLMFunc.tools.running import run_callable\n"
+        "async def main():\n"
+        "    task = asyncio.create_task(run_callable(threading.Event().wait, [], {}))\n"
+        "    await asyncio.sleep(0)\n"
+        "    task.cancel()\n"
+        "asyncio.run(main())\n"
+        "print('done')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
