@@ -1,0 +1,341 @@
+"""The one loop: ask the model, run the tools it calls, ask again, until there is an answer.
+
+`model_turn` is the only place that asks "streaming or not?"; `react_events` is the only place that goes
+round. Everything else in the library reads the events they produce.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from SimpleLLMFunc.base.abort import Abort, Limits
+from SimpleLLMFunc.base.events import (
+    MessageAppended,
+    ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
+    RunFinished,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
+    TurnStarted,
+)
+from SimpleLLMFunc.base.json_action import AnswerText, JsonActions
+from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
+from SimpleLLMFunc.base.request import ModelRequest, Refused, Review, ToolMap, ToolPolicy
+from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
+from SimpleLLMFunc.errors import (
+    BadRequest,
+    ContentBlocked,
+    OutputTruncated,
+    RunAborted,
+    SimpleLLMFuncError,
+    ToolCallLimitExceeded,
+)
+from SimpleLLMFunc.interface.budget import charge_question, is_limited
+from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.logger import count_tokens
+from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
+from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["execute_llm", "model_turn", "raw_responses", "react_events"]
+
+
+async def react_events(
+    llm: LLM_Interface,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec] | None = None,
+    tool_map: ToolMap | None = None,
+    *,
+    max_tool_calls: int = 5,
+    stream: bool = False,
+    review: Review | None = None,
+    refused: Refused | None = None,
+    response_format: dict[str, Any] | None = None,
+    answer_tool: ToolSpec | None = None,
+    actions: JsonActions | None = None,
+    params: Mapping[str, Any] | None = None,
+    policy: ToolPolicy | None = None,
+    deadline: Deadline | None = None,
+    abort: Abort | None = None,
+    trace_id: str = "",
+    func_name: str = "",
+) -> AsyncGenerator[ReActEvent, None]:
+    """Yield the facts of one run, `RunFinished` last.
+
+    When a run breaks off while an answer arrives, `MessageAppended` tells of the part that had come before the
+    error is raised.
+
+    Args:
+        llm: the model.
+        messages: the conversation so far; copied, never changed.
+        tools: what the model may call, in wire form.
+        tool_map: what runs, by the name on the wire.
+        max_tool_calls: rounds; the calls of one reply are one round. After the last round the model gets
+            one turn without tools. 0 offers none.
+        stream: ask for the reply in pieces; adds `ReplyDelta` events.
+        review: may send the model back to work; see `Review`.
+        refused: may change a request that the provider did not accept; see `Refused`.
+        response_format: the shape of the answer, in the provider's form.
+        answer_tool: a tool whose arguments are the answer; offered in every turn, never run.
+        actions: offer the tools as JSON actions, to a model that cannot call them.
+        params: go to the provider as they are.
+        policy: how tools run.
+        deadline: for the whole run.
+        abort: ends the run when it is set.
+        trace_id: of the run.
+        func_name: for messages and tools.
+
+    Raises:
+        ProviderError: the service failed or refused.
+        ContentBlocked: the answer was blocked, or the model refused.
+        OutputTruncated: a reply of tool calls alone was cut.
+        ToolCallLimitExceeded: the turn without tools called a tool again.
+        DeadlineExceeded: `deadline` passed.
+        RunAborted: `abort` was set.
+        ToolFailed: a tool failed and the policy says "raise".
+    """
+    limits = Limits(deadline or Deadline.after(None), abort)
+    history = copied(messages)
+    request = ModelRequest(
+        copied(messages), list(tools or ()) or None, response_format, params or {}, answer_tool, actions
+    )
+    usage = Usage()
+    turn, rounds = 1, 0
+    yield RunStarted(trace_id, copied(history))
+    while True:
+        yield TurnStarted(turn)
+        is_last = rounds >= max_tool_calls
+        received: ReplyReceived | None = None
+        try:
+            turn_events = model_turn(
+                llm, request, turn, stream=stream, is_last=is_last, limits=limits, trace_id=trace_id
+            )
+            async with aclosing(turn_events):
+                async for event in turn_events:
+                    yield event
+                    if isinstance(event, ReplyReceived):
+                        received = event
+        except BadRequest as error:
+            changed = refused(error, request) if refused else None
+            if changed is None:
+                raise
+            request = changed
+            continue  # the same turn, asked otherwise
+        assert received is not None, "a turn ends with its reply"
+        usage += received.usage
+        reply = _usable(received.reply, request.answer_name)
+        if reply.tool_calls:
+            if is_last:
+                raise ToolCallLimitExceeded(max_tool_calls).with_run(messages=history)
+            rounds += 1
+            grown: list[Message] = []
+            round_events = _tool_round(
+                reply, tool_map or {}, turn, request.answer_name, policy or ToolPolicy(), limits, trace_id, func_name
+            )
+            async with aclosing(round_events):
+                async for round_event in round_events:
+                    if isinstance(round_event, MessageAppended):
+                        grown += copied([round_event.message])  # the event's own message is the consumer's
+                    yield round_event
+            history += copied(grown)
+            request = replace(request, messages=request.messages + copied(grown))
+        else:
+            again = await review(reply, copied(history)) if review else None
+            if again is None:
+                answer = build_assistant_response_message(reply)
+                yield MessageAppended(turn, *copied([answer]))
+                yield RunFinished(reply, [*history, answer], usage, turn)
+                return
+            request = replace(request, messages=copied(again))
+        turn += 1
+
+
+async def model_turn(
+    llm: LLM_Interface,
+    request: ModelRequest,
+    turn: int,
+    *,
+    stream: bool,
+    is_last: bool = False,
+    limits: Limits | None = None,
+    trace_id: str = "",
+) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
+    """Ask the model once: yield a `ReplyDelta` per chunk where it is streamed, then one `ReplyReceived`.
+
+    `TurnStarted` again, among the chunks, means that the interface had to begin anew: what was shown is void.
+    `MessageAppended` tells of a part of an answer that broke off; the error follows.
+    """
+    limits = limits or Limits(Deadline.after(None))
+    limits.check("waiting for the model")
+    started = time.monotonic()
+    arguments = request.wire(llm, is_last=is_last)
+    messages = arguments.pop("messages")
+    expected = estimate_tokens(messages, arguments["tools"], arguments["response_format"]) if is_limited() else 0
+    arguments.update(trace_id=trace_id, deadline=limits.clock.left())
+    actions = request.actions
+    usage: Usage | None = None
+    was_sent = True
+    with charge_question(expected) as charge:
+        try:
+            raw: Any
+            if stream:
+                assembler = ReplyAssembler()
+                answer = AnswerText() if actions and not is_last else None
+                tries = 0
+                # What had arrived of an action is no text of an answer.
+                chunks = limits.each(
+                    llm.chat_stream(messages, **arguments),
+                    "receiving the answer",
+                    lambda: answer.given if answer else assembler.text,
+                )
+                async with aclosing(chunks):
+                    async for chunk in chunks:
+                        if tries and chunk.tries > tries:
+                            yield TurnStarted(turn)  # a stream that broke before any text began anew
+                        tries = chunk.tries
+                        assembler.add(chunk)
+                        shown = chunk.with_text(answer.feed(chunk.text)) if answer else chunk
+                        yield ReplyDelta(turn, shown.text, shown.tool_calls, shown)
+                raw = reply = assembler.completion()
+                if actions:
+                    raw = reply = actions.read(reply, offered=not is_last)
+                if answer and (rest := reply.text.removeprefix(answer.given)):
+                    # What only the whole reply showed to be the answer: a typed one, or plain prose.
+                    yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
+            else:
+                raw = reply = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
+                if actions:
+                    raw = reply = actions.read(reply, offered=not is_last)
+            usage = told = extract_usage_from_response(reply) or Usage()
+            was_sent = not reply.cached
+        except SimpleLLMFuncError as error:
+            if partial := getattr(error, "partial", ""):
+                yield MessageAppended(turn, {"role": "assistant", "content": partial})
+            raise
+        finally:
+            charge.settle(usage, was_sent=was_sent)
+    count_tokens(told)
+    yield ReplyReceived(turn, reply, told, time.monotonic() - started, raw)
+
+
+async def execute_llm(
+    llm_interface: LLM_Interface,
+    messages: list[Message],
+    tools: list[ToolSpec] | None,
+    tool_map: ToolMap,
+    max_tool_calls: int,
+    stream: bool = False,
+    **llm_kwargs: Any,
+) -> AsyncGenerator[Any, None]:
+    """Yield the raw responses of a run: whole replies, or chunks when streaming.
+
+    The list given as `messages` grows by what the run adds: tool rounds and the answer.
+    """
+    events = react_events(
+        llm_interface, messages, tools, tool_map, max_tool_calls=max_tool_calls, stream=stream, params=llm_kwargs
+    )
+    async with aclosing(raw_responses(events, messages, stream=stream)) as responses:
+        async for response in responses:
+            yield response
+
+
+async def raw_responses(
+    events: AsyncGenerator[ReActEvent, None], messages: list[Message], *, stream: bool
+) -> AsyncGenerator[Any, None]:
+    """Yield the raw response of each reply, or of each chunk when streaming, and let `messages` grow with the run.
+
+    An empty list also takes what the run began with.
+    """
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, MessageAppended):
+                messages.append(event.message)
+            elif isinstance(event, RunStarted) and not messages:
+                messages += event.messages
+            elif isinstance(event, ReplyDelta if stream else ReplyReceived):
+                yield event.raw
+
+
+def _usable(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
+    """Return the reply as the loop may use it: cut calls dropped, the answer tool's arguments as its text.
+
+    Raises:
+        ContentBlocked: the service blocked it, or the model refused.
+        OutputTruncated: nothing but tool calls, and they were cut.
+    """
+    message = reply.message
+    if message.refusal:
+        raise ContentBlocked(message.refusal, partial=reply.text)
+    if reply.finish_reason == "content_filter":
+        raise ContentBlocked(partial=reply.text)
+    calls = reply.tool_calls
+    if not calls:
+        return reply
+    answers = [call for call in calls if call.function.name == answer_name]
+    if len(answers) == len(calls):
+        text = answers[0].function.arguments if len({call.function.arguments for call in answers}) == 1 else None
+        # Two answers that differ are none: the review reads them one after the other and refuses.
+        text = text if text is not None else "\n".join(call.function.arguments for call in answers)
+        return reply.with_message(content=text)
+    if reply.finish_reason == "length":
+        if not reply.text.strip():
+            raise OutputTruncated(partial=calls[-1].function.arguments)
+        return reply.with_message(content=message.content)
+    return reply
+
+
+async def _tool_round(
+    reply: ChatCompletion,
+    tool_map: ToolMap,
+    turn: int,
+    answer_name: str | None,
+    policy: ToolPolicy,
+    limits: Limits,
+    trace_id: str,
+    func_name: str,
+) -> AsyncGenerator[MessageAppended | ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
+    """Run the calls of one reply and yield what happens; every call gets exactly one result message."""
+    yield MessageAppended(turn, build_assistant_response_message(reply))
+    events = process_tool_calls(
+        [call for call in reply.tool_calls if call.function.name != answer_name],
+        tool_map,
+        turn,
+        trace_id=trace_id,
+        func_name=func_name,
+        on_tool_error=policy.on_tool_error,
+        max_result_chars=policy.max_result_chars,
+        confirm=policy.confirm,
+        context_value=policy.context,
+    )
+    finished: dict[str, ToolCallFinished] = {}
+    try:
+        async with aclosing(limits.each(events, "running a tool")) as timely:
+            async for event in timely:
+                yield event
+                if isinstance(event, ToolCallFinished):
+                    finished[event.call.id] = event
+    except RunAborted:
+        # The history stays usable: a call without its result would be refused by every provider.
+        aborted = [finished.get(call.id) or _ended(call, turn, "The run was aborted.") for call in reply.tool_calls]
+        for message in build_tool_messages(aborted):
+            yield MessageAppended(turn, message)
+        raise
+    # An answer given beside other calls was written before their results were known.
+    early = "Not accepted yet: read the results of the other calls first, then call this again, alone."
+    in_order = [finished.get(call.id) or _ended(call, turn, early) for call in reply.tool_calls]
+    for message in build_tool_messages(in_order):
+        yield MessageAppended(turn, message)
+
+
+def _ended(call: ToolCall, turn: int, why: str) -> ToolCallFinished:
+    return ToolCallFinished(turn, call, why, failed=True, seconds=0.0)

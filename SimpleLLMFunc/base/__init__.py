@@ -1,0 +1,1 @@
+"""The reusable core: the one loop, typed answers, messages; knows nothing of decorators."""

@@ -1,0 +1,265 @@
+"""Tools for a model that cannot call them: it writes a JSON action instead.
+
+``{"tool": name, "arguments": {…}}`` calls a tool, ``{"answer": …}`` ends the run. Requests are rewritten on
+their way out and replies on their way in, so that events, history and limits are those of native tool calls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from SimpleLLMFunc.base.json_node import Num, plain_value
+from SimpleLLMFunc.base.json_text import find_json, without_reasoning
+from SimpleLLMFunc.interface.assembler import new_call_id
+from SimpleLLMFunc.type.completion import ChatCompletion, FunctionCall, ToolCall, content_text
+from SimpleLLMFunc.type.message import Message, ToolSpec
+
+__all__ = ["AnswerText", "JsonActions"]
+
+_SIGNS = frozenset({"tool", "arguments", "answer"})
+
+
+@dataclass(frozen=True, slots=True)
+class JsonActions:
+    """How tools are offered as JSON actions.
+
+    Attributes:
+        tools: what may be called, in wire form.
+        answer_schema: JSON schema of the typed answer, None for plain text.
+        native: the provider holds the reply to a schema; else the form is described only.
+    """
+
+    tools: Sequence[ToolSpec]
+    answer_schema: Mapping[str, Any] | None = None
+    native: bool = False
+
+    @property
+    def response_format(self) -> dict[str, Any] | None:
+        """The schema of one action: a union of a branch per tool and the answer."""
+        if not self.native:
+            return None
+        defs: dict[str, Any] = {}
+        branches = [
+            _closed_object(
+                {"tool": {"const": _name(tool)}, "arguments": _with_defs(_parameters(tool), defs, f"{number}_")}
+            )
+            for number, tool in enumerate(self.tools)
+        ]
+        answer = {"type": "string"} if self.answer_schema is None else _with_defs(self.answer_schema, defs, "answer_")
+        branches.append(_closed_object({"answer": answer}))
+        schema = {"anyOf": branches, **({"$defs": defs} if defs else {})}
+        return {"type": "json_schema", "json_schema": {"name": "action", "schema": schema, "strict": False}}
+
+    def messages(self, messages: Sequence[Message], *, offered: bool = True) -> list[Message]:
+        """Return the conversation as a model reads it that knows actions: calls and results as text.
+
+        Args:
+            messages: with native calls; not changed.
+            offered: tell how to use the tools; False in the turn without tools.
+        """
+        rewritten: list[dict[str, Any]] = []
+        names: dict[str, str] = {}
+        for message in cast("Sequence[dict[str, Any]]", messages):
+            if message["role"] == "assistant" and message.get("tool_calls"):
+                calls = [ToolCall.from_dict(call) for call in message["tool_calls"]]
+                names.update({call.id: call.function.name for call in calls})
+                lines = [content_text(message.get("content")) or "", *map(_action_text, calls)]
+                rewritten.append({"role": "assistant", "content": "\n".join(line for line in lines if line)})
+            elif message["role"] == "tool":
+                name = names.get(str(message.get("tool_call_id")), "tool")
+                _add_user_text(rewritten, f"Result of {name}:\n{content_text(message['content'])}")
+            else:
+                rewritten.append(message)
+        if offered:
+            rewritten = _with_system_text(rewritten, self._instructions())
+        return cast("list[Message]", rewritten)
+
+    def _instructions(self) -> str:
+        tools = "\n".join(
+            f"- {_name(tool)}: {tool['function'].get('description', '')}\n"
+            f"  arguments: {json.dumps(_parameters(tool), ensure_ascii=False)}"
+            for tool in self.tools
+        )
+        answer = "text" if self.answer_schema is None else "the return value as JSON"
+        return (
+            "You can use tools. Reply with exactly one JSON object and nothing else:\n"
+            '{"tool": "<name>", "arguments": {…}} to use a tool; you will be told its result.\n'
+            f'{{"answer": …}} when you know the answer ({answer}). Do not use a tool again for what you know.\n\n'
+            f"Tools:\n{tools}"
+        )
+
+    def read(self, reply: ChatCompletion, *, offered: bool = True) -> ChatCompletion:
+        """Return the reply with its actions as tool calls, or with its answer as the text.
+
+        A reply that is no action keeps its text: it is judged as an answer. A cut one is left alone.
+
+        Args:
+            reply: as the model wrote it.
+            offered: False in the turn without tools, in which the answer was asked for plainly.
+        """
+        if reply.tool_calls or reply.finish_reason == "length" or not reply.text.strip():
+            return reply
+        answers: list[Any] = []
+        calls: list[ToolCall] = []
+        for node in _actions(reply.text):
+            if isinstance(node.get("tool"), str):
+                arguments = node.get("arguments", {})
+                text = arguments if isinstance(arguments, str) else _written(arguments)
+                calls.append(ToolCall(new_call_id(), FunctionCall(node["tool"], text)))
+            elif "answer" in node and "tool" not in node:
+                answers.append(node["answer"])
+        if calls:
+            # An answer written beside calls was written before their results were known.
+            return reply.with_message(content=None, tool_calls=tuple(calls))
+        if len(answers) == 1 and offered:
+            answer = answers[0]
+            as_text = self.answer_schema is None and isinstance(answer, str)
+            return reply.with_message(content=answer if as_text else _written(answer))
+        return reply
+
+
+def _actions(text: str) -> Iterable[dict[str, Any]]:
+    searched, _ = without_reasoning(text)
+    for candidate in find_json(searched).candidates:
+        nodes = candidate.node if isinstance(candidate.node, list) else [candidate.node]
+        for node in nodes:
+            if isinstance(node, dict) and node and node.keys() <= _SIGNS:
+                yield node
+
+
+def _name(tool: ToolSpec) -> str:
+    return str(tool["function"]["name"])
+
+
+def _parameters(tool: ToolSpec) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", tool["function"].get("parameters") or {"type": "object", "properties": {}})
+
+
+def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _with_defs(schema: Mapping[str, Any], defs: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return `schema` without its `$defs`, which move to `defs` under new names; what refers to them follows."""
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, Mapping):
+            return {
+                key: re.sub(r"^#/\$defs/", f"#/$defs/{prefix}", value)
+                if key == "$ref" and isinstance(value, str)
+                else moved(value)
+                for key, value in part.items()
+                if key != "$defs"
+            }
+        return [moved(item) for item in part] if isinstance(part, list) else part
+
+    for name, definition in (schema.get("$defs") or {}).items():
+        defs[prefix + name] = moved(definition)
+    return cast("dict[str, Any]", moved(schema))
+
+
+def _action_text(call: ToolCall) -> str:
+    return f'{{"tool": {json.dumps(call.function.name)}, "arguments": {call.function.arguments or "{}"}}}'
+
+
+def _add_user_text(messages: list[dict[str, Any]], text: str) -> None:
+    last = messages[-1] if messages else {}
+    if last.get("role") == "user" and str(last.get("content", "")).startswith("Result of "):
+        messages[-1] = {**last, "content": f"{last['content']}\n\n{text}"}
+    else:
+        messages.append({"role": "user", "content": text})
+
+
+def _with_system_text(messages: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    if messages and messages[0]["role"] == "system":
+        first = {**messages[0], "content": f"{content_text(messages[0]['content'])}\n\n{text}"}
+        return [first, *messages[1:]]
+    return [{"role": "system", "content": text}, *messages]
+
+
+def _written(node: Any) -> str:
+    """Return a value as JSON, numbers with the digits the model wrote."""
+    if isinstance(node, Num):
+        return node.text
+    if isinstance(node, list):
+        return "[" + ", ".join(map(_written, node)) + "]"
+    if isinstance(node, dict):
+        return "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_written(v)}" for k, v in node.items()) + "}"
+    return json.dumps(plain_value(node), ensure_ascii=False)
+
+
+class AnswerText:
+    """Takes the text of the answer out of a streamed action, piece by piece.
+
+    ``{"answer": "Hello…`` gives "Hello…" as it grows, escapes decoded; a typed answer gives its JSON. Nothing of an
+    action that calls a tool is given. A reply that does not begin like an action is held back: whole, it is
+    read by `JsonActions.read`.
+    """
+
+    _BEGIN = re.compile(r'\s*\{\s*"answer"\s*:\s*')
+    _COULD_BEGIN = re.compile(r'\s*(\{\s*("(a(n(s(w(er?)?)?)?)?)?)?)?$|\s*\{\s*"answer"\s*:?\s*$')
+
+    def __init__(self) -> None:
+        self._head: str | None = ""
+        self._is_string = False
+        self._is_over = False
+        self._held = ""
+        self.given = ""
+
+    def feed(self, piece: str) -> str:
+        """Take in the next piece of the reply; return the next piece of the answer, often empty."""
+        if self._is_over or not piece:
+            return ""
+        if self._head is not None:
+            self._head += piece
+            begun = self._BEGIN.match(self._head)
+            if begun is None:
+                self._is_over = not self._COULD_BEGIN.match(self._head)
+                return ""
+            rest = self._head[begun.end() :]
+            if not rest:
+                return ""
+            self._head, self._is_string = None, rest[0] == '"'
+            piece = rest[1:] if self._is_string else ""
+            if not self._is_string:
+                self._is_over = True  # a typed value is given whole, when its end is known
+                return ""
+        text = self._decoded(self._held + piece)
+        self.given += text
+        return text
+
+    def _decoded(self, text: str) -> str:
+        # Up to the closing quote; an escape that is not whole waits for its rest.
+        end, position = len(text), 0
+        while position < len(text):
+            if text[position] == '"':
+                self._is_over, end = True, position
+                break
+            if text[position] != "\\":
+                position += 1
+                continue
+            width = 6 if text[position + 1 : position + 2] == "u" else 2
+            if (
+                text[position + 2 : position + 6].lower()[:1] == "d"
+                and width == 6
+                and _is_high(text[position : position + 6])
+            ):
+                width = 12
+            if position + width > len(text):
+                end = position
+                break
+            position += width
+        self._held = "" if self._is_over else text[end:]
+        try:
+            return str(json.loads(f'"{text[:end]}"', strict=False))
+        except ValueError:
+            self._is_over = True
+            return ""
+
+
+def _is_high(escape: str) -> bool:
+    return bool(re.fullmatch(r"\\u[dD][89abAB][0-9a-fA-F]{2}", escape))

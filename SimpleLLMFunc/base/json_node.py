@@ -1,0 +1,203 @@
+"""JSON as it was written: numbers keep their digits, and what was not quite JSON says so.
+
+A node is `str` (it stood in quotes), `bool`, None, `Num`, `Bare`, a list of nodes or a dict of nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, NoReturn, TypeAlias
+
+__all__ = [
+    "MAX_DIGITS",
+    "Bare",
+    "Braced",
+    "DuplicateKeyError",
+    "Node",
+    "Num",
+    "Open",
+    "Path",
+    "decode_at",
+    "decode_strictly",
+    "is_same",
+    "path_text",
+    "plain_value",
+    "shown",
+    "without_surrogates",
+]
+
+MAX_DIGITS = 4300
+"""Digits of the longest integer; Python refuses to print a longer one."""
+
+Node: TypeAlias = Any
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Num:
+    """A number, as its characters."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Num) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class Bare:
+    """Text that stood without quotes; `is_whole` if it is the whole answer."""
+
+    __slots__ = ("is_whole", "text")
+
+    def __init__(self, text: str, *, is_whole: bool = False) -> None:
+        self.text = text
+        self.is_whole = is_whole
+
+    def __repr__(self) -> str:
+        return repr(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bare) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class Open(dict[str, Any]):
+    """An object whose closing brace is missing, after a complete value."""
+
+
+class Braced(list[Any]):
+    """Values between braces, as Python writes a set."""
+
+
+class DuplicateKeyError(ValueError):
+    """A key stands twice in one object, with different values."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"the key {key!r} is given twice with different values")
+
+
+def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
+    """Return the pairs as a dict.
+
+    Raises:
+        DuplicateKeyError: a key stands twice with different values.
+    """
+    pairs = list(pairs)
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        for key, value in pairs:
+            if not is_same(made[key], value):
+                raise DuplicateKeyError(key)
+    return made
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=Num, parse_int=Num, parse_constant=_no_constant, object_pairs_hook=object_of)
+
+
+def decode_strictly(text: str) -> Node:
+    """Read strict JSON.
+
+    Raises:
+        ValueError: it is not strict JSON, or a key stands twice with different values (`DuplicateKeyError`).
+        RecursionError: it is nested too deep.
+    """
+    return _DECODER.decode(text)
+
+
+def decode_at(text: str, start: int) -> tuple[Node, int]:
+    """Read the strict JSON value that begins at `start`; return it and where it ends. Raises as `decode_strictly`."""
+    return _DECODER.raw_decode(text, start)
+
+
+def is_same(left: Node, right: Node) -> bool:
+    """Tell whether two nodes are the same value, written the same way; True is not 1."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(is_same(value, right[key]) for key, value in left.items())
+    return bool(left == right)
+
+
+def plain_value(node: Node) -> Any:
+    """Return the node as JSON data of Python, as `json.loads` gives it.
+
+    Raises:
+        ValueError: a number that is too large.
+    """
+    if isinstance(node, Num):
+        return number_value(node.text)
+    if isinstance(node, Bare):
+        return node.text
+    if isinstance(node, list):
+        return [plain_value(item) for item in node]
+    if isinstance(node, dict):
+        return {without_surrogates(key): plain_value(value) for key, value in node.items()}
+    return without_surrogates(node) if isinstance(node, str) else node
+
+
+def number_value(text: str) -> int | float:
+    """Return the number that the JSON literal `text` means.
+
+    Raises:
+        ValueError: it is too large for Python to write out, or for a float to hold.
+    """
+    if text.lstrip("-+").isdigit():
+        if len(text) > MAX_DIGITS:
+            raise ValueError(f"a number of {len(text)} digits")
+        return int(text)
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"a number too large: {text[:40]}")
+    return value
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with every lone surrogate replaced; such a character breaks every later write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def path_text(path: Path) -> str:
+    """Return a path as violations and repairs write it: ``items[2].price``, empty for the root."""
+    parts: list[str] = []
+    for part in path:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        else:
+            parts.append(f".{part}" if parts else part)
+    return "".join(parts)
+
+
+def shown(node: Node, limit: int = 60) -> str:
+    """Return a node for a message, shortened."""
+    if isinstance(node, dict):
+        keys = ", ".join(list(node)[:5])
+        return f"an object with {keys or 'no keys'}"[:limit]
+    if isinstance(node, list):
+        return f"a list of {len(node)}"
+    if node is None or isinstance(node, bool):
+        return json.dumps(node)
+    text = node.text if isinstance(node, Num | Bare) else str(node)
+    text = text if len(text) <= limit else f"{text[:limit]}…"
+    return text if isinstance(node, Num) else repr(text)

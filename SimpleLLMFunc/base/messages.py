@@ -1,0 +1,171 @@
+"""Messages: built for the wire, read from replies, copied at the borders."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatMessage, CompletionUsage, ToolCall
+from SimpleLLMFunc.type.message import ContentPart, Message
+from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = [
+    "as_data",
+    "build_assistant_response_message",
+    "build_assistant_tool_message",
+    "build_multimodal_content",
+    "copied",
+    "extract_usage_from_response",
+]
+
+T = TypeVar("T")
+
+_MULTIMODAL = (Text, ImgUrl, ImgPath, Audio, File)
+
+
+def copied(messages: Sequence[T]) -> list[T]:
+    """Return a structural copy: new lists and dicts all the way down, the values inside shared."""
+    return [_copy(message) for message in messages]
+
+
+def build_multimodal_content(
+    arguments: Mapping[str, Any],
+    type_hints: Mapping[str, Any] | None = None,  # noqa: ARG001 - note 002 passes them; the values tell enough
+    exclude_params: Sequence[str] | None = None,
+) -> list[ContentPart]:
+    """Return the parts of a user message that shows the arguments, in their order.
+
+    What is shown is decided by the value alone: an `ImgPath` is an image, also behind `Optional`, a union or
+    a list, and a `str` is text, whatever its annotation. Text becomes a part ``name: value``; None is left out.
+
+    Args:
+        arguments: by parameter name, in the order they shall appear.
+        type_hints: of the parameters; not needed, the note's callers pass them.
+        exclude_params: names that are not shown.
+    """
+    excluded = set(exclude_params or ())
+    parts: list[ContentPart] = []
+    for name, value in arguments.items():
+        if value is not None and name not in excluded:
+            parts.extend(_parts(name, value))
+    return parts
+
+
+def build_assistant_response_message(reply: Any) -> Message:
+    """Return the assistant's message as it stands in a history.
+
+    Args:
+        reply: a text, a message, or a whole reply: ours, the openai package's, or a dict of that shape. Tool
+            calls, reasoning and whatever the provider added (`extra_content` …) are kept.
+    """
+    message = reply if isinstance(reply, ChatMessage) else _message_of(reply)
+    built: dict[str, Any] = {"role": "assistant", "content": message.content}
+    if message.tool_calls:
+        built["tool_calls"] = [call.to_dict() for call in message.tool_calls]
+    elif message.content is None:
+        # Null is allowed only beside tool calls.
+        built["content"] = ""
+    if message.reasoning_content is not None:
+        built["reasoning_content"] = message.reasoning_content
+    if message.refusal is not None:
+        built["refusal"] = message.refusal
+    for name, value in message.extra.items():
+        # openai's own objects carry a null for every field the service did not send.
+        if value is not None:
+            built.setdefault(name, _copy(value))
+    return cast("Message", built)
+
+
+def build_assistant_tool_message(
+    tool_calls: Sequence[Any],
+    content: str | None = None,
+    *,
+    reasoning_content: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Message:
+    """Return the assistant's message that calls tools.
+
+    Args:
+        tool_calls: ours, the openai package's, or dicts; what the provider added to a call is kept.
+        content: what the model said beside the calls.
+        reasoning_content: the model's reasoning, where it has to go back.
+        extra: what the provider added to the message.
+    """
+    calls = tuple(call if isinstance(call, ToolCall) else ToolCall.from_dict(as_data(call)) for call in tool_calls)
+    message = ChatMessage(
+        content=content, tool_calls=calls or None, reasoning_content=reasoning_content, extra=extra or {}
+    )
+    return build_assistant_response_message(message)
+
+
+def extract_usage_from_response(response: Any) -> Usage | None:
+    """Return the tokens that a reply or a chunk reports, None where it reports none.
+
+    Args:
+        response: ours, the openai package's, or a dict of that shape.
+    """
+    usage = response.get("usage") if isinstance(response, Mapping) else getattr(response, "usage", None)
+    if isinstance(usage, Usage) or usage is None:
+        return usage
+    if isinstance(usage, CompletionUsage):
+        return usage.tokens
+    data = as_data(usage)
+    return CompletionUsage.from_dict(data).tokens if isinstance(data, Mapping) and data else None
+
+
+def as_data(value: Any) -> Any:
+    """Return a reply of any make as plain dicts and lists: ours, the openai package's, or anything of that shape."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_data(item) for item in value]
+    if isinstance(value, ToolCall):
+        return value.to_dict()
+    return {name: as_data(item) for name, item in _attributes(value).items()}
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Return the public fields of an object, the undeclared ones of pydantic models (`reasoning_content` …) too."""
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        extra = fields.pop("extra", None)
+        return {**fields, **extra} if isinstance(extra, Mapping) else fields
+    extra = getattr(value, "model_extra", None)
+    attributes = {**getattr(value, "__dict__", {}), **(extra if isinstance(extra, dict) else {})}
+    return {name: item for name, item in attributes.items() if not name.startswith("_")}
+
+
+def _message_of(reply: Any) -> ChatMessage:
+    if reply is None or isinstance(reply, str):
+        return ChatMessage(content=reply or "")
+    if isinstance(reply, ChatCompletion):
+        return reply.message
+    data = as_data(reply)
+    if "choices" in data:
+        return ChatCompletion.from_dict(data).message
+    return ChatMessage.from_dict(data)
+
+
+def _copy(value: Any) -> Any:
+    # By exact type: what is neither dict nor list is shared, and a subclass may not survive the copying.
+    kind = type(value)
+    if kind is dict:
+        return {key: item if type(item) is str else _copy(item) for key, item in value.items()}
+    if kind is list:
+        return [_copy(item) for item in value]
+    return value
+
+
+def _parts(name: str, value: Any) -> Iterator[ContentPart]:
+    if isinstance(value, _MULTIMODAL):
+        yield value.to_part()
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, _MULTIMODAL) for item in value):
+        for item in value:
+            if item is not None:
+                yield from _parts(name, item)
+    else:
+        yield {"type": "text", "text": f"{name}: {value}"}

@@ -1,0 +1,102 @@
+"""What is known about one run while it goes on: the fold behind `Result` and behind an error's attributes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TypeVar
+
+from SimpleLLMFunc.base.events import (
+    MessageAppended,
+    ReActEvent,
+    ReplyReceived,
+    RunFinished,
+    RunStarted,
+    ToolCallStarted,
+)
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.result import Attempt, OutputMode
+from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
+from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["RunRecord"]
+
+E = TypeVar("E", bound=SimpleLLMFuncError)
+
+
+class RunRecord:
+    """Reads the events of one run, and says what `Result` and the errors carry.
+
+    Attributes:
+        attempts: written by the review, which alone knows what was wrong with an answer.
+        last: the latest reply with its time, for the review.
+    """
+
+    def __init__(self, func_name: str, trace_id: str) -> None:
+        self.func_name = func_name
+        self.trace_id = trace_id
+        self.started = time.monotonic()
+        self.attempts: list[Attempt] = []
+        self.messages: list[Message] = []
+        self.tool_calls: list[ToolCall] = []
+        self.usage = Usage()
+        self.last: ReplyReceived | None = None
+        self.finished: RunFinished | None = None
+        self.output_mode: OutputMode = "text"
+        self.output_mode_reason = ""
+
+    def note(self, event: ReActEvent) -> None:
+        """Take in one event."""
+        match event:
+            case RunStarted(messages=messages):
+                self.messages = list(messages)
+            case ReplyReceived(usage=usage):
+                self.last = event
+                self.usage += usage
+            case ToolCallStarted(call=call):
+                self.tool_calls.append(call)
+            case MessageAppended(message=message):
+                self.messages.append(message)
+            case RunFinished():
+                self.finished = event
+            case _:
+                pass
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the run began."""
+        return time.monotonic() - self.started
+
+    @property
+    def reply(self) -> ChatCompletion | None:
+        """The accepted reply, else the latest one."""
+        if self.finished:
+            return self.finished.reply
+        return self.last.reply if self.last else None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `Result` and an error have in common, by attribute name."""
+        reply = self.reply
+        return {
+            "attempts": list(self.attempts),
+            "output_mode": self.output_mode,
+            "output_mode_reason": self.output_mode_reason,
+            "tool_calls": list(self.tool_calls),
+            "messages": copied(self.messages),
+            "usage": self.usage,
+            "cost": self.usage.cost,
+            "seconds": self.seconds,
+            "trace_id": self.trace_id,
+            "cached": reply.cached if reply else False,
+            "finish_reason": reply.finish_reason if reply else None,
+        }
+
+    def explained(self, error: E) -> E:
+        """Return `error` with the facts of this run; one that an inner run explained keeps its own."""
+        if error.trace_id:
+            return error
+        facts = self.facts()
+        facts["text"] = error.text or (self.reply.text if self.reply else "")
+        facts["finish_reason"] = error.finish_reason or facts["finish_reason"]
+        return error.with_run(func_name=self.func_name, **facts)

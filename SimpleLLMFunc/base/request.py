@@ -1,0 +1,89 @@
+"""What a turn sends, and what may change it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from SimpleLLMFunc.base.json_action import JsonActions
+from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.type.completion import ChatCompletion
+from SimpleLLMFunc.type.message import Message, ToolSpec
+
+__all__ = ["ModelRequest", "Refused", "Review", "ToolMap", "ToolPolicy"]
+
+ToolMap: TypeAlias = Mapping[str, Tool | Callable[..., Any]]
+"""What runs, by the name on the wire."""
+
+Review: TypeAlias = Callable[[ChatCompletion, list[Message]], Awaitable[list[Message] | None]]
+"""``await review(reply, messages)``: None accepts the reply; a list is what the next request holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a turn sends.
+
+    Attributes:
+        tools: what is offered beside `answer_tool`, None for nothing.
+        response_format: the shape of the answer, in the provider's form.
+        params: go to the provider as they are.
+        answer_tool: a tool whose arguments are the answer (output mode "tool"); it is never run.
+        actions: the tools are offered as JSON actions; None for native tool calls.
+    """
+
+    messages: list[Message]
+    tools: list[ToolSpec] | None = None
+    response_format: dict[str, Any] | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    answer_tool: ToolSpec | None = None
+    actions: JsonActions | None = None
+
+    @property
+    def answer_name(self) -> str | None:
+        """The name of the answer tool, None where there is none."""
+        return self.answer_tool["function"]["name"] if self.answer_tool else None
+
+    def wire(self, llm: LLM_Interface, *, is_last: bool) -> dict[str, Any]:
+        """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer."""
+        if self.actions and not is_last:
+            return {
+                **self.params,
+                "messages": self.actions.messages(self.messages),
+                "tools": None,
+                "response_format": self.actions.response_format,
+            }
+        messages = self.actions.messages(self.messages, offered=False) if self.actions else list(self.messages)
+        offered = [] if is_last else list(self.tools or ())
+        params = dict(self.params)
+        if self.answer_tool:
+            if llm.profile.tool_choice and "tool_choice" not in params:
+                params["tool_choice"] = (
+                    "required" if offered else {"type": "function", "function": {"name": self.answer_name}}
+                )
+            offered.append(self.answer_tool)
+        elif not offered:
+            params.pop("tool_choice", None)
+            params.pop("parallel_tool_calls", None)
+        return {
+            **params,
+            "messages": messages,
+            "tools": offered or None,
+            "response_format": self.response_format,
+        }
+
+
+Refused: TypeAlias = Callable[[BadRequest, ModelRequest], ModelRequest | None]
+"""Called when the provider did not accept a request; gives the one to try instead, or None to raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPolicy:
+    """How tools run during a whole run; the fields are arguments of `process_tool_calls`."""
+
+    on_tool_error: Literal["report", "raise"] = "report"
+    max_result_chars: int = 65536
+    confirm: Callable[..., Any] | None = None
+    context: Any = None

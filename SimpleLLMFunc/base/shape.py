@@ -1,0 +1,236 @@
+"""The wanted type as a tree that text is aligned to: built once per type by `shape_builder`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from pydantic import TypeAdapter
+from pydantic_core import SchemaValidator
+
+__all__ = [
+    "AnyShape",
+    "Check",
+    "ChoiceShape",
+    "FieldShape",
+    "LeafKind",
+    "LeafShape",
+    "ListShape",
+    "MappingShape",
+    "ObjectShape",
+    "OpaqueShape",
+    "Ref",
+    "Shape",
+    "TaggedShape",
+    "TupleShape",
+    "UnionShape",
+    "resolved",
+]
+
+LeafKind: TypeAlias = Literal[
+    "str", "int", "float", "bool", "none", "decimal", "date", "datetime", "time", "timedelta", "uuid"
+]
+
+
+class Check:
+    """Validates one part of a type by itself; pydantic's validator is built when it is first needed."""
+
+    __slots__ = ("_config", "_definitions", "_schema", "_validator")
+
+    def __init__(
+        self, schema: Mapping[str, Any], definitions: Mapping[str, Mapping[str, Any]] | None = None, config: Any = None
+    ) -> None:
+        self._schema = schema
+        self._definitions = definitions or {}
+        self._config = config
+        self._validator: SchemaValidator | None = None
+
+    def validate(self, value: Any) -> Any:
+        """Return the validated value.
+
+        Raises:
+            ValidationError: pydantic's; it does not fit.
+        """
+        if self._validator is None:
+            schema: Any = self._schema
+            if self._definitions:
+                schema = {"type": "definitions", "schema": schema, "definitions": list(self._definitions.values())}
+            self._validator = SchemaValidator(schema, self._config)
+        return self._validator.validate_python(value)
+
+
+@dataclass(slots=True, eq=False)
+class LeafShape:
+    """A scalar."""
+
+    kind: LeafKind
+    name: str
+    allows_nan: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class AnyShape:
+    """Anything that JSON can say."""
+
+    name: str = "any JSON value"
+
+
+@dataclass(slots=True, eq=False)
+class OpaqueShape:
+    """A type with code of its own before pydantic's: it reads the value as it was written.
+
+    Attributes:
+        inner: the shape behind that code, None where there is none we know.
+    """
+
+    inner: Shape | None
+    name: str = "value"
+
+
+@dataclass(slots=True, eq=False)
+class ChoiceShape:
+    """An enum or a literal.
+
+    Attributes:
+        members: what pydantic is given, what stands on the wire, and the name of an enum's member.
+    """
+
+    members: list[tuple[Any, Any, str]]
+    name: str
+    cls_name: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class ListShape:
+    """Any number of items: list, set, frozenset, ``tuple[X, ...]``; `check` validates one of them."""
+
+    item: Shape
+    name: str = "list"
+    is_set: bool = False
+    check: Check = field(default_factory=lambda: Check({"type": "any"}))
+
+
+@dataclass(slots=True, eq=False)
+class TupleShape:
+    """A fixed number of items, or of named ones."""
+
+    items: list[Shape]
+    names: list[str] = field(default_factory=list)
+    required: int = 0
+    name: str = "list"
+
+
+@dataclass(slots=True, eq=False)
+class MappingShape:
+    """An object with any keys."""
+
+    key: Shape
+    value: Shape
+    name: str = "object"
+
+
+@dataclass(slots=True, eq=False)
+class FieldShape:
+    """One field of an object.
+
+    Attributes:
+        key: what pydantic reads it under.
+        names: all it answers to: its aliases, and its own name.
+        own_name: what the attribute is called.
+        check: validates the field alone.
+    """
+
+    key: str
+    names: list[str]
+    shape: Shape
+    is_required: bool
+    own_name: str = ""
+    check: Check = field(default_factory=lambda: Check({"type": "any"}))
+
+
+@dataclass(slots=True, eq=False)
+class ObjectShape:
+    """A model, dataclass or TypedDict.
+
+    Attributes:
+        by_name: every exact name to its field.
+        cls: builds the value, None for a TypedDict.
+        extra: what pydantic does with unknown keys.
+        is_hooked: code of its own reads the object first.
+        has_paths: a field is found by a path into others.
+    """
+
+    name: str
+    fields: list[FieldShape]
+    by_name: dict[str, FieldShape]
+    cls: Any = None
+    extra: str = "ignore"
+    is_hooked: bool = False
+    has_paths: bool = False
+
+    _adapter: TypeAdapter[Any] | None = None
+
+    @property
+    def adapter(self) -> TypeAdapter[Any]:
+        """Validates the fields and builds the value."""
+        if self._adapter is None:
+            self._adapter = TypeAdapter(self.cls)
+        return self._adapter
+
+
+@dataclass(slots=True, eq=False)
+class UnionShape:
+    """One of several shapes."""
+
+    choices: list[Shape]
+
+    @property
+    def name(self) -> str:
+        """What the union is called in a violation."""
+        return " or ".join(dict.fromkeys(choice.name for choice in self.choices))
+
+
+@dataclass(slots=True, eq=False)
+class TaggedShape:
+    """One of several objects, told apart by the value of a field.
+
+    Attributes:
+        tags: the names of that field.
+        choices: its values to the objects.
+    """
+
+    tags: list[str]
+    choices: dict[Any, Shape]
+    name: str = "object"
+
+
+@dataclass(slots=True, eq=False)
+class Ref:
+    """A shape that contains itself, met again."""
+
+    target: Shape | None = None
+    name: str = "object"
+
+
+Shape: TypeAlias = (
+    LeafShape
+    | AnyShape
+    | OpaqueShape
+    | ChoiceShape
+    | ListShape
+    | TupleShape
+    | MappingShape
+    | ObjectShape
+    | UnionShape
+    | TaggedShape
+    | Ref
+)
+
+
+def resolved(shape: Shape) -> Shape:
+    """Return what the shape stands for."""
+    while isinstance(shape, Ref):
+        assert shape.target is not None
+        shape = shape.target
+    return shape

@@ -1,0 +1,325 @@
+"""The calls of one reply: found in it, run together, answered in their order."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+import traceback
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
+from SimpleLLMFunc.base.messages import as_data, copied
+from SimpleLLMFunc.base.tool_result import holds_media, render_result
+from SimpleLLMFunc.errors import ToolFailed, UsageError, cut
+from SimpleLLMFunc.interface.assembler import assemble_tool_calls, rekeyed
+from SimpleLLMFunc.logger.records import push_debug, push_warning
+from SimpleLLMFunc.logger.redact import redact, render_arguments
+from SimpleLLMFunc.tools.arguments import without_surrogates
+from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
+from SimpleLLMFunc.tools.running import in_thread, run_callable
+from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.tools.tool import Tool, as_tool
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall, ToolCallDelta
+from SimpleLLMFunc.type.message import ContentPart, Message
+
+__all__ = [
+    "Confirm",
+    "accumulate_tool_calls_from_chunks",
+    "build_tool_messages",
+    "extract_tool_calls",
+    "extract_tool_calls_from_stream_response",
+    "process_tool_calls",
+]
+
+Confirm: TypeAlias = Callable[[str, dict[str, Any]], Any]
+"""``confirm(tool_name, arguments) -> bool``, sync or async; whatever is not true refuses."""
+
+MAX_AT_ONCE: Final = 128
+"""Calls of one reply that run at the same time; the others wait their turn."""
+
+_MAX_RETRY_CHARS: Final = 4000
+_PASSES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""These are not the tool's failure; they end the run."""
+
+
+def extract_tool_calls(response: Any) -> list[ToolCall]:
+    """Return the tool calls of a reply, each under an id of its own.
+
+    Args:
+        response: ours, the openai package's, or a dict of that shape.
+    """
+    reply = response if isinstance(response, ChatCompletion) else ChatCompletion.from_dict(as_data(response) or {})
+    return list(rekeyed(reply.tool_calls))
+
+
+def extract_tool_calls_from_stream_response(chunk: Any) -> list[ToolCallDelta]:
+    """Return the pieces of tool calls that a chunk brings.
+
+    Args:
+        chunk: ours, the openai package's, or a dict of that shape.
+    """
+    own = chunk if isinstance(chunk, ChatCompletionChunk) else ChatCompletionChunk.from_dict(as_data(chunk) or {})
+    return own.tool_calls
+
+
+def accumulate_tool_calls_from_chunks(chunks: Iterable[Any]) -> list[ToolCall]:
+    """Return the tool calls that a whole stream adds up to, in order.
+
+    Args:
+        chunks: the chunks, or what `extract_tool_calls_from_stream_response` gave for each.
+    """
+    deltas: list[ToolCallDelta] = []
+    for chunk in chunks:
+        if isinstance(chunk, ToolCallDelta):
+            deltas.append(chunk)
+        elif isinstance(chunk, (list, tuple)):
+            deltas.extend(
+                piece if isinstance(piece, ToolCallDelta) else ToolCallDelta.from_dict(as_data(piece))
+                for piece in chunk
+            )
+        else:
+            deltas.extend(extract_tool_calls_from_stream_response(chunk))
+    return assemble_tool_calls(deltas)
+
+
+async def process_tool_calls(
+    tool_calls: Sequence[Any],
+    tool_map: Mapping[str, Callable[..., Any] | Tool],
+    turn: int = 1,
+    *,
+    trace_id: str = "",
+    func_name: str = "",
+    on_tool_error: Literal["report", "raise"] = "report",
+    max_result_chars: int = 65536,
+    confirm: Confirm | None = None,
+    context_value: Any = None,
+) -> AsyncGenerator[ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
+    """Run the calls of one reply together and yield what happens; every call is answered exactly once.
+
+    First `ToolCallStarted` for each call, then `ToolCallProgress` as tools tell of it, and `ToolCallFinished`
+    in the order of the calls. What goes wrong becomes an answer for the model. Closing the generator, or
+    cancelling its consumer, cancels the tools; sync tools are left to themselves, their results ignored.
+
+    Args:
+        tool_calls: of one reply; ours, the openai package's, or dicts.
+        tool_map: what runs, by the name on the wire; plain callables are taken too.
+        turn: number of the reply, from 1.
+        trace_id: of the run, for the tools' `ToolContext`.
+        func_name: the decorated function, for the tools' `ToolContext`.
+        on_tool_error: "raise" makes what a tool raises end the run.
+        max_result_chars: of text in one result.
+        confirm: asked before a tool marked `confirm=True` runs, every time; None refuses.
+        context_value: what the tools' `ToolContext` has as `context`.
+
+    Raises:
+        ToolFailed: with "raise", a tool raised or timed out.
+        UsageError: another `on_tool_error`.
+    """
+    if on_tool_error not in {"report", "raise"}:
+        raise UsageError(f'on_tool_error is "report" or "raise", not {on_tool_error!r}')
+    calls = [call if isinstance(call, ToolCall) else ToolCall.from_dict(as_data(call)) for call in tool_calls]
+    for call in calls:
+        yield ToolCallStarted(turn, call)
+    happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
+    round_ = _Round(
+        tool_map,
+        turn,
+        trace_id,
+        func_name,
+        on_tool_error == "raise",
+        max_result_chars,
+        confirm,
+        context_value,
+        happened,
+    )
+    tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
+    try:
+        for number, call in enumerate(calls):
+            task = asyncio.create_task(round_.answer(call))
+            task.add_done_callback(functools.partial(_note, happened, number))
+            tasks.append(task)
+        shown = 0
+        while shown < len(tasks):
+            event = await happened.get()
+            if isinstance(event, ToolCallProgress):
+                yield event
+                continue
+            outcome = tasks[event].result()
+            if isinstance(outcome, _Ended):
+                raise outcome.reason
+            while shown < len(tasks) and tasks[shown].done():
+                answer = tasks[shown].result()
+                if isinstance(answer, _Ended):
+                    raise answer.reason
+                yield answer
+                shown += 1
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def build_tool_messages(finished: Sequence[ToolCallFinished]) -> list[Message]:
+    """Return the messages that answer the calls of one reply: a tool message each, in their order.
+
+    A tool message holds text only, so images and the like follow in one message of the user's role.
+    """
+    messages: list[dict[str, Any]] = []
+    shown: list[ContentPart] = []
+    for event in finished:
+        content = event.content
+        if not isinstance(content, str):
+            media = [part for part in content if part.get("type") != "text"]
+            texts = [str(part.get("text", "")) for part in content if part.get("type") == "text"]
+            name = event.call.function.name
+            if media:
+                texts.append(f"[{len(media)} of what {name} returned can be seen in the next message]")
+                shown += [{"type": "text", "text": f"Returned by {name} (call {event.call.id}):"}, *media]
+            content = "\n".join(texts)
+        messages.append({"role": "tool", "tool_call_id": event.call.id, "content": content})
+    if shown:
+        messages.append({"role": "user", "content": shown})
+    return cast("list[Message]", messages)
+
+
+def _note(happened: asyncio.Queue[int | ToolCallProgress], number: int, _: object) -> None:
+    happened.put_nowait(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """Why the run must end; as a value, since a task that raises KeyboardInterrupt would tear down the whole loop."""
+
+    reason: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What the calls of one reply share."""
+
+    tool_map: Mapping[str, Callable[..., Any] | Tool]
+    turn: int
+    trace_id: str
+    func_name: str
+    raises: bool
+    max_chars: int
+    confirm: Confirm | None
+    context_value: Any
+    happened: asyncio.Queue[int | ToolCallProgress]
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_AT_ONCE))
+    # One question at a time: two of them on one terminal would get each other's answers.
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def answer(self, call: ToolCall) -> ToolCallFinished | _Ended:
+        """Run one call; what goes wrong is an answer too."""
+        name = call.function.name
+        candidate = self.tool_map.get(name)
+        if candidate is None:
+            known = ", ".join(self.tool_map) or "none"
+            return self._refusal(call, f"There is no tool {name!r}. The tools are: {known}.")
+        try:
+            async with self.room:
+                return await self._run(call, as_tool(candidate))
+        except _PASSES as reason:
+            task = asyncio.current_task()
+            if isinstance(reason, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            return _Ended(reason)
+        except (ToolFailed, UsageError) as reason:
+            return _Ended(reason)
+
+    async def _run(self, call: ToolCall, tool: Tool) -> ToolCallFinished:
+        context = ToolContext(
+            self.trace_id, self.func_name, tool.name, call.id, self.context_value, self._emitter(call)
+        )
+        try:
+            values = tool.read(call.function.arguments)
+            args, kwargs = tool.bind(values, context)
+        except ArgumentsError as error:
+            return self._refusal(
+                call, f"The arguments do not fit the tool {tool.name}: {error}. Call it again with others."
+            )
+        if tool.confirm and not await self._is_allowed(tool, values):
+            return self._refusal(
+                call,
+                f"The tool {tool.name} was not run: it needs a confirmation, and none was given. Go on without it.",
+            )
+        push_debug(lambda: f"tool {tool.name} called with {render_arguments(values)}")
+        started = time.monotonic()
+        limit = asyncio.timeout(tool.timeout)
+        try:
+            async with limit:
+                value = await run_callable(tool.func, args, kwargs)
+            seconds = time.monotonic() - started
+            untrusted = tool.name if tool.untrusted else None
+            # Reading files would hold up the loop.
+            content = (
+                await in_thread(lambda: render_result(value, self.max_chars, untrusted=untrusted))
+                if holds_media(value)
+                else render_result(value, self.max_chars, untrusted=untrusted)
+            )
+        except _PASSES:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a tool raises is told to the model
+            seconds = time.monotonic() - started
+            if isinstance(error, TimeoutError) and limit.expired():
+                return self._failure(
+                    call, tool, f"it took longer than {tool.timeout:g} s and was stopped", error, seconds
+                )
+            if isinstance(error, ModelRetry):
+                text = cut(redact(without_surrogates(str(error))), _MAX_RETRY_CHARS)
+                return ToolCallFinished(self.turn, call, text, failed=True, seconds=seconds)
+            return self._failure(call, tool, _told(error), error, seconds)
+        push_debug(lambda: f"tool {tool.name} answered after {seconds:.3f} s")
+        return ToolCallFinished(self.turn, call, content, failed=False, seconds=seconds)
+
+    def _refusal(self, call: ToolCall, text: str) -> ToolCallFinished:
+        push_debug(lambda: text)
+        return ToolCallFinished(self.turn, call, cut(redact(without_surrogates(text))), failed=True, seconds=0.0)
+
+    def _failure(
+        self, call: ToolCall, tool: Tool, problem: str, error: BaseException, seconds: float
+    ) -> ToolCallFinished:
+        push_warning(lambda: f"tool {tool.name} failed: {''.join(traceback.format_exception(error))}")
+        if self.raises:
+            raise ToolFailed(tool.name, cut(redact(problem))) from error
+        text = redact(without_surrogates(f"The tool {tool.name} failed: {problem}"))
+        if tool.untrusted:
+            # What a page or a server says in an error is as foreign as what it says elsewhere.
+            content = render_result(text, 500, untrusted=tool.name)
+            return ToolCallFinished(self.turn, call, content, failed=True, seconds=seconds)
+        return ToolCallFinished(self.turn, call, cut(text), failed=True, seconds=seconds)
+
+    async def _is_allowed(self, tool: Tool, values: dict[str, Any]) -> bool:
+        if self.confirm is None:
+            return False
+        async with self.asking:
+            try:
+                # A thread for a sync one: it may well wait at a prompt.
+                return bool(await run_callable(self.confirm, [tool.name, copied([values])[0]], {}))
+            except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
+                reason = error
+        push_warning(lambda: f"toolkit_confirm failed for {tool.name}: {''.join(traceback.format_exception(reason))}")
+        return False
+
+    def _emitter(self, call: ToolCall) -> Callable[[Any], None]:
+        loop = asyncio.get_running_loop()
+
+        def emit(progress: Any) -> None:
+            try:
+                loop.call_soon_threadsafe(self.happened.put_nowait, ToolCallProgress(self.turn, call, progress))
+            except RuntimeError:
+                return  # the loop is closed: nobody watches any more
+
+        return emit
+
+
+def _told(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an exception with a broken __str__ still has a type
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,236 @@
+"""Tools for a model that cannot call them: the same events, history and limits as with native calls."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from SimpleLLMFunc import BadRequest, Message, ToolCallLimitExceeded, llm_chat, llm_function, tool
+from SimpleLLMFunc.base.events import ReplyDelta, ToolCallFinished
+from SimpleLLMFunc.base.json_action import AnswerText, JsonActions
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.type import ChatCompletion
+
+LOCAL = Profile("local", native=True, tools="json", tool_choice=False)
+PROMPT = Profile("words", native=False, tools="json")
+
+
+class Point(BaseModel):
+    x: int
+    y: int
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+def move(point: Point, by: int = 1) -> Point:
+    """Move a point."""
+    return Point(x=point.x + by, y=point.y)
+
+
+def call(name, **arguments):
+    return json.dumps({"tool": name, "arguments": arguments})
+
+
+def asking(*replies, returns=str, profile=LOCAL, **options):
+    llm = ScriptedLLM(*replies, profile=profile, chunk_size=3)
+
+    def ask(question: str):
+        """Answer the question."""
+
+    ask.__annotations__["return"] = returns
+    return llm_function(llm, **{"toolkit": [add, move], **options})(ask), llm
+
+
+@pytest.mark.parametrize("profile", [LOCAL, PROMPT])
+def test_a_round_and_an_answer(profile):
+    ask, llm = asking(call("add", a=1, b=2), '{"answer": "It is 3."}', profile=profile)
+    result = ask.call("1 + 2?")
+    assert result.value == "It is 3."
+    assert [c.function.name for c in result.tool_calls] == ["add"]
+    assert [m["role"] for m in result.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert result.messages[2]["tool_calls"][0]["function"]["arguments"] == '{"a": 1, "b": 2}'
+    assert result.messages[3]["content"] == "3"
+    for request in llm.calls:
+        assert request.tools is None
+        assert "Add two numbers." in request.messages[0]["content"]
+        assert bool(request.response_format) is profile.native
+    assert [m["role"] for m in llm.requests[1]] == ["system", "user", "assistant", "user"]
+    assert llm.requests[1][2]["content"] == call("add", a=1, b=2)
+    assert llm.requests[1][3]["content"] == "Result of add:\n3"
+
+
+def test_the_schema_is_a_union_of_the_tools_and_the_answer():
+    ask, llm = asking('{"answer": {"x": 1, "y": 2}}', returns=Point)
+    assert ask("where?") == Point(x=1, y=2)
+    schema = llm.calls[0].response_format["json_schema"]["schema"]
+    add_action, move_action, answer = schema["anyOf"]
+    assert add_action["properties"]["tool"] == {"const": "add"}
+    assert set(add_action["properties"]["arguments"]["properties"]) == {"a", "b"}
+    assert answer["required"] == ["answer"]
+    reference = move_action["properties"]["arguments"]["properties"]["point"]["$ref"]
+    assert reference.removeprefix("#/$defs/") in schema["$defs"]
+
+
+def test_typed_answers_keep_their_digits():
+    from decimal import Decimal
+
+    ask, _ = asking('{"answer": 1.50}', returns=Decimal)
+    assert str(ask("x")) == "1.50"
+    ask, _ = asking('{"answer": ["a", "b"]}', returns=list[str])
+    assert ask("x") == ["a", "b"]
+
+
+def test_several_calls_in_one_reply_and_in_a_row():
+    ask, llm = asking(
+        f"First {call('add', a=1, b=2)} and {call('add', a=3, b=4)}",
+        "```json\n" + call("add", a=3, b=7) + "\n```",
+        '<think>{"answer": "no"}</think>{"answer": "10"}',
+    )
+    result = ask.call("sum")
+    assert result.value == "10"
+    assert [c.function.arguments for c in result.tool_calls] == [
+        '{"a": 1, "b": 2}',
+        '{"a": 3, "b": 4}',
+        '{"a": 3, "b": 7}',
+    ]
+    assert llm.requests[1][-1]["content"] == "Result of add:\n3\n\nResult of add:\n7"
+
+
+def test_errors_are_told_to_the_model():
+    ask, llm = asking(call("add", a="one"), call("subtract"), '{"answer": "sorry"}')
+    assert ask("x") == "sorry"
+    assert "a" in llm.requests[1][-1]["content"]
+    assert "subtract" in llm.requests[2][-1]["content"]
+
+
+def test_the_last_turn_offers_no_tools_and_reads_a_plain_answer():
+    ask, llm = asking(call("add", a=1, b=2), "It is 3.", max_tool_calls=1)
+    assert ask("x") == "It is 3."
+    assert llm.calls[1].response_format is None
+    assert "You can use tools" not in llm.requests[1][0]["content"]
+    assert llm.requests[1][-1]["content"] == "Result of add:\n3"
+
+
+def test_endless_calls_are_bounded():
+    ask, llm = asking(*[call("add", a=1, b=2)] * 9, max_tool_calls=2)
+    with pytest.raises(ToolCallLimitExceeded):
+        ask("x")
+    assert len(llm.calls) == 3
+
+
+def test_in_the_last_turn_an_object_with_an_answer_is_a_value():
+    class Reply(BaseModel):
+        answer: str
+
+    ask, _ = asking(call("add", a=1, b=2), '{"answer": "x"}', returns=Reply, max_tool_calls=1)
+    assert ask("x") == Reply(answer="x")
+
+
+def test_prose_is_an_answer():
+    ask, _ = asking("It is simply 3.")
+    assert ask("x") == "It is simply 3."
+
+
+async def chat_text(*replies, **options):
+    llm = ScriptedLLM(*replies, profile=LOCAL, chunk_size=3)
+
+    @llm_chat(llm, toolkit=[add], stream=True, **options)
+    async def chat(history: list[Message], message: str):
+        """Talk."""
+
+    async with aclosing(chat([], "hi")) as pairs:
+        found = [pair async for pair in pairs]
+    return [text for text, _ in found], found[-1][1]
+
+
+async def test_a_chat_streams_the_text_of_the_answer_and_nothing_of_an_action():
+    texts, history = await chat_text(call("add", a=1, b=2), '{"answer": "It is\\n\\u0033 \\"now\\"."}')
+    assert len(texts) > 4
+    assert "".join(texts) == 'It is\n3 "now".'
+    assert [m["role"] for m in history] == ["system", "user", "assistant", "tool", "assistant"]
+    assert history[-1]["content"] == 'It is\n3 "now".'
+
+
+async def test_prose_reaches_a_chat_at_its_end():
+    texts, history = await chat_text("Plain words.")
+    assert texts == ["Plain words.", ""]
+    assert history[-1]["content"] == "Plain words."
+
+
+async def test_events_are_those_of_native_calls():
+    ask, _ = asking(call("add", a=1, b=2), '{"answer": "3"}')
+    events = list(ask.events("x"))
+    assert [e.content for e in events if isinstance(e, ToolCallFinished)] == ["3"]
+    assert "".join(e.text for e in events if isinstance(e, ReplyDelta)) == "3"
+
+
+def test_after_a_refusal_tools_become_actions():
+    llm = ScriptedLLM(
+        BadRequest("m", status=400, body="this model does not support tools"),
+        call("add", a=1, b=2),
+        '{"answer": "3"}',
+        "3",
+    )
+
+    @llm_function(llm, toolkit=[add])
+    def ask(question: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    assert ask("1 + 2?") == "3"
+    assert [bool(c.tools) for c in llm.calls] == [True, False, False]
+    ask("again")
+    assert not llm.calls[3].tools
+
+
+def test_the_option_forces_either_way():
+    ask, llm = asking('{"answer": "x"}', profile=Profile(), tools="json")
+    assert ask("x") == "x"
+    assert llm.calls[0].tools is None
+    ask, llm = asking("x", tools="native")
+    assert ask("x") == "x"
+    assert len(llm.calls[0].tools) == 2
+
+
+def test_a_cut_action_is_no_action():
+    actions = JsonActions([add.to_openai_tool()])
+    reply = ChatCompletion.from_dict(
+        {"choices": [{"message": {"content": call("add", a=1, b=2)}, "finish_reason": "length"}]}
+    )
+    assert actions.read(reply) is reply
+
+
+def test_two_answers_are_none():
+    actions = JsonActions([add.to_openai_tool()])
+    reply = ChatCompletion.from_dict({"choices": [{"message": {"content": '{"answer": "a"} {"answer": "b"}'}}]})
+    assert actions.read(reply) is reply
+
+
+@given(st.text(), st.lists(st.integers(1, 9), max_size=30))
+def test_the_streamed_answer_is_the_whole_answer_however_it_is_cut(text, sizes):
+    for ascii_only in (False, True):
+        source = ' {"answer": ' + json.dumps(text, ensure_ascii=ascii_only) + "}"
+        reader = AnswerText()
+        given_text, position = "", 0
+        for size in [*sizes, len(source)]:
+            given_text += reader.feed(source[position : position + size])
+            position += size
+        assert given_text == text
+        assert reader.given == text
+
+
+@pytest.mark.parametrize("other", ['{"tool": "add"}', "Hello", '{"answer": 3}', '{"answers": "x"}', "[1]", ""])
+def test_nothing_else_is_streamed(other):
+    reader = AnswerText()
+    assert [reader.feed(character) for character in other] == [""] * len(other)

@@ -1,0 +1,223 @@
+"""Messages built for the wire, read from replies, copied at the borders."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.base.messages import (
+    as_data,
+    build_assistant_response_message,
+    build_assistant_tool_message,
+    build_multimodal_content,
+    copied,
+    extract_usage_from_response,
+)
+from SimpleLLMFunc.type import ChatCompletion, ChatMessage, FunctionCall, ImgPath, ImgUrl, Text, ToolCall, Usage
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
+GEMINI = {**CALL, "extra_content": {"google": {"thought_signature": "sig"}}}
+
+
+def reply(message: dict[str, Any], **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    return {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **more}
+
+
+def openai_reply(message: dict[str, Any], **more: Any) -> Any:
+    from openai.types.chat import ChatCompletion as Theirs
+
+    return Theirs.model_validate(reply(message, **more))
+
+
+# --- copied ------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_shares_no_list_and_no_dict():
+    image = object()
+    messages = [{"role": "user", "content": [{"type": "text", "text": "a", "x": image}], "tool_calls": [CALL]}]
+    copy = copied(messages)
+    assert copy == messages
+    copy[0]["content"][0]["text"] = "b"
+    copy[0]["tool_calls"][0]["function"]["name"] = "other"
+    copy.append({"role": "user", "content": "new"})
+    assert messages[0]["content"][0]["text"] == "a"
+    assert messages[0]["tool_calls"][0]["function"]["name"] == "search"
+    assert len(messages) == 1
+    assert copy[0]["content"][0]["x"] is image
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=3), max_size=3))
+def test_a_copy_is_equal_and_its_own(messages):
+    def containers(value: Any) -> list[int]:
+        if isinstance(value, dict):
+            return [id(value), *(each for item in value.values() for each in containers(item))]
+        if isinstance(value, list):
+            return [id(value), *(each for item in value for each in containers(item))]
+        return []
+
+    copy = copied(messages)
+    assert copy == messages
+    assert not set(containers(copy)) & set(containers(messages))
+
+
+# --- multimodal content ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def png(tmp_path) -> ImgPath:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 9)
+    return ImgPath(tmp_path / "a.png")
+
+
+def test_arguments_keep_their_order(png):
+    url = ImgUrl("https://e.org/b.png", detail="low")
+    arguments = {"before": "x", "picture": url, "between": 3, "more": [png, url], "text": Text("alone"), "last": [1]}
+    assert build_multimodal_content(arguments, {"picture": ImgUrl}) == [
+        {"type": "text", "text": "before: x"},
+        url.to_part(),
+        {"type": "text", "text": "between: 3"},
+        png.to_part(),
+        url.to_part(),
+        {"type": "text", "text": "alone"},
+        {"type": "text", "text": "last: [1]"},
+    ]
+
+
+def test_none_and_excluded_arguments_are_left_out(png):
+    arguments = {"history": [{"role": "user"}], "a": None, "picture": png, "b": "x", "many": (png, None, "and text")}
+    assert build_multimodal_content(arguments, {}, exclude_params=["history", "b"]) == [
+        png.to_part(),
+        png.to_part(),
+        {"type": "text", "text": "many: and text"},
+    ]
+
+
+def test_attack_14_a_text_is_never_a_path(png):
+    parts = build_multimodal_content({"p": str(png.path), "q": ["/etc/passwd"]}, {"p": ImgPath, "q": list[ImgPath]})
+    assert parts == [
+        {"type": "text", "text": f"p: {png.path}"},
+        {"type": "text", "text": "q: ['/etc/passwd']"},
+    ]
+
+
+# --- assistant messages ------------------------------------------------------------------------------------
+
+
+def test_a_text_becomes_a_message():
+    assert build_assistant_response_message("hello") == {"role": "assistant", "content": "hello"}
+    assert build_assistant_response_message(None) == {"role": "assistant", "content": ""}
+
+
+@pytest.mark.parametrize(
+    "make", [reply, lambda m: ChatCompletion.from_dict(reply(m)), openai_reply], ids=["dict", "ours", "openai"]
+)
+def test_a_reply_of_any_make_becomes_the_same_message(make):
+    assert build_assistant_response_message(make({"content": "hi"})) == {"role": "assistant", "content": "hi"}
+    assert build_assistant_response_message(make({"content": None, "tool_calls": [GEMINI]})) == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [GEMINI],
+    }
+    assert build_assistant_response_message(make({"content": "no", "refusal": "I will not"})) == {
+        "role": "assistant",
+        "content": "no",
+        "refusal": "I will not",
+    }
+
+
+@pytest.mark.parametrize(
+    "make", [reply, lambda m: ChatCompletion.from_dict(reply(m)), openai_reply], ids=["dict", "ours", "openai"]
+)
+def test_what_the_provider_added_is_kept(make):
+    message = {"content": "4", "reasoning_content": "2 and 2", "extra_content": {"a": [1]}}
+    assert build_assistant_response_message(make(message)) == {"role": "assistant", **message}
+
+
+def test_a_message_by_itself_will_do():
+    assert build_assistant_response_message(ChatMessage(content="x", extra={"a": 1})) == {
+        "role": "assistant",
+        "content": "x",
+        "a": 1,
+    }
+    assert build_assistant_response_message({"role": "assistant", "content": "x"})["content"] == "x"
+    assert build_assistant_response_message(types.SimpleNamespace(role="assistant", content="x"))["content"] == "x"
+
+
+def test_the_message_shares_nothing_with_the_reply():
+    extra = {"extra_content": {"a": [1]}}
+    message: Any = build_assistant_response_message(reply({"content": "x", **extra}))
+    message["extra_content"]["a"].append(2)
+    assert extra == {"extra_content": {"a": [1]}}
+
+
+def test_a_message_that_calls_tools():
+    ours = ToolCall("c1", FunctionCall("search", '{"q": 1}'))
+    theirs = openai_reply({"content": None, "tool_calls": [CALL]}).choices[0].message.tool_calls[0]
+    for call in (ours, theirs, CALL):
+        assert build_assistant_tool_message([call]) == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    assert build_assistant_tool_message([GEMINI], "so", reasoning_content="why", extra={"x": 1}) == {
+        "role": "assistant",
+        "content": "so",
+        "tool_calls": [GEMINI],
+        "reasoning_content": "why",
+        "x": 1,
+    }
+
+
+# --- usage -------------------------------------------------------------------------------------------------
+
+USAGE = {
+    "prompt_tokens": 10,
+    "completion_tokens": 5,
+    "total_tokens": 15,
+    "prompt_tokens_details": {"cached_tokens": 4},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [reply, lambda m, **k: ChatCompletion.from_dict(reply(m, **k)), openai_reply],
+    ids=["dict", "ours", "openai"],
+)
+def test_usage_of_a_reply_of_any_make(make):
+    assert extract_usage_from_response(make({"content": "x"}, usage=USAGE)) == Usage(10, 5, 4, 2)
+    assert extract_usage_from_response(make({"content": "x"})) is None
+
+
+def test_usage_of_odd_things():
+    assert extract_usage_from_response(None) is None
+    assert extract_usage_from_response({"usage": None}) is None
+    assert extract_usage_from_response({"usage": {}}) is None
+    assert extract_usage_from_response(types.SimpleNamespace(usage=Usage(1, 2))) == Usage(1, 2)
+    assert extract_usage_from_response({"usage": {"prompt_tokens": "many"}}) == Usage()
+    assert extract_usage_from_response({"usage": "none"}) is None
+
+
+def test_as_data_reads_our_own_types_as_they_stand_on_the_wire():
+    whole = reply({"content": "4", "reasoning_content": "why", "tool_calls": [GEMINI], "x": [1]}, usage=USAGE)
+    data = as_data(ChatCompletion.from_dict(whole))
+    assert build_assistant_response_message(data) == build_assistant_response_message(whole)
+    assert data["usage"]["prompt_tokens"] == 10
+
+
+def test_as_data_keeps_what_is_data():
+    assert as_data({"a": (1, None, [True])}) == {"a": [1, None, [True]]}
+    assert as_data(ToolCall("i", FunctionCall("n", "{}"), extra={"x": 1})) == {
+        "id": "i",
+        "type": "function",
+        "function": {"name": "n", "arguments": "{}"},
+        "x": 1,
+    }
