@@ -1,0 +1,189 @@
+"""A typed, documented Python function becomes a call to a language model.
+
+The names are loaded on first use, so that importing the package costs nothing that is not used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.base.abort import AbortSignal
+    from SimpleLLMFunc.base.events import ReActEvent
+    from SimpleLLMFunc.base.observe import watching
+    from SimpleLLMFunc.base.post_process import parse_text
+    from SimpleLLMFunc.base.result import Parsed, Preview, Result
+    from SimpleLLMFunc.errors import (
+        AuthenticationError,
+        BadReply,
+        BadRequest,
+        BudgetExceeded,
+        CallError,
+        CheckpointError,
+        ConfigError,
+        ConnectionFailed,
+        ContentBlocked,
+        ContextTooLong,
+        DeadlineExceeded,
+        EmptyResponseError,
+        OutputTruncated,
+        ProviderError,
+        RateLimited,
+        ResponseParseError,
+        RunAborted,
+        RunError,
+        SchemaError,
+        ServerUnavailable,
+        SignatureError,
+        SimpleLLMFuncError,
+        StreamInterrupted,
+        TemplateError,
+        ToolCallLimitExceeded,
+        ToolDefinitionError,
+        ToolFailed,
+        UsageError,
+    )
+    from SimpleLLMFunc.interface.budget import budget
+    from SimpleLLMFunc.interface.current import use_llm
+    from SimpleLLMFunc.interface.guard import forbid_real_calls
+    from SimpleLLMFunc.interface.key_pool import APIKeyPool
+    from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+    from SimpleLLMFunc.interface.local_model import LocalModel
+    from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+    from SimpleLLMFunc.interface.rate_limit import TokenBucket
+    from SimpleLLMFunc.llm_decorator import async_llm_chat, async_llm_function, fill, llm_chat, llm_function
+    from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext, tool
+    from SimpleLLMFunc.type.message import ChatPair, Message
+    from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+    from SimpleLLMFunc.type.usage import Usage
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "SimpleLLMFunc.base.abort": ("AbortSignal",),
+    "SimpleLLMFunc.base.events": ("ReActEvent",),
+    "SimpleLLMFunc.base.observe": ("watching",),
+    "SimpleLLMFunc.base.post_process": ("parse_text",),
+    "SimpleLLMFunc.base.result": ("Parsed", "Preview", "Result"),
+    "SimpleLLMFunc.errors": (
+        "AuthenticationError",
+        "BadReply",
+        "BadRequest",
+        "BudgetExceeded",
+        "CallError",
+        "CheckpointError",
+        "ConfigError",
+        "ConnectionFailed",
+        "ContentBlocked",
+        "ContextTooLong",
+        "DeadlineExceeded",
+        "EmptyResponseError",
+        "OutputTruncated",
+        "ProviderError",
+        "RateLimited",
+        "ResponseParseError",
+        "RunAborted",
+        "RunError",
+        "SchemaError",
+        "ServerUnavailable",
+        "SignatureError",
+        "SimpleLLMFuncError",
+        "StreamInterrupted",
+        "TemplateError",
+        "ToolCallLimitExceeded",
+        "ToolDefinitionError",
+        "ToolFailed",
+        "UsageError",
+    ),
+    "SimpleLLMFunc.interface.budget": ("budget",),
+    "SimpleLLMFunc.interface.current": ("use_llm",),
+    "SimpleLLMFunc.interface.guard": ("forbid_real_calls",),
+    "SimpleLLMFunc.interface.key_pool": ("APIKeyPool",),
+    "SimpleLLMFunc.interface.llm_interface": ("LLM_Interface",),
+    "SimpleLLMFunc.interface.local_model": ("LocalModel",),
+    "SimpleLLMFunc.interface.openai_compatible": ("OpenAICompatible",),
+    "SimpleLLMFunc.interface.rate_limit": ("TokenBucket",),
+    "SimpleLLMFunc.llm_decorator": ("async_llm_chat", "async_llm_function", "fill", "llm_chat", "llm_function"),
+    "SimpleLLMFunc.tools": ("ModelRetry", "Tool", "ToolContext", "tool"),
+    "SimpleLLMFunc.type.message": ("ChatPair", "Message"),
+    "SimpleLLMFunc.type.multimodal": ("Audio", "File", "ImgPath", "ImgUrl", "Text"),
+    "SimpleLLMFunc.type.usage": ("Usage",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "APIKeyPool",
+    "AbortSignal",
+    "Audio",
+    "AuthenticationError",
+    "BadReply",
+    "BadRequest",
+    "BudgetExceeded",
+    "CallError",
+    "ChatPair",
+    "CheckpointError",
+    "ConfigError",
+    "ConnectionFailed",
+    "ContentBlocked",
+    "ContextTooLong",
+    "DeadlineExceeded",
+    "EmptyResponseError",
+    "File",
+    "ImgPath",
+    "ImgUrl",
+    "LLM_Interface",
+    "LocalModel",
+    "Message",
+    "ModelRetry",
+    "OpenAICompatible",
+    "OutputTruncated",
+    "Parsed",
+    "Preview",
+    "ProviderError",
+    "RateLimited",
+    "ReActEvent",
+    "ResponseParseError",
+    "Result",
+    "RunAborted",
+    "RunError",
+    "SchemaError",
+    "ServerUnavailable",
+    "SignatureError",
+    "SimpleLLMFuncError",
+    "StreamInterrupted",
+    "TemplateError",
+    "Text",
+    "TokenBucket",
+    "Tool",
+    "ToolCallLimitExceeded",
+    "ToolContext",
+    "ToolDefinitionError",
+    "ToolFailed",
+    "Usage",
+    "UsageError",
+    "async_llm_chat",
+    "async_llm_function",
+    "budget",
+    "fill",
+    "forbid_real_calls",
+    "llm_chat",
+    "llm_function",
+    "parse_text",
+    "tool",
+    "use_llm",
+    "watching",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value  # found at once the next time
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,339 @@
+"""The objects that the decorators return: a function, and its views.
+
+Each class is a typed face of a core: it keeps the parameters and the return type of the function it
+replaces, for a call and for every view. The classes of sync functions put the bridge (`sync.py`) in front;
+there is no second implementation behind them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextlib import aclosing
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, overload
+
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.ReAct import raw_responses
+from SimpleLLMFunc.base.result import Preview, Result
+from SimpleLLMFunc.errors import RunAborted, UsageError
+from SimpleLLMFunc.interface.transport import to_openai
+from SimpleLLMFunc.llm_decorator.core import ChatCore, Core, FunctionCore, Run
+from SimpleLLMFunc.llm_decorator.steps.chat.response import process_chat_response_stream
+from SimpleLLMFunc.llm_decorator.steps.function.review import AnswerReview
+from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
+from SimpleLLMFunc.sync import iterate_sync, run_sync
+from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.type.message import Message
+
+__all__ = [
+    "AsyncLLMChat",
+    "AsyncLLMFunction",
+    "AsyncLLMStream",
+    "LLMChat",
+    "LLMFunction",
+    "LLMStream",
+    "fill",
+]
+
+C = TypeVar("C", bound=Core)
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def fill() -> NoReturn:
+    """Stand in for the body of a decorated function.
+
+    Write ``return fill()``; to a type checker the function then returns what it promises.
+
+    Raises:
+        UsageError: it was run, so the function around it is not decorated.
+    """
+    raise UsageError("fill() marks a body that a model fills. Put @llm_function or @llm_chat on the function.")
+
+
+class _Decorated(Generic[C]):
+    """What all decorated functions share: they look like the function, and can be bound and changed."""
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, core: C) -> None:
+        self._core = core
+        func = core.func if core.instance is None else core.func.__get__(core.instance)
+        functools.update_wrapper(self, func)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"<{kind} {self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        # As a function: by its name. A bound or changed one has none, and pickle says so.
+        return self.__qualname__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._core.is_method = True
+
+    def _bind(self, instance: Any, owner: type | None) -> Self:
+        if self._core.is_static:
+            return self
+        if self._core.binds_class:
+            return type(self)(self._core.bound(owner or type(instance)))
+        return self if instance is None else type(self)(self._core.bound(instance))
+
+    def with_options(self, **options: Any) -> Self:
+        """Return the same function with other decorator arguments.
+
+        Takes every argument of the decorator, and `template_params` for the fields of the docstring; what is
+        none of these goes to the provider.
+
+        Raises:
+            ConfigError: a value that the argument cannot have.
+        """
+        return type(self)(self._core.with_options(options))
+
+
+class _AsyncDecorated(_Decorated[C]):
+    """An async function to `inspect.iscoroutinefunction`, as the function it replaces."""
+
+    def __init__(self, core: C) -> None:
+        super().__init__(core)
+        # inspect looks for these before it believes that an object is a coroutine function.
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            setattr(self, name, getattr(core.func, name, None))
+
+
+class AsyncLLMFunction(_AsyncDecorated[FunctionCore], Generic[P, R]):
+    """A coroutine function whose body is a model."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Ask the model; the value when awaited.
+
+        Raises:
+            SignatureError: the arguments do not fit the function.
+        """
+        return _value(self._core, self._core.start(args, kwargs, stream=False))
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
+        """Ask the model; when awaited, the value with everything known about how it came about."""
+        return self._core.result(self._core.start(args, kwargs, stream=False))
+
+    def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
+        """Yield growing values, the last one complete; for `str` each new piece of text."""
+        return _growing(self._core.start(args, kwargs, stream=True))
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return self._core.start(args, kwargs, stream=True).events
+
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._core.preview(args, kwargs)
+
+    def as_tool(self, name: str | None = None) -> Tool:
+        """Return this function as a tool for another one."""
+        return Tool(func=self, name=name)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(
+        self: AsyncLLMFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+    ) -> AsyncLLMFunction[Q, R]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind a method to its instance."""
+        return self._bind(instance, owner)
+
+
+class LLMFunction(_Decorated[FunctionCore], Generic[P, R]):
+    """A function whose body is a model; also works inside a running event loop."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Ask the model and return the value.
+
+        Raises:
+            SignatureError: the arguments do not fit the function.
+        """
+        value: R = run_sync(_value(self._core, self._core.start(args, kwargs, stream=False)))
+        return value
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
+        """Ask the model and return the value with everything known about how it came about."""
+        return run_sync(self._core.result(self._core.start(args, kwargs, stream=False)))
+
+    def stream(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        """Yield growing values, the last one complete; for `str` each new piece of text."""
+        return iterate_sync(_growing(self._core.start(args, kwargs, stream=True)))
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
+
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._core.preview(args, kwargs)
+
+    def as_tool(self, name: str | None = None) -> Tool:
+        """Return this function as a tool for another one."""
+        return Tool(func=self, name=name)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(
+        self: LLMFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+    ) -> LLMFunction[Q, R]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind a method to its instance."""
+        return self._bind(instance, owner)
+
+
+class AsyncLLMStream(_Decorated[FunctionCore], Generic[P, T]):
+    """A function annotated `-> AsyncIterator[T]`: each item as soon as it is complete."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
+        """Yield the items as they arrive, each complete and validated."""
+        return _items(self._core.start(args, kwargs, stream=True))
+
+    stream = __call__
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[list[T]]]:
+        """Ask the model; when awaited, all items with everything known about how they came about."""
+        return self._core.result(self._core.start(args, kwargs, stream=False))
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return self._core.start(args, kwargs, stream=True).events
+
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._core.preview(args, kwargs, stream=True)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(
+        self: AsyncLLMStream[Concatenate[S, Q], T], instance: S, owner: type | None = None
+    ) -> AsyncLLMStream[Q, T]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind a method to its instance."""
+        return self._bind(instance, owner)
+
+
+class LLMStream(_Decorated[FunctionCore], Generic[P, T]):
+    """A function annotated `-> Iterator[T]`: each item as soon as it is complete."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        """Yield the items as they arrive, each complete and validated."""
+        return iterate_sync(_items(self._core.start(args, kwargs, stream=True)))
+
+    stream = __call__
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[list[T]]:
+        """Ask the model and return all items with everything known about how they came about."""
+        return run_sync(self._core.result(self._core.start(args, kwargs, stream=False)))
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
+
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._core.preview(args, kwargs, stream=True)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self: LLMStream[Concatenate[S, Q], T], instance: S, owner: type | None = None) -> LLMStream[Q, T]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind a method to its instance."""
+        return self._bind(instance, owner)
+
+
+class AsyncLLMChat(_Decorated[ChatCore], Generic[P, T]):
+    """A dialogue with history: `async for text, history in chat(history, message)`."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
+        """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
+        return _pairs(self._core, self._core.start(args, kwargs, stream=self._core.options.stream))
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return self._core.start(args, kwargs, stream=True).events
+
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._core.preview(args, kwargs, stream=self._core.options.stream)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(
+        self: AsyncLLMChat[Concatenate[S, Q], T], instance: S, owner: type | None = None
+    ) -> AsyncLLMChat[Q, T]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind a method to its instance."""
+        return self._bind(instance, owner)
+
+
+class LLMChat(_Decorated[ChatCore], Generic[P, T]):
+    """A dialogue with history: `for text, history in chat(history, message)`."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
+        return iterate_sync(_pairs(self._core, self._core.start(args, kwargs, stream=self._core.options.stream)))
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
+
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._core.preview(args, kwargs, stream=self._core.options.stream)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self: LLMChat[Concatenate[S, Q], T], instance: S, owner: type | None = None) -> LLMChat[Q, T]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind a method to its instance."""
+        return self._bind(instance, owner)
+
+
+# --- how a run is read ---
+
+
+async def _value(core: FunctionCore, run: Run) -> Any:
+    return (await core.result(run)).value
+
+
+def _growing(run: Run) -> AsyncGenerator[Any, None]:
+    return growing_values(run.events, _answer_review(run))
+
+
+def _items(run: Run) -> AsyncGenerator[Any, None]:
+    return list_items(run.events, _answer_review(run))
+
+
+def _answer_review(run: Run) -> AnswerReview:
+    assert isinstance(run.review, AnswerReview), "a function is reviewed"
+    return run.review
+
+
+async def _pairs(core: ChatCore, run: Run) -> AsyncGenerator[Any, None]:
+    options = core.options
+    messages: list[Message] = []
+    responses = raw_responses(run.events, messages, stream=options.stream)
+    name = run.record.func_name
+    try:
+        async with aclosing(
+            process_chat_response_stream(responses, options.return_mode, messages, name, options.stream)
+        ) as pairs:
+            async for response, history in pairs:
+                yield (to_openai(response), history) if options.return_mode == "raw" else (response, history)
+    except RunAborted:
+        if options.return_mode == "text":
+            yield "", copied(messages)  # ended, not failed: the history holds what had arrived

@@ -1,0 +1,153 @@
+"""`@llm_chat`: a streaming dialogue with history.
+
+A call takes five steps: signature, log context, messages, ReAct, response stream. `core.py` takes them in
+order; `steps/` holds each.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
+
+from SimpleLLMFunc.base.abort import Abort
+from SimpleLLMFunc.base.observe import EventSink
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.core import ChatCore
+from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat
+from SimpleLLMFunc.llm_decorator.options import Options
+from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind_of
+from SimpleLLMFunc.llm_decorator.steps.chat.fit import Compact
+from SimpleLLMFunc.tools import Tool
+
+__all__ = ["ChatDecorator", "async_llm_chat", "llm_chat"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ChatDecorator(Protocol):
+    """What `llm_chat(...)` returns: it takes the function and gives back the same one, answered by a model."""
+
+    @overload
+    def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMChat[P, T]: ...
+    @overload
+    def __call__(self, func: Callable[P, AsyncIterator[T]], /) -> AsyncLLMChat[P, T]: ...
+    @overload
+    def __call__(self, func: Callable[P, Iterator[T]], /) -> LLMChat[P, T]: ...
+
+
+@overload
+def llm_chat(llm_interface: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMChat[P, T]: ...
+@overload
+def llm_chat(llm_interface: Callable[P, AsyncIterator[T]], /) -> AsyncLLMChat[P, T]: ...
+@overload
+def llm_chat(llm_interface: Callable[P, Iterator[T]], /) -> LLMChat[P, T]: ...
+@overload
+def llm_chat(
+    llm_interface: LLM_Interface | None = None,
+    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    max_tool_calls: int = 5,
+    stream: bool = False,
+    return_mode: Literal["text", "raw"] = "text",
+    compact: Compact | None = None,
+    retry_times: int = 2,
+    deadline: float | None = None,
+    on_tool_error: Literal["report", "raise"] = "report",
+    max_result_chars: int = 65536,
+    toolkit_confirm: Callable[..., Any] | None = None,
+    tools: Literal["auto", "native", "json"] = "auto",
+    tool_context: Any = None,
+    watching: EventSink | Sequence[EventSink] | None = None,
+    abort_signal: Abort | None = None,
+    **llm_kwargs: Any,
+) -> ChatDecorator: ...
+def llm_chat(
+    llm_interface: Any = None,
+    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    max_tool_calls: int = 5,
+    stream: bool = False,
+    return_mode: Literal["text", "raw"] = "text",
+    compact: Compact | None = None,
+    retry_times: int = 2,
+    deadline: float | None = None,
+    on_tool_error: Literal["report", "raise"] = "report",
+    max_result_chars: int = 65536,
+    toolkit_confirm: Callable[..., Any] | None = None,
+    tools: Literal["auto", "native", "json"] = "auto",
+    tool_context: Any = None,
+    watching: EventSink | Sequence[EventSink] | None = None,
+    abort_signal: Abort | None = None,
+    **llm_kwargs: Any,
+) -> Any:
+    """Turn a documented function into a dialogue: the docstring is the system prompt.
+
+    The history is the first parameter named `history` or `chat_history`; the other arguments make the user's
+    message. A call yields ``(text, history)`` pairs and at last ``("", history)``, whose history ends with the
+    assistant's reply: hand it to the next call. The list that was given is never changed. Annotate
+    ``-> AsyncIterator[ChatPair]`` or, for a `def`, ``-> Iterator[ChatPair]``.
+
+    Args:
+        llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
+        toolkit: tools and plain functions that the model may call.
+        max_tool_calls: rounds of tool calls; after the last one the model answers without tools.
+        stream: yield the text in pieces as it arrives.
+        return_mode: "raw" yields the openai package's `ChatCompletion` or `ChatCompletionChunk` instead of
+            text, and no closing pair: the last pair's history ends with the reply.
+        compact: ``(history) -> shorter history``, sync or async, for a history that does not fit the model's
+            `context_window`. What still does not fit loses its oldest exchanges, as without it.
+        retry_times: further attempts after an empty answer.
+        deadline: seconds for the whole call.
+        on_tool_error: "report" lets the model read what went wrong, "raise" raises `ToolFailed`.
+        max_result_chars: a longer tool result is cut, with a note.
+        toolkit_confirm: asked before a tool marked ``confirm=True`` runs; None refuses.
+        tools: how the toolkit is offered: "native" tool calls, "json" actions for a model that has none, or
+            "auto": what the provider's profile says, and "json" after a refusal.
+        tool_context: the `context` of every `ToolContext`.
+        watching: sinks that see every event of every run; see `watching`.
+        abort_signal: ends a run when it is set; `_abort_signal=` at the call comes before it.
+        **llm_kwargs: go to the provider.
+
+    Raises:
+        SignatureError: what is decorated is not a function.
+        ToolDefinitionError: a tool the model could not be told about.
+        ConfigError: an argument that cannot be.
+    """
+    if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and callable(llm_interface):
+        return _decorated(llm_interface, Options(), Scope.of_caller(1))
+    options = Options(
+        llm_interface,
+        toolkit,
+        max_tool_calls,
+        stream=stream,
+        return_mode=return_mode,
+        compact=compact,
+        retry_times=retry_times,
+        deadline=deadline,
+        on_tool_error=on_tool_error,
+        max_result_chars=max_result_chars,
+        toolkit_confirm=toolkit_confirm,
+        tools=tools,
+        tool_context=tool_context,
+        watching=watching,
+        abort_signal=abort_signal,
+        llm_kwargs=llm_kwargs,
+    )
+
+    def decorate(func: Any) -> Any:
+        return _decorated(func, options, Scope.of_caller(1))
+
+    return decorate
+
+
+def _decorated(func: Any, options: Options, scope: Scope) -> Any:
+    core = ChatCore(func, options, scope)
+    kind = iterator_kind_of(core.func)
+    is_async = kind == "async" or (
+        kind is None and (inspect.iscoroutinefunction(core.func) or inspect.isasyncgenfunction(core.func))
+    )
+    return AsyncLLMChat(core) if is_async else LLMChat(core)
+
+
+async_llm_chat = llm_chat
+"""The same decorator: an `async def` is seen as such."""

@@ -1,0 +1,176 @@
+"""`@llm_function`: the docstring is the prompt, the annotations are the contract.
+
+A call takes five steps: signature, log context, prompt, ReAct, response. `core.py` takes them in order;
+`steps/` holds each.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
+
+from SimpleLLMFunc.base.abort import Abort
+from SimpleLLMFunc.base.observe import EventSink
+from SimpleLLMFunc.base.result import OutputMode, RepairLevel
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.core import FunctionCore
+from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
+from SimpleLLMFunc.llm_decorator.options import Options
+from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind_of
+from SimpleLLMFunc.tools import Tool
+
+__all__ = ["FunctionDecorator", "async_llm_function", "llm_function"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class FunctionDecorator(Protocol):
+    """What `llm_function(...)` returns: it takes the function and gives back the same one, filled by a model."""
+
+    @overload
+    def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, func: Callable[P, AsyncIterator[T]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, func: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncLLMFunction[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, func: Callable[P, Iterator[T]], /) -> LLMStream[P, T]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, func: Callable[P, R], /) -> LLMFunction[P, R]: ...
+
+
+@overload
+def llm_function(llm_interface: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+@overload
+def llm_function(llm_interface: Callable[P, AsyncIterator[T]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+@overload
+def llm_function(llm_interface: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncLLMFunction[P, R]: ...  # type: ignore[overload-overlap]
+@overload
+def llm_function(llm_interface: Callable[P, Iterator[T]], /) -> LLMStream[P, T]: ...  # type: ignore[overload-overlap]
+@overload
+def llm_function(llm_interface: Callable[P, R], /) -> LLMFunction[P, R]: ...
+@overload
+def llm_function(
+    llm_interface: LLM_Interface | None = None,
+    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    max_tool_calls: int = 5,
+    system_prompt_template: str | None = None,
+    user_prompt_template: str | None = None,
+    output_mode: OutputMode = "auto",
+    repair: RepairLevel = "coerce",
+    max_reasks: int = 2,
+    retry_times: int = 2,
+    deadline: float | None = None,
+    on_tool_error: Literal["report", "raise"] = "report",
+    max_result_chars: int = 65536,
+    toolkit_confirm: Callable[..., Any] | None = None,
+    tools: Literal["auto", "native", "json"] = "auto",
+    tool_context: Any = None,
+    watching: EventSink | Sequence[EventSink] | None = None,
+    abort_signal: Abort | None = None,
+    **llm_kwargs: Any,
+) -> FunctionDecorator: ...
+def llm_function(
+    llm_interface: Any = None,
+    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    max_tool_calls: int = 5,
+    system_prompt_template: str | None = None,
+    user_prompt_template: str | None = None,
+    output_mode: OutputMode = "auto",
+    repair: RepairLevel = "coerce",
+    max_reasks: int = 2,
+    retry_times: int = 2,
+    deadline: float | None = None,
+    on_tool_error: Literal["report", "raise"] = "report",
+    max_result_chars: int = 65536,
+    toolkit_confirm: Callable[..., Any] | None = None,
+    tools: Literal["auto", "native", "json"] = "auto",
+    tool_context: Any = None,
+    watching: EventSink | Sequence[EventSink] | None = None,
+    abort_signal: Abort | None = None,
+    **llm_kwargs: Any,
+) -> Any:
+    """Turn a typed, documented function into a call to a language model.
+
+    The docstring says what to do, the parameters what with, the return annotation what comes back: a value of
+    that type, or an error that says why not. The body is never run: write ``raise NotImplementedError`` or
+    ``return fill()``. Also as bare ``@llm_function``, and on methods, class and static methods, `def` and
+    `async def`.
+
+    Args:
+        llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
+        toolkit: tools and plain functions that the model may call.
+        max_tool_calls: rounds of tool calls; after the last one the model answers without tools. 0 offers none.
+        system_prompt_template: text with the fields ``{function_description}``, ``{parameters_description}``
+            and ``{return_type_description}``.
+        user_prompt_template: text with the field ``{parameters}``.
+        output_mode: how the answer is asked for: "native" (JSON schema), "tool", "prompt", "text", or "auto".
+        repair: how far an answer that is not strict JSON may be read: "off", "syntax" or "coerce".
+        max_reasks: how often an answer that does not fit is sent back with what was wrong.
+        retry_times: further attempts after an empty answer.
+        deadline: seconds for the whole call: queueing, tries, re-asks and tools.
+        on_tool_error: "report" lets the model read what went wrong, "raise" raises `ToolFailed`.
+        max_result_chars: a longer tool result is cut, with a note.
+        toolkit_confirm: ``(tool_name, arguments) -> bool``, sync or async, asked before a tool marked
+            ``confirm=True`` runs; None refuses.
+        tools: how the toolkit is offered: "native" tool calls, "json" actions for a model that has none, or
+            "auto": what the provider's profile says, and "json" after a refusal.
+        tool_context: the `context` of every `ToolContext`.
+        watching: sinks that see every event of every run; see `watching`.
+        abort_signal: ends a run when it is set; `_abort_signal=` at the call comes before it.
+        **llm_kwargs: go to the provider (`temperature`, `seed` …).
+
+    Raises:
+        SignatureError: what is decorated is not a function, or its return type cannot be asked for.
+        ToolDefinitionError: a tool the model could not be told about.
+        ConfigError: an argument that cannot be.
+    """
+    if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and _is_function(llm_interface):
+        return _decorated(llm_interface, Options(), Scope.of_caller(1))
+    options = Options(
+        llm_interface,
+        toolkit,
+        max_tool_calls,
+        system_prompt_template,
+        user_prompt_template,
+        output_mode,
+        repair,
+        max_reasks,
+        retry_times,
+        deadline,
+        on_tool_error,
+        max_result_chars,
+        toolkit_confirm,
+        tools=tools,
+        tool_context=tool_context,
+        watching=watching,
+        abort_signal=abort_signal,
+        llm_kwargs=llm_kwargs,
+    )
+
+    def decorate(func: Any) -> Any:
+        return _decorated(func, options, Scope.of_caller(1))
+
+    return decorate
+
+
+def _is_function(thing: Any) -> bool:
+    return isinstance(thing, (classmethod, staticmethod)) or (callable(thing) and not isinstance(thing, type))
+
+
+def _decorated(func: Any, options: Options, scope: Scope) -> Any:
+    core = FunctionCore(func, options, scope)
+    match iterator_kind_of(core.func):
+        case "async":
+            return AsyncLLMStream(core)
+        case "sync":
+            return LLMStream(core)
+        case _:
+            return AsyncLLMFunction(core) if inspect.iscoroutinefunction(core.func) else LLMFunction(core)
+
+
+async_llm_function = llm_function
+"""The same decorator: an `async def` is seen as such."""

@@ -1,0 +1,100 @@
+"""What a decorator can be told, checked when it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
+
+from SimpleLLMFunc.base.abort import Abort
+from SimpleLLMFunc.base.observe import EventSink
+from SimpleLLMFunc.base.result import OutputMode, RepairLevel
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.steps.chat.fit import Compact
+from SimpleLLMFunc.tools import Tool
+
+__all__ = ["Options"]
+
+# The loop fills these itself; from a caller they could only contradict it.
+_OURS = frozenset({"messages", "stream", "trace_id", "func_name"})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The arguments of `@llm_function` and `@llm_chat`; see there.
+
+    Attributes:
+        llm_kwargs: everything else; goes to the provider.
+    """
+
+    llm_interface: LLM_Interface | None = None
+    toolkit: Sequence[Tool | Callable[..., Any]] | None = None
+    max_tool_calls: int = 5
+    system_prompt_template: str | None = None
+    user_prompt_template: str | None = None
+    output_mode: OutputMode = "auto"
+    repair: RepairLevel = "coerce"
+    max_reasks: int = 2
+    retry_times: int = 2
+    deadline: float | None = None
+    on_tool_error: Literal["report", "raise"] = "report"
+    max_result_chars: int = 65536
+    toolkit_confirm: Callable[..., Any] | None = None
+    template_params: Mapping[str, Any] | None = None
+    tools: Literal["auto", "native", "json"] = "auto"
+    tool_context: Any = None
+    watching: EventSink | Sequence[EventSink] | None = None
+    abort_signal: Abort | None = None
+    compact: Compact | None = None
+    stream: bool = False
+    return_mode: Literal["text", "raw"] = "text"
+    llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given: Any = self  # what was really given: callers are not all type-checked
+        if given.llm_interface is not None and not isinstance(given.llm_interface, LLM_Interface):
+            raise ConfigError(
+                f"llm_interface must be an LLM_Interface such as OpenAICompatible(...) or LocalModel(), "
+                f"not {type(given.llm_interface).__name__}."
+            )
+        _check_one_of("output_mode", self.output_mode, get_args(OutputMode))
+        _check_one_of("repair", self.repair, get_args(RepairLevel))
+        _check_one_of("on_tool_error", self.on_tool_error, ("report", "raise"))
+        _check_one_of("tools", self.tools, ("auto", "native", "json"))
+        _check_one_of("return_mode", self.return_mode, ("text", "raw"))
+        for name in ("max_tool_calls", "max_reasks", "retry_times", "max_result_chars"):
+            value = getattr(given, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ConfigError(f"{name} must be a whole number from 0 up, not {value!r}.")
+        if given.deadline is not None and not (isinstance(given.deadline, (int, float)) and given.deadline > 0):
+            raise ConfigError(f"deadline must be seconds above 0, or None, not {self.deadline!r}.")
+        for name in ("system_prompt_template", "user_prompt_template"):
+            template = getattr(given, name)
+            if template is not None and not isinstance(template, str):
+                raise ConfigError(f"{name} must be text, not {type(template).__name__}.")
+        if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
+            raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
+        if contradicting := sorted(_OURS & set(self.llm_kwargs)):
+            raise ConfigError(
+                f"{', '.join(contradicting)} cannot be given here: the library fills it for each request."
+            )
+
+    @property
+    def sinks(self) -> tuple[EventSink, ...]:
+        """Who watches every run of the function."""
+        if self.watching is None:
+            return ()
+        return (self.watching,) if callable(self.watching) else tuple(self.watching)
+
+    def changed(self, options: Mapping[str, Any]) -> Options:
+        """Return these options with some of them changed; unknown names go to the provider, over the earlier ones."""
+        names = {known.name for known in fields(self)} - {"llm_kwargs"}
+        ours = {name: value for name, value in options.items() if name in names}
+        theirs = {name: value for name, value in options.items() if name not in names}
+        return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs})
+
+
+def _check_one_of(name: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name} must be one of {', '.join(repr(one) for one in allowed)}, not {value!r}.")

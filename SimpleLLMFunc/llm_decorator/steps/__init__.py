@@ -1,0 +1,1 @@
+"""The steps of a decorated call, in the order of design note 002."""

@@ -1,0 +1,74 @@
+"""Step 3 of `@llm_chat`, where the history is long: it is made to fit what the model can read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messages
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.type.message import Message, ToolSpec
+
+__all__ = ["Compact", "compacted", "fits", "room_for_input", "trimmed"]
+
+Compact: TypeAlias = Callable[[list[Message]], list[Message] | Awaitable[list[Message]]]
+"""``compact(history) -> shorter history``, sync or async; gets a copy, without the system prompt and the new message."""
+
+_MOST_KEPT_FREE = 1024
+"""Tokens kept free for the answer, where no `max_tokens` says how many it needs."""
+
+
+def room_for_input(context_window: int, params: Mapping[str, Any]) -> int:
+    """Return how many tokens a request may have so that the answer fits too."""
+    asked = params.get("max_completion_tokens") or params.get("max_tokens")
+    free = asked if isinstance(asked, int) else min(_MOST_KEPT_FREE, context_window // 4)
+    return max(context_window - free, context_window // 4)
+
+
+def fits(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room: int) -> bool:
+    """Say whether a request stays within `room` tokens, by estimate."""
+    return estimate_tokens(list(messages), list(tools or ()) or None) <= room
+
+
+def trimmed(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room: int, func_name: str) -> list[Message]:
+    """Leave out the oldest exchanges of a conversation until it fits.
+
+    An exchange is a user message with all that follows it up to the next one, so a tool call never loses its
+    result. The system prompt and the last exchange always stay.
+
+    Args:
+        messages: system prompt, history, new user message; not changed.
+        tools: sent along.
+        room: tokens.
+        func_name: for the warning.
+    """
+    head = 1 if messages and messages[0]["role"] == "system" else 0
+    # What stands before the first user message goes with the oldest exchange.
+    starts = [number for number, message in enumerate(messages) if number >= head and message["role"] == "user"]
+    for left_out, start in enumerate(starts):
+        kept = [*messages[:head], *messages[start if left_out else head :]]
+        if fits(kept, tools, room) or start == starts[-1]:
+            if left_out:
+                push_warning(f"LLM Chat {func_name!r}: the {left_out} oldest exchanges do not fit and are left out.")
+            return kept
+    return list(messages)
+
+
+async def compacted(messages: Sequence[Message], compact: Compact, func_name: str) -> list[Message]:
+    """Return the conversation with its history as `compact` shortens it.
+
+    Raises:
+        ConfigError: `compact` did not give a list of messages.
+    """
+    head = 1 if messages and messages[0]["role"] == "system" else 0
+    shorter = compact(copied(messages[head:-1]))
+    if inspect.isawaitable(shorter):
+        shorter = await shorter
+    given: Any = shorter
+    if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
+        raise ConfigError(f"{func_name}: compact= must return a list of messages, not {type(given).__name__}.")
+    return [*messages[:head], *filter_history_messages(given, func_name), *messages[-1:]]

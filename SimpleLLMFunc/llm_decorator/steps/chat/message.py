@@ -1,0 +1,186 @@
+"""Step 3 of `@llm_chat`: system prompt, history and the user's message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from SimpleLLMFunc.base.messages import build_multimodal_content, copied
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
+    check_multimodal_content,
+    process_docstring_template,
+    render_value,
+)
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
+from SimpleLLMFunc.logger import get_location, push_warning
+from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.type.message import ContentPart, Message, ToolSpec
+
+__all__ = [
+    "HISTORY_PARAMS",
+    "build_chat_messages",
+    "build_chat_system_prompt",
+    "build_chat_user_message_content",
+    "check_multimodal_content",
+    "extract_conversation_history",
+    "filter_history_messages",
+    "find_history_param",
+]
+
+HISTORY_PARAMS = ("history", "chat_history")
+"""The first of these that a chat has is its history."""
+
+_ROLES = frozenset({"user", "assistant", "tool"})
+
+
+def find_history_param(names: Mapping[str, Any], candidates: Sequence[str] = HISTORY_PARAMS) -> str | None:
+    """Return the name of the history parameter, None where there is none."""
+    return next((name for name in candidates if name in names), None)
+
+
+def extract_conversation_history(
+    arguments: Mapping[str, Any], func_name: str, history_param_names: Sequence[str] | None = None
+) -> list[Message] | None:
+    """Return the history among the arguments; None where it is missing, None, or not a list of dicts."""
+    candidates = HISTORY_PARAMS if history_param_names is None else history_param_names
+    name = find_history_param(arguments, candidates)
+    if name is None:
+        push_warning(
+            f"LLM Chat {func_name!r} has no history parameter (one of {', '.join(candidates)}). No history is passed.",
+            location=get_location(),
+        )
+        return None
+    history = arguments[name]
+    if history is None:
+        return None
+    if not (isinstance(history, list) and all(isinstance(item, dict) for item in history)):
+        push_warning(
+            f"LLM Chat {func_name!r}: {name} should be a list of message dicts. No history is passed.",
+            location=get_location(),
+        )
+        return None
+    return history
+
+
+def build_chat_user_message_content(
+    arguments: Mapping[str, Any], type_hints: Mapping[str, Any], has_multimodal: bool, exclude_params: Sequence[str]
+) -> str | list[ContentPart]:
+    """Return what the user says: ``name: value`` joined by newline and tab, or parts where there are images.
+
+    Arguments keep their order; None is left out.
+    """
+    if has_multimodal:
+        return build_multimodal_content(dict(arguments), dict(type_hints), exclude_params=list(exclude_params))
+    return "\n\t".join(
+        f"{name}: {render_value(value)}"
+        for name, value in arguments.items()
+        if name not in exclude_params and value is not None
+    )
+
+
+def build_chat_system_prompt(docstring: str, tool_objects: Sequence[ToolSpec] | None) -> str | None:
+    """Return the docstring, with the tools described above it where there are any; None for an empty docstring."""
+    if not docstring:
+        return None
+    if not tool_objects:
+        return docstring
+    described = "\n\t".join(
+        f"- {spec['function']['name']}: {spec['function'].get('description', '')}" for spec in tool_objects
+    )
+    return (
+        "\n\nYou can use the following tools flexibly according to the real case and tool description:\n\t"
+        + described
+        + "\n\n"
+        + docstring.strip()
+    )
+
+
+def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str) -> list[Message]:
+    """Return a copy of the messages that may stand in a history.
+
+    Roles are user, assistant and tool. System messages are left out silently (the docstring is the system
+    prompt), anything else with a warning. A tool result without its call and a call without its result
+    are both left out: a provider refuses either.
+    """
+    return _with_paired_tools([message for message in history if _may_stand(message, func_name)], func_name)
+
+
+def _may_stand(message: Any, func_name: str) -> bool:
+    role = message.get("role") if isinstance(message, Mapping) else None
+    if role == "system":
+        return False
+    has_content = isinstance(message, Mapping) and ("content" in message or bool(message.get("tool_calls")))
+    if role in _ROLES and has_content:
+        return True
+    what = f"role {role!r}" if role is not None else f"a {type(message).__name__} without role"
+    push_warning(
+        f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'}).",
+        location=get_location(),
+    )
+    return False
+
+
+def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> list[Message]:
+    kept: list[Any] = []
+    position = 0
+    dropped = 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        if message["role"] == "tool":
+            dropped += 1
+            continue
+        calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
+        if message["role"] != "assistant" or not calls:
+            kept.append(message)
+            continue
+        results: dict[str, Mapping[str, Any]] = {}
+        while position < len(messages) and messages[position]["role"] == "tool":
+            results.setdefault(str(messages[position].get("tool_call_id")), messages[position])
+            position += 1
+            dropped += 1
+        answered = [call for call in calls if str(call.get("id")) in results]
+        dropped += len(calls) - 2 * len(answered)
+        if answered:
+            kept.append({**message, "tool_calls": answered})
+            kept += [results[str(call.get("id"))] for call in answered]
+        elif message.get("content"):
+            kept.append({name: value for name, value in message.items() if name != "tool_calls"})
+    if dropped:
+        push_warning(
+            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history.",
+            location=get_location(),
+        )
+    return copied(cast("list[Message]", kept))
+
+
+def build_chat_messages(
+    signature: FunctionSignature,
+    toolkit: Sequence[Tool | Callable[..., Any]] | None,
+    exclude_params: Sequence[str],
+    template_params: Mapping[str, Any] | None = None,
+    tools: Sequence[ToolSpec] | None = None,
+) -> list[Message]:
+    """Return what a chat begins with: system prompt, history, user message.
+
+    Args:
+        signature: of the call.
+        toolkit: described in the system prompt.
+        exclude_params: arguments that are not part of the user's message.
+        template_params: for the fields of the docstring.
+        tools: the toolkit in wire form, where it was built before.
+    """
+    if tools is None:
+        tools, _ = process_tools(toolkit, signature.func_name)
+    arguments = signature.bound_args.arguments
+    messages: list[Message] = []
+    docstring = process_docstring_template(signature.docstring, template_params)
+    if system_prompt := build_chat_system_prompt(docstring, tools):
+        messages.append({"role": "system", "content": system_prompt})
+    if history := extract_conversation_history(arguments, signature.func_name):
+        messages += filter_history_messages(history, signature.func_name)
+    has_multimodal = check_multimodal_content(arguments, signature.type_hints, exclude_params)
+    if content := build_chat_user_message_content(arguments, signature.type_hints, has_multimodal, exclude_params):
+        messages.append({"role": "user", "content": content})
+    return messages

@@ -1,0 +1,1 @@
+"""Steps that functions and chats share."""

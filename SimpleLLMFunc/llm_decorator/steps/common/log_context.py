@@ -1,0 +1,30 @@
+"""Step 2: who is running, for every log line written from here on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from SimpleLLMFunc.logger import app_log, async_log_context, get_location, render_arguments
+
+__all__ = ["create_log_context_manager", "log_function_call", "setup_log_context"]
+
+
+def log_function_call(func_name: str, arguments: Mapping[str, Any]) -> None:
+    """Write one log line with the arguments: redacted, cut, and rendered only if somebody listens."""
+    app_log(
+        lambda: f"LLM function {func_name!r} called with arguments: {render_arguments(arguments)}",
+        location=get_location(),
+    )
+
+
+def create_log_context_manager(func_name: str, trace_id: str) -> AbstractAsyncContextManager[Any]:
+    """Return the context manager that names the run in every record."""
+    return async_log_context(trace_id=trace_id, function_name=func_name, input_tokens=0, output_tokens=0)
+
+
+def setup_log_context(func_name: str, trace_id: str, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
+    """Log the call, and return the context manager to run it in."""
+    log_function_call(func_name, arguments)
+    return create_log_context_manager(func_name, trace_id)

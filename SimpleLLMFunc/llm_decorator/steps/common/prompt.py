@@ -1,0 +1,62 @@
+"""What the prompts of functions and chats have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticSerializationError
+
+from SimpleLLMFunc.base.template import fill_fields
+from SimpleLLMFunc.base.type_resolve import has_multimodal_content
+from SimpleLLMFunc.errors import TemplateError
+from SimpleLLMFunc.logger import get_location, push_warning
+
+__all__ = ["check_multimodal_content", "extract_parameter_type_hints", "process_docstring_template", "render_value"]
+
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+def process_docstring_template(docstring: str, template_params: Mapping[str, Any] | None) -> str:
+    """Return the docstring with its ``{fields}`` filled.
+
+    Only ``{identifier}`` is a field. One that has no value leaves the whole docstring as written, with a warning.
+    """
+    if not template_params:
+        return docstring
+    try:
+        return fill_fields(docstring, template_params, name="docstring")
+    except TemplateError as error:
+        push_warning(f"{error} The docstring is used as written.", location=get_location())
+        return docstring
+
+
+def extract_parameter_type_hints(type_hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hints of the parameters: all but "return"."""
+    return {name: hint for name, hint in type_hints.items() if name != "return"}
+
+
+def check_multimodal_content(
+    arguments: Mapping[str, Any], type_hints: Mapping[str, Any], exclude_params: Sequence[str] | None = None
+) -> bool:
+    """Say whether an argument, `exclude_params` aside, is or holds an image, a sound or a file."""
+    return has_multimodal_content(dict(arguments), dict(type_hints), list(exclude_params or ()))
+
+
+def render_value(value: Any) -> str:
+    """Return an argument as the model reads it: text as it is, data as JSON, the rest as `str` gives it."""
+    if isinstance(value, str):
+        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, Enum):
+        return str(value.value)
+    is_data = isinstance(value, (BaseModel, list, tuple, dict, set, frozenset))
+    if is_data or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        try:
+            return json.dumps(_ANYTHING.dump_python(value, mode="json", by_alias=True), ensure_ascii=False)
+        except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+            return str(value)
+    return str(value)

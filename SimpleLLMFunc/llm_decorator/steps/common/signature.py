@@ -1,0 +1,147 @@
+"""Step 1: what is called, with which arguments, and what it promises to return."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from SimpleLLMFunc.errors import SignatureError
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.logger import get_current_trace_id
+
+__all__ = [
+    "bind_function_arguments",
+    "build_function_signature",
+    "extract_function_metadata",
+    "extract_template_params",
+    "generate_trace_id",
+    "parse_function_signature",
+]
+
+Metadata = tuple[inspect.Signature, dict[str, Any], Any, str, str]
+
+
+def extract_template_params(kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Take `_template_params` out of `kwargs` (which is changed) and return it; None where there is none."""
+    params: dict[str, Any] | None = kwargs.pop("_template_params", None)
+    return params
+
+
+def extract_function_metadata(func: Callable[..., Any], local_names: Mapping[str, Any] | None = None) -> Metadata:
+    """Return ``(signature, type_hints, return_type, docstring, func_name)`` of `func`.
+
+    Args:
+        func: a function or a bound method.
+        local_names: names of the scope in which it was written, for annotations that are text.
+
+    Raises:
+        SignatureError: an annotation names something that does not exist.
+    """
+    func_name = getattr(func, "__name__", type(func).__name__)
+    try:
+        signature = inspect.signature(func)
+    except (TypeError, ValueError) as error:
+        raise SignatureError(
+            f"{func_name}: its signature cannot be read ({error}). Decorate a Python function."
+        ) from error
+    try:
+        hints = typing.get_type_hints(func, localns=dict(local_names) if local_names else None, include_extras=True)
+    except NameError as error:
+        raise SignatureError(
+            f"{func_name}: an annotation names {error.name!r}, which is not defined where the function is. "
+            "Define or import it before the first call."
+        ) from error
+    except (TypeError, SyntaxError) as error:
+        raise SignatureError(
+            f"{func_name}: an annotation cannot be read ({error}). Use types as annotations."
+        ) from error
+    return_type = hints.get("return", str)
+    if return_type is type(None):
+        return_type = None
+    return signature, hints, return_type, inspect.getdoc(func) or "", func_name
+
+
+def generate_trace_id(func_name: str) -> str:
+    """Return a new trace id, ``{func_name}_{uuid}``, and ``_{parent}`` where a run is going on around it.
+
+    The id of a parent that has a parent itself is cut to the parent's own part, so that ids do not grow
+    with the depth of nesting.
+    """
+    own = f"{func_name}_{uuid.uuid4()}"
+    parent = get_current_trace_id()
+    return f"{own}_{_own_part(parent)}" if parent else own
+
+
+def _own_part(trace_id: str) -> str:
+    # The own part ends with the first uuid: 36 characters, of which the hyphens stand at known places.
+    for start in range(len(trace_id) - 35):
+        piece = trace_id[start : start + 36]
+        if piece[8:24:5] == "----" and (start == 0 or trace_id[start - 1] == "_"):
+            try:
+                uuid.UUID(piece)
+            except ValueError:
+                continue
+            return trace_id[: start + 36]
+    return trace_id
+
+
+def bind_function_arguments(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """Bind the arguments of a call and apply defaults.
+
+    Raises:
+        SignatureError: they do not fit; the text is the one Python itself would give.
+    """
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise SignatureError(f"{error}; the signature is {signature}") from error
+    bound.apply_defaults()
+    return bound
+
+
+def build_function_signature(
+    func_name: str,
+    trace_id: str,
+    bound_args: inspect.BoundArguments,
+    signature: inspect.Signature,
+    type_hints: dict[str, Any],
+    return_type: Any,
+    docstring: str,
+) -> FunctionSignature:
+    """Put the pieces together."""
+    return FunctionSignature(func_name, trace_id, bound_args, signature, type_hints, return_type, docstring)
+
+
+def parse_function_signature(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    metadata: Metadata | None = None,
+) -> tuple[FunctionSignature, dict[str, Any] | None]:
+    """Return the signature of one call and its template parameters.
+
+    Args:
+        func: the function called.
+        args: positional arguments.
+        kwargs: keyword arguments; `_template_params` is taken out of them.
+        metadata: what `extract_function_metadata` gave before, so that it need not be read again.
+
+    Raises:
+        SignatureError: the arguments do not fit, or the function cannot be read.
+    """
+    template_params = extract_template_params(kwargs)
+    signature, type_hints, return_type, docstring, func_name = metadata or extract_function_metadata(func)
+    trace_id = generate_trace_id(func_name)
+    try:
+        bound_args = bind_function_arguments(signature, args, kwargs)
+    except SignatureError as error:
+        raise SignatureError(f"{func_name}() {error}") from error.__cause__
+    return (
+        build_function_signature(func_name, trace_id, bound_args, signature, type_hints, return_type, docstring),
+        template_params,
+    )

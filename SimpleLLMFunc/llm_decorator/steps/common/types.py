@@ -1,0 +1,30 @@
+"""What step 1 finds out about a call."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple
+
+__all__ = ["FunctionSignature"]
+
+
+class FunctionSignature(NamedTuple):
+    """A function and the arguments of one call of it.
+
+    Attributes:
+        func_name: the function's `__name__`.
+        trace_id: of this call.
+        bound_args: the arguments by parameter name, defaults applied.
+        signature: of the function; without `self` or `cls` for a bound method.
+        type_hints: the resolved annotations by name, `Annotated` kept; "return" among them where it was written.
+        return_type: `type_hints["return"]`; `str` where nothing was written, None for `-> None`.
+        docstring: as written, indentation cleaned; "" where there is none.
+    """
+
+    func_name: str
+    trace_id: str
+    bound_args: inspect.BoundArguments
+    signature: inspect.Signature
+    type_hints: dict[str, Any]
+    return_type: Any
+    docstring: str

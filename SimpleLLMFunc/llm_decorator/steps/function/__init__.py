@@ -1,0 +1,1 @@
+"""Steps of `@llm_function`."""

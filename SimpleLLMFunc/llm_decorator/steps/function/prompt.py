@@ -1,0 +1,151 @@
+"""Step 3 of `@llm_function`: docstring, parameters and return type become a system and a user message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from SimpleLLMFunc.base.messages import build_multimodal_content
+from SimpleLLMFunc.base.result import OutputMode
+from SimpleLLMFunc.base.template import fill_fields
+from SimpleLLMFunc.base.type_resolve import (
+    build_type_description_json,
+    generate_example_object,
+    get_detailed_type_description,
+)
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
+    check_multimodal_content,
+    extract_parameter_type_hints,
+    process_docstring_template,
+    render_value,
+)
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.function.templates import (
+    DEFAULT_SYSTEM_PROMPT_TEMPLATE,
+    DEFAULT_USER_PROMPT_TEMPLATE,
+    PLAIN_SYSTEM_PROMPT_TEMPLATE,
+)
+from SimpleLLMFunc.type.message import ContentPart, Message
+
+__all__ = [
+    "build_initial_prompts",
+    "build_multimodal_messages",
+    "build_parameter_type_descriptions",
+    "build_return_type_description",
+    "build_text_messages",
+    "check_multimodal_content",
+]
+
+_SIMPLE_TYPES = (str, int, float, bool, type(None))
+
+
+def build_parameter_type_descriptions(param_type_hints: Mapping[str, Any]) -> list[str]:
+    """Return one line per parameter: ``"  - name: what its type is"``."""
+    return [
+        f"  - {name}: {get_detailed_type_description(hint) if hint else 'Unknown Type'}"
+        for name, hint in param_type_hints.items()
+    ]
+
+
+def build_return_type_description(return_type: Any) -> str:
+    """Return the description of a return type: a sentence, and for anything made of parts its JSON and an example."""
+    if return_type is None:
+        return "未知类型"
+    if not _is_complex_type(return_type):
+        return get_detailed_type_description(return_type)
+    described = json.dumps(build_type_description_json(return_type), ensure_ascii=False, indent=2)
+    example = json.dumps(generate_example_object(return_type), ensure_ascii=False, indent=2)
+    return f"Type Description (JSON):\n{described}\n\nExample JSON:\n{example}"
+
+
+def _is_complex_type(return_type: Any) -> bool:
+    """Say whether a type takes more than a sentence: everything but plain text, numbers, yes/no and nothing."""
+    return return_type not in _SIMPLE_TYPES
+
+
+def build_text_messages(
+    processed_docstring: str,
+    param_type_descriptions: Sequence[str],
+    return_type_description: str,
+    arguments: Mapping[str, Any],
+    system_template: str,
+    user_template: str,
+) -> list[Message]:
+    """Return the system and the user message as text.
+
+    Raises:
+        TemplateError: a template has a field that cannot be filled.
+    """
+    system_prompt = fill_fields(
+        system_template,
+        {
+            "function_description": processed_docstring,
+            "parameters_description": "\n".join(param_type_descriptions),
+            "return_type_description": return_type_description,
+        },
+        name="system_prompt_template",
+    )
+    user_prompt = fill_fields(
+        user_template,
+        {"parameters": "\n".join(f"  - {name}: {render_value(value)}" for name, value in arguments.items())},
+        name="user_prompt_template",
+    )
+    return [
+        {"role": "system", "content": system_prompt.strip()},
+        {"role": "user", "content": user_prompt.strip()},
+    ]
+
+
+def build_multimodal_messages(
+    system_prompt: str, arguments: Mapping[str, Any], type_hints: Mapping[str, Any]
+) -> list[Message]:
+    """Return the system message and a user message whose content is parts: text, images, sounds, files."""
+    content: list[ContentPart] = build_multimodal_content(dict(arguments), dict(type_hints))
+    return [{"role": "system", "content": system_prompt}, {"role": "user", "content": content}]
+
+
+def build_initial_prompts(
+    signature: FunctionSignature,
+    system_prompt_template: str | None = None,
+    user_prompt_template: str | None = None,
+    template_params: Mapping[str, Any] | None = None,
+    output_mode: OutputMode = "prompt",
+    fixed: FixedPrompt | None = None,
+) -> list[Message]:
+    """Return the two messages that a run begins with.
+
+    Args:
+        signature: of the call.
+        system_prompt_template: with the fields `function_description`, `parameters_description`,
+            `return_type_description`; None for the default of the output mode.
+        user_prompt_template: with the field `parameters`.
+        template_params: for the fields of the docstring.
+        output_mode: in "prompt" the default template describes the return type; else the provider knows it.
+        fixed: the parts that do not change between calls, where they were built before.
+
+    Raises:
+        TemplateError: a template has a field that cannot be filled.
+    """
+    parts = fixed or FixedPrompt(signature.type_hints, signature.return_type)
+    default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else PLAIN_SYSTEM_PROMPT_TEMPLATE
+    arguments = signature.bound_args.arguments
+    messages = build_text_messages(
+        process_docstring_template(signature.docstring, template_params),
+        parts.parameters,
+        parts.return_type,
+        {} if (is_multimodal := check_multimodal_content(arguments, signature.type_hints)) else arguments,
+        system_prompt_template or default,
+        user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
+    )
+    if is_multimodal:
+        return build_multimodal_messages(str(messages[0]["content"]), arguments, signature.type_hints)
+    return messages
+
+
+class FixedPrompt:
+    """The parts of the prompt that are the same for every call of a function."""
+
+    def __init__(self, type_hints: Mapping[str, Any], return_type: Any) -> None:
+        self.parameters = build_parameter_type_descriptions(extract_parameter_type_hints(type_hints))
+        self.return_type = build_return_type_description(return_type)

@@ -1,0 +1,156 @@
+"""The review of `@llm_function`: is this reply the answer, and if not, what is the model told?"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from SimpleLLMFunc.base.messages import extract_usage_from_response
+from SimpleLLMFunc.base.output_mode import OutputSpec
+from SimpleLLMFunc.base.record import RunRecord
+from SimpleLLMFunc.base.result import Attempt, Parsed, RepairLevel
+from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError, cut
+from SimpleLLMFunc.llm_decorator.steps.function.templates import violations_text
+from SimpleLLMFunc.logger import get_location, push_warning
+from SimpleLLMFunc.type.completion import ChatCompletion
+from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["AnswerReview", "EmptyReview"]
+
+SHOWN_ANSWER = 4_000
+"""Characters of a bad answer that the model is shown again."""
+
+LARGE_ANSWER = 256_000
+"""Characters above which an answer is read in a worker thread, so that the event loop goes on."""
+
+
+class EmptyReview:
+    """Asks again when the model answered with nothing; also notes every attempt.
+
+    Args:
+        record: of the run; the attempts are written there.
+        retry_times: further attempts after an empty answer.
+
+    Attributes:
+        may_ask_again: set to False once a part of the answer was given out.
+    """
+
+    def __init__(self, record: RunRecord, retry_times: int) -> None:
+        self.may_ask_again = True
+        self.record = record
+        self.retry_times = retry_times
+        self._empty = 0
+
+    async def __call__(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
+        """Accept the reply (None), or return what to ask next.
+
+        Raises:
+            OutputTruncated: nothing but a cut.
+            EmptyResponseError: empty, and no further attempt is left.
+        """
+        if reply.text.strip():
+            return await self.judge(reply, messages)
+        self.note(reply)
+        if reply.finish_reason == "length":
+            raise OutputTruncated(partial=reply.text)
+        self._empty += 1
+        if self._empty > self.retry_times or not self.may_ask_again:
+            raise EmptyResponseError(self.record.func_name, asked=self._empty)
+        push_warning(f"{self.record.func_name!r} got an empty answer and asks again.", location=get_location())
+        return messages
+
+    async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:  # noqa: ARG002
+        """Judge a reply that has text; here any is accepted."""
+        self.note(reply)
+        return None
+
+    def note(self, reply: ChatCompletion, **found: Any) -> None:
+        """Write down one attempt: what the model wrote and what was found in it."""
+        seconds = self.record.last.seconds if self.record.last else 0.0
+        usage = extract_usage_from_response(reply) or Usage()
+        self.record.attempts.append(Attempt(reply.text, seconds=seconds, usage=usage, **found))
+
+
+class AnswerReview(EmptyReview):
+    """Reads the answer, and asks again with what did not fit.
+
+    Args:
+        record: of the run.
+        retry_times: further attempts after an empty answer.
+        spec: the wanted type.
+        repair: how far an answer that is not strict JSON may be read.
+        max_reasks: how often a bad answer may be sent back.
+        description: the wanted type in words, for a model that has only seen its schema.
+
+    Attributes:
+        parsed: the accepted answer; None until there is one.
+    """
+
+    def __init__(
+        self,
+        record: RunRecord,
+        retry_times: int,
+        *,
+        spec: OutputSpec,
+        repair: RepairLevel,
+        max_reasks: int,
+        description: str,
+    ) -> None:
+        super().__init__(record, retry_times)
+        self.spec = spec
+        self.repair: RepairLevel = repair
+        self.max_reasks = max_reasks
+        self.description = description
+        self.parsed: Parsed[Any] | None = None
+        self._reasked = 0
+
+    async def __call__(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
+        """As `EmptyReview`; for `-> None` an empty answer is as good as any."""
+        if self.spec.is_none:
+            self.note(reply)
+            self.parsed = Parsed(None)
+            return None
+        return await super().__call__(reply, messages)
+
+    async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
+        """Read the answer; None if it fits, else what to ask next.
+
+        Raises:
+            OutputTruncated: the answer was cut; a cut answer is never read as a value.
+            ResponseParseError: it does not fit, and may not be asked for again.
+        """
+        if self.record.output_mode == "text":
+            self.note(reply)
+            self.parsed = Parsed(reply.text)
+            return None
+        if reply.finish_reason == "length":
+            self.note(reply)
+            raise OutputTruncated(partial=reply.text)
+        try:
+            if len(reply.text) > LARGE_ANSWER:
+                self.parsed = await asyncio.to_thread(
+                    self.spec.parse, reply.text, self.repair, mode=self.record.output_mode
+                )
+            else:
+                self.parsed = self.spec.parse(reply.text, self.repair, mode=self.record.output_mode)
+        except ResponseParseError as error:
+            self.note(reply, violations=error.violations)
+            if self._reasked >= self.max_reasks or not self.may_ask_again:
+                raise
+            self._reasked += 1
+            return self._ask_again(reply.text, error, messages)
+        self.note(reply, repairs=self.parsed.repairs)
+        return None
+
+    def _ask_again(self, text: str, error: ResponseParseError, messages: list[Message]) -> list[Message]:
+        push_warning(
+            f"{self.record.func_name!r} got an answer that does not fit and asks again: {error}", get_location()
+        )
+        # In prompt mode the model has read the description already.
+        description = "" if self.record.output_mode == "prompt" else self.description
+        return [
+            *messages,
+            {"role": "assistant", "content": cut(text, SHOWN_ANSWER)},
+            {"role": "user", "content": violations_text(error.violations, description)},
+        ]

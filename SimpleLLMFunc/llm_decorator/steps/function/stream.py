@@ -1,0 +1,99 @@
+"""Step 5 of `@llm_function` while the answer arrives: growing values, and items one by one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
+from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.base.partial import ItemReader, PartialReader
+from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted
+from SimpleLLMFunc.llm_decorator.steps.function.review import AnswerReview
+
+__all__ = ["growing_values", "list_items"]
+
+
+class _AnswerPieces:
+    """The text of the answer in a chunk: the content, or the arguments of the answer tool."""
+
+    def __init__(self, *, in_tool: bool) -> None:
+        self._in_tool = in_tool
+        self._index: int | None = None
+        self._has_begun = False
+
+    def of(self, delta: ReplyDelta) -> str:
+        if not self._in_tool:
+            return delta.text
+        text = ""
+        for call in delta.tool_calls:
+            if call.name is not None:
+                self._has_begun, self._index = call.name == ANSWER_TOOL, call.index
+            if self._has_begun and call.index in {self._index, None}:
+                text += call.arguments or ""
+        return text
+
+
+async def growing_values(events: AsyncGenerator[ReActEvent, None], review: AnswerReview) -> AsyncGenerator[Any, None]:
+    """Yield ever larger parts of the answer, and the complete value at last; for plain text each new piece.
+
+    An answer that is asked for again begins anew. An abort ends the stream.
+    """
+    record = review.record
+    reader = pieces = None
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, TurnStarted):
+                    pieces = _AnswerPieces(in_tool=record.output_mode == "tool")
+                    reader = PartialReader(review.spec, repair=review.repair, mode=record.output_mode)
+                elif isinstance(event, ReplyDelta) and reader and pieces:
+                    text = pieces.of(event)
+                    if record.output_mode == "text":
+                        if text:
+                            yield text
+                    else:
+                        for value in reader.feed(text):
+                            yield value
+    except RunAborted:
+        return
+    if record.output_mode != "text" and review.parsed is not None:
+        yield review.parsed.value
+
+
+async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerReview) -> AsyncGenerator[Any, None]:
+    """Yield each item of the answer as soon as it is complete and validated.
+
+    After the first item nothing is asked again.
+
+    Raises:
+        ResponseParseError: an item does not fit, or the whole answer is not the list that was given out.
+        StreamInterrupted: the stream began anew after an item had been given out.
+    """
+    record = review.record
+    reader = pieces = None
+    given: list[Any] = []
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, TurnStarted):
+                    if given:
+                        raise StreamInterrupted("", reason=f"the answer began anew after {len(given)} items")
+                    pieces = _AnswerPieces(in_tool=record.output_mode == "tool")
+                    reader = ItemReader(review.spec, repair=review.repair, mode=record.output_mode)
+                elif isinstance(event, ReplyDelta) and reader and pieces:
+                    for item in reader.feed(pieces.of(event)):
+                        review.may_ask_again = False
+                        given.append(item)
+                        yield item
+    except RunAborted:
+        return
+    if review.parsed is None:
+        return
+    items = list(review.parsed.value)
+    if items[: len(given)] != given:
+        violation = ("", "the items given out so far", "an answer that goes on as another list")
+        raise ResponseParseError(record.reply.text if record.reply else "", review.spec.return_type, [violation])
+    for item in items[len(given) :]:
+        yield item

@@ -1,0 +1,66 @@
+"""The default prompt texts of `@llm_function`, and what a model is told when its answer did not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from SimpleLLMFunc.errors import Violation, cut
+
+__all__ = [
+    "DEFAULT_SYSTEM_PROMPT_TEMPLATE",
+    "DEFAULT_USER_PROMPT_TEMPLATE",
+    "PLAIN_SYSTEM_PROMPT_TEMPLATE",
+    "violations_text",
+]
+
+PLAIN_SYSTEM_PROMPT_TEMPLATE = """\
+You carry out the function described below. You get its arguments and give back what it returns.
+
+Function:
+{function_description}
+
+Parameters:
+{parameters_description}
+
+Give only the return value, without explanation."""
+"""Used where the provider itself holds the answer to its schema, and for plain text."""
+
+DEFAULT_SYSTEM_PROMPT_TEMPLATE = """\
+You carry out the function described below. You get its arguments and give back what it returns.
+
+Function:
+{function_description}
+
+Parameters:
+{parameters_description}
+
+Return value:
+{return_type_description}
+
+Give only the return value, without explanation. Where it is described as JSON, answer with that JSON alone: \
+no code fence, no text around it."""
+"""Used in prompt mode; fields as in the decorator's `system_prompt_template`."""
+
+DEFAULT_USER_PROMPT_TEMPLATE = """\
+Arguments:
+{parameters}"""
+"""The field is that of the decorator's `user_prompt_template`."""
+
+_SHOWN_VIOLATIONS = 20
+
+
+def violations_text(violations: Sequence[Violation], return_type_description: str = "") -> str:
+    """Return the message that asks for the answer again: what did not fit, and the type where it is given."""
+    lines = [
+        f"- {path or 'the whole answer'}: expected {cut(expected, 200)}, got {cut(got, 200)}"
+        for path, expected, got in violations[:_SHOWN_VIOLATIONS]
+    ]
+    if len(violations) > _SHOWN_VIOLATIONS:
+        lines.append(f"- and {len(violations) - _SHOWN_VIOLATIONS} more")
+    wanted = f"\n\nThe return value must be:\n{return_type_description}" if return_type_description else ""
+    return (
+        "Your answer could not be used:\n"
+        + "\n".join(lines)
+        + wanted
+        + "\n\nAnswer again with the corrected return value alone."
+    )

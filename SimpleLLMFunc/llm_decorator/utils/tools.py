@@ -1,0 +1,40 @@
+"""A toolkit as it is given, made ready: what the provider is shown, and what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from SimpleLLMFunc.errors import ToolDefinitionError
+from SimpleLLMFunc.tools.names import wire_names
+from SimpleLLMFunc.tools.tool import Tool, as_tool
+from SimpleLLMFunc.type.message import ToolSpec
+
+__all__ = ["process_tools"]
+
+
+def process_tools(
+    toolkit: Sequence[Tool | Callable[..., Any]] | None, func_name: str
+) -> tuple[list[ToolSpec] | None, dict[str, Tool]]:
+    """Return the tools as the provider wants them, and the tools by their names on the wire.
+
+    Args:
+        toolkit: tools, decorated functions, plain callables; None and the empty list offer nothing.
+        func_name: whose toolkit it is, for messages.
+
+    Raises:
+        ToolDefinitionError: one is not usable as a tool, or two have one name.
+    """
+    tools: dict[str, Tool] = {}
+    for candidate in toolkit or ():
+        made = as_tool(candidate, where=f"toolkit of {func_name}" if func_name else "toolkit")
+        if made.name in tools:
+            raise ToolDefinitionError(made.name, f"{func_name} has two tools of this name. Give one another `name=`.")
+        tools[made.name] = made
+    if not tools:
+        return None, {}
+    names = wire_names(tools)
+    specs = [made.to_openai_tool() for made in tools.values()]
+    for spec, name in zip(specs, names.values(), strict=True):
+        spec["function"]["name"] = name
+    return specs, {names[own]: made for own, made in tools.items()}

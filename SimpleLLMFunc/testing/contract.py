@@ -1,0 +1,510 @@
+"""The suite that every `LLM_Interface` passes: ours, and yours.
+
+Subclass `ProviderContract` in a test file, say how your provider is brought to answer, and run pytest::
+
+    from contextlib import contextmanager
+    from SimpleLLMFunc.testing import contract
+
+    class TestMyProvider(contract.ProviderContract):
+        @contextmanager
+        def provider(self, scenario):
+            match scenario:
+                case contract.Answer(text):
+                    with my_fake_service(text) as url:
+                        yield MyProvider(url)
+                case _:
+                    raise NotImplementedError
+
+A scenario for which `provider` raises NotImplementedError is skipped. The tests are plain methods that run event
+loops of their own, so a fake service has to live in a thread of its own. A provider whose answers cannot be chosen
+(a real model) sets `is_scripted = False` and says in `request` what to ask it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import pickle
+import threading
+import time
+import unittest
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
+from SimpleLLMFunc.interface.dialect import ReplyAssembler
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.message import Message
+
+__all__ = ["Answer", "CallTool", "Echo", "Fill", "Hang", "ProviderContract", "Refuse", "Request", "Scenario"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Every request is answered with this text."""
+
+    text: str = "It will rain tomorrow, so take an umbrella."
+
+
+@dataclass(frozen=True)
+class Echo:
+    """Every request is answered with the text of its last message."""
+
+
+@dataclass(frozen=True)
+class CallTool:
+    """A request without tool results is answered with this call, one with them with the text `then`."""
+
+    name: str = "weather"
+    arguments: dict[str, Any] = field(default_factory=lambda: {"city": "Paris", "days": 2})
+    then: str = "Sunny in Paris."
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A request with `response_format` is answered with this value as JSON."""
+
+    value: dict[str, Any] = field(default_factory=lambda: {"city": "Paris", "days": 2})
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """The service refuses every request, as for a wrong key."""
+
+
+@dataclass(frozen=True)
+class Hang:
+    """No answer comes within a second."""
+
+
+Scenario: TypeAlias = Answer | Echo | CallTool | Fill | Refuse | Hang
+"""How the provider under test has to behave."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the suite asks: the messages, and what else goes to `chat`."""
+
+    messages: list[Message]
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+FILL_SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 20}, "days": {"type": "integer"}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+WEATHER_TOOL = {
+    "type": "function",
+    "function": {"name": "weather", "description": "Tell the weather.", "parameters": FILL_SCHEMA},
+}
+
+
+def response_format(schema: dict[str, Any], name: str = "value") -> dict[str, Any]:
+    """Return `schema` as a strict response format."""
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
+
+
+class ProviderContract:
+    """What a provider has to keep; subclass it with a name that begins with `Test` and write `provider`.
+
+    Attributes:
+        is_scripted: the provider gives the answers that the scenarios name; False for a real model.
+        secret: a key that the provider was given, of which no trace may be found; None has none.
+        concurrent: how many calls run at once.
+    """
+
+    is_scripted: bool = True
+    secret: str | None = None
+    concurrent: int = 20
+
+    def provider(self, scenario: Scenario) -> AbstractContextManager[LLM_Interface]:
+        """Return a context manager that gives an interface behaving as `scenario` says.
+
+        Raises:
+            NotImplementedError: this provider cannot be brought to behave so; the test is skipped.
+        """
+        raise NotImplementedError
+
+    def request(self, scenario: Scenario) -> Request:  # noqa: ARG002 - for subclasses
+        """Return what to ask in `scenario`."""
+        return Request([{"role": "user", "content": "What will the weather be?"}])
+
+    # --- facts ---------------------------------------------------------------------------------------------
+
+    def test_tells_who_it_is(self) -> None:
+        """Name, provider, profile and context window are what the rest of the library reads."""
+        with self._given(Answer()) as llm:
+            assert isinstance(llm.model_name, str)
+            assert llm.model_name
+            assert isinstance(llm.provider, str)
+            assert isinstance(llm.profile, Profile)
+            assert llm.context_window is None or llm.context_window > 0
+            assert llm.base_url is None or isinstance(llm.base_url, str)
+
+    def test_renders_the_body(self) -> None:
+        """`render` gives JSON data, without the key."""
+        asked = self.request(Answer())
+        with self._given(Answer()) as llm:
+            body = json.dumps(llm.render(asked.messages, stream=True, **asked.params))
+            assert "messages" in body
+            assert self.secret is None or self.secret not in body
+
+    def test_repr_holds_no_secret(self) -> None:
+        """Neither `repr` nor `str` shows the key."""
+        with self._given(Answer()) as llm:
+            assert repr(llm)
+            assert self.secret is None or self.secret not in repr(llm) + str(llm)
+
+    def test_can_be_pickled(self) -> None:
+        """A pickle holds everything but the key."""
+        with self._given(Answer()) as llm:
+            data = pickle.dumps(llm)
+            again = pickle.loads(data)  # noqa: S301 - our own bytes
+            assert type(again) is type(llm)
+            assert again.model_name == llm.model_name
+            assert self.secret is None or self.secret.encode() not in data
+
+    # --- whole replies -------------------------------------------------------------------------------------
+
+    def test_reply_has_its_shape(self) -> None:
+        """A reply carries text, finish reason, model and usage."""
+
+        async def check(llm: LLM_Interface) -> None:
+            reply = await self._ask(llm, Answer())
+            assert isinstance(reply, ChatCompletion)
+            self._check_text(reply.text)
+            assert isinstance(reply.finish_reason, str)
+            assert isinstance(reply.model, str)
+            assert reply.model
+            assert reply.tries >= 1
+            assert not reply.cached
+            assert reply.tool_calls == []
+            if reply.usage is not None:
+                counts = (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.total_tokens)
+                assert all(type(count) is int and count >= 0 for count in counts)
+
+        self._run(Answer(), check)
+
+    def test_what_was_given_is_not_changed(self) -> None:
+        """Messages, tools, response format and parameters are as before, after a reply and after a stream."""
+        asked = self.request(Answer())
+        text = asked.messages[-1]["content"]
+        parts: list[Message] = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": str(text)}]},
+        ]
+        given: dict[str, Any] = {"messages": parts, "params": asked.params}
+        before = copy.deepcopy(given)
+
+        async def check(llm: LLM_Interface) -> None:
+            given["tools"] = before["tools"] = None
+            if llm.profile.tools == "native":
+                given["tools"], before["tools"] = [copy.deepcopy(WEATHER_TOOL)], [WEATHER_TOOL]
+            await llm.chat(parts, tools=given["tools"], **asked.params)
+            assert given == before
+            async with aclosing(llm.chat_stream(parts, tools=given["tools"], **asked.params)) as stream:
+                _ = [chunk async for chunk in stream]
+            assert given == before
+
+        self._run(Answer(), check)
+
+    def test_messages_may_be_a_tuple(self) -> None:
+        """Any sequence of messages will do."""
+        asked = self.request(Answer())
+
+        async def check(llm: LLM_Interface) -> None:
+            self._check_text((await llm.chat(tuple(asked.messages), **asked.params)).text)
+
+        self._run(Answer(), check)
+
+    def test_parameters_that_are_none(self) -> None:
+        """A parameter given as None is as one not given."""
+        asked = self.request(Answer())
+        params = {"temperature": None, "seed": None, "stop": None, **asked.params}
+
+        async def check(llm: LLM_Interface) -> None:
+            reply = await llm.chat(
+                asked.messages, tools=None, response_format=None, trace_id="contract", deadline=None, **params
+            )
+            self._check_text(reply.text)
+
+        self._run(Answer(), check)
+
+    def test_concurrent_calls_get_their_own_answers(self) -> None:
+        """Many calls at once do not see one another."""
+        words = [f"word{number:03d}" for number in range(self.concurrent)]
+
+        async def echoed(llm: LLM_Interface) -> None:
+            asked: list[list[Message]] = [[{"role": "user", "content": word}] for word in words]
+            replies = await asyncio.gather(*(llm.chat(messages, **params) for messages in asked))
+            assert [reply.text for reply in replies] == words
+
+        async def constrained(llm: LLM_Interface) -> None:
+            asked = self.request(Answer())
+            formats = [response_format({"type": "string", "enum": [word]}) for word in words]
+            replies = await asyncio.gather(
+                *(llm.chat(asked.messages, response_format=each, **asked.params) for each in formats)
+            )
+            assert [json.loads(reply.text) for reply in replies] == words
+
+        params = self.request(Echo()).params
+        if self.is_scripted:
+            self._run(Echo(), echoed)
+        else:
+            self._run(Answer(), constrained, needs=lambda llm: llm.profile.native)
+
+    # --- streams -------------------------------------------------------------------------------------------
+
+    def test_stream_adds_up(self) -> None:
+        """The pieces of a stream are the answer, and its end can be told from a cut."""
+
+        async def check(llm: LLM_Interface) -> None:
+            chunks = await self._streamed(llm, Answer())
+            assert chunks
+            assert all(isinstance(chunk, ChatCompletionChunk) for chunk in chunks)
+            assembler = ReplyAssembler()
+            for chunk in chunks:
+                assembler.add(chunk)
+            assert assembler.is_complete
+            whole = assembler.completion()
+            assert "".join(chunk.text for chunk in chunks) == whole.text
+            self._check_text(whole.text)
+            assert isinstance(whole.finish_reason, str)
+
+        self._run(Answer(), check)
+
+    def test_stream_closed_early_leaves_no_task(self) -> None:
+        """Whoever stops listening leaves nothing behind; the next call works."""
+
+        async def check(llm: LLM_Interface) -> None:
+            asked = self.request(Answer())
+            async with aclosing(llm.chat_stream(asked.messages, **asked.params)) as stream:
+                await anext(stream)
+            await _no_other_task()
+            self._check_text((await self._ask(llm, Answer())).text)
+
+        self._run(Answer(), check)
+
+    def test_stream_can_be_closed_twice(self) -> None:
+        """Closing again does nothing, and a closed stream has no further piece; nor has one that never began."""
+
+        async def check(llm: LLM_Interface) -> None:
+            asked = self.request(Answer())
+            begun = llm.chat_stream(asked.messages, **asked.params)
+            await anext(begun)
+            fresh = llm.chat_stream(asked.messages, **asked.params)
+            for stream in (begun, fresh):
+                await stream.aclose()
+                await stream.aclose()
+                assert await anext(stream, None) is None
+
+        self._run(Answer(), check)
+
+    # --- limits and errors ---------------------------------------------------------------------------------
+
+    def test_deadline_of_a_reply(self) -> None:
+        """A slow answer ends with DeadlineExceeded at its deadline."""
+        self._check_deadline(lambda llm: self._ask(llm, Hang(), deadline=0.3))
+
+    def test_deadline_of_a_stream(self) -> None:
+        """A slow stream ends with DeadlineExceeded at its deadline."""
+        self._check_deadline(lambda llm: self._streamed(llm, Hang(), deadline=0.3))
+
+    def test_deadline_that_has_passed(self) -> None:
+        """With no time left nothing is asked."""
+
+        async def check(llm: LLM_Interface) -> None:
+            for ask in (self._ask, self._streamed):
+                try:
+                    await ask(llm, Answer(), deadline=0.0)
+                except DeadlineExceeded:
+                    continue
+                raise AssertionError(f"{ask.__name__} answered after its deadline")
+
+        self._run(Answer(), check)
+
+    def test_cancellation(self) -> None:
+        """A cancelled call ends within 100 ms and leaves no task."""
+
+        async def seconds_to_cancel(work: Awaitable[object]) -> float:
+            task = asyncio.ensure_future(work)
+            await asyncio.sleep(0.05)  # let the request leave
+            begun = time.monotonic()
+            task.cancel()
+            await asyncio.wait({task})
+            assert task.cancelled()
+            return time.monotonic() - begun
+
+        async def check(llm: LLM_Interface) -> None:
+            for ask in (self._ask, self._streamed):
+                # The best of three: a machine busy with something else is not the provider's fault.
+                taken = [await seconds_to_cancel(ask(llm, Hang())) for _ in range(3)]
+                assert min(taken) < 0.1, f"cancelling took {min(taken):.3f} s"
+                await _no_other_task()
+
+        self._run(Hang(), check)
+
+    def test_errors_are_ours(self) -> None:
+        """What goes wrong is a SimpleLLMFuncError with a text, in a reply and in a stream."""
+
+        async def check(llm: LLM_Interface) -> None:
+            for ask in (self._ask, self._streamed):
+                told = ""
+                try:
+                    await ask(llm, Refuse())
+                except SimpleLLMFuncError as error:
+                    told = f"{error} {error!r} {vars(error)}"
+                assert told, f"{ask.__name__} did not fail"
+                assert self.secret is None or self.secret not in told
+
+        self._run(Refuse(), check)
+
+    # --- loops and threads ---------------------------------------------------------------------------------
+
+    def test_successive_event_loops(self) -> None:
+        """One object serves one `asyncio.run` after the other."""
+        with self._given(Answer()) as llm:
+            for _ in range(3):
+                self._check_text(asyncio.run(self._ask(llm, Answer())).text)
+
+    def test_several_threads(self) -> None:
+        """One object serves the event loops of several threads at once."""
+        texts: list[str] = []
+        errors: list[BaseException] = []
+
+        def work(llm: LLM_Interface) -> None:
+            try:
+                texts.append(asyncio.run(self._ask(llm, Answer())).text)
+            except BaseException as error:  # noqa: BLE001 - told to the thread that tests
+                errors.append(error)
+
+        with self._given(Answer()) as llm:
+            threads = [threading.Thread(target=work, args=(llm,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert errors == []
+        assert len(texts) == len(threads)
+        for text in texts:
+            self._check_text(text)
+
+    # --- tools and schemas ---------------------------------------------------------------------------------
+
+    def test_tool_round(self) -> None:
+        """A tool is called, its result goes back, the answer comes; whole and streamed."""
+        wanted = CallTool()
+        asked = self.request(wanted)
+
+        async def check(llm: LLM_Interface) -> None:
+            for is_streamed in (False, True):
+                reply = await self._reply(llm, asked, is_streamed, tools=[WEATHER_TOOL])
+                assert [call.function.name for call in reply.tool_calls] == [wanted.name]
+                call = reply.tool_calls[0]
+                assert call.id
+                arguments = json.loads(call.function.arguments)
+                assert isinstance(arguments, dict)
+                assert not self.is_scripted or arguments == wanted.arguments
+                history: list[Message] = [
+                    *asked.messages,
+                    {"role": "assistant", "content": reply.message.content, "tool_calls": [call.to_dict()]},  # type: ignore[list-item]
+                    {"role": "tool", "tool_call_id": call.id, "content": "sunny"},
+                ]
+                last = await self._reply(llm, Request(history, asked.params), is_streamed, tools=[WEATHER_TOOL])
+                assert last.text == wanted.then if self.is_scripted else last.text
+
+        self._run(wanted, check, needs=lambda llm: llm.profile.tools == "native")
+
+    def test_response_format(self) -> None:
+        """A JSON schema is kept to; whole and streamed."""
+        wanted = Fill()
+        asked = self.request(wanted)
+
+        async def check(llm: LLM_Interface) -> None:
+            for is_streamed in (False, True):
+                reply = await self._reply(llm, asked, is_streamed, response_format=response_format(FILL_SCHEMA))
+                value = json.loads(reply.text)
+                assert set(value) == {"city", "days"}
+                assert isinstance(value["city"], str)
+                assert isinstance(value["days"], int)
+                assert not self.is_scripted or value == wanted.value
+
+        self._run(wanted, check, needs=lambda llm: llm.profile.native)
+
+    # --- how it is asked -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _given(self, scenario: Scenario) -> Iterator[LLM_Interface]:
+        with ExitStack() as stack:
+            try:
+                llm = stack.enter_context(self.provider(scenario))
+            except NotImplementedError as error:
+                raise unittest.SkipTest(f"this provider does not play {type(scenario).__name__}") from error
+            yield llm
+
+    def _run(
+        self,
+        scenario: Scenario,
+        check: Callable[[LLM_Interface], Coroutine[Any, Any, None]],
+        *,
+        needs: Callable[[LLM_Interface], bool] = lambda _llm: True,
+    ) -> None:
+        with self._given(scenario) as llm:
+            if not needs(llm):
+                raise unittest.SkipTest(f"not a feature of the profile {llm.profile.name!r}")
+            asyncio.run(check(llm))
+
+    async def _ask(self, llm: LLM_Interface, scenario: Scenario, deadline: float | None = None) -> ChatCompletion:
+        asked = self.request(scenario)
+        return await llm.chat(asked.messages, deadline=deadline, **asked.params)
+
+    async def _streamed(
+        self, llm: LLM_Interface, scenario: Scenario, deadline: float | None = None
+    ) -> list[ChatCompletionChunk]:
+        asked = self.request(scenario)
+        async with aclosing(llm.chat_stream(asked.messages, deadline=deadline, **asked.params)) as stream:
+            return [chunk async for chunk in stream]
+
+    async def _reply(self, llm: LLM_Interface, asked: Request, is_streamed: bool, **more: Any) -> ChatCompletion:
+        if not is_streamed:
+            return await llm.chat(asked.messages, **more, **asked.params)
+        assembler = ReplyAssembler()
+        async with aclosing(llm.chat_stream(asked.messages, **more, **asked.params)) as stream:
+            async for chunk in stream:
+                assembler.add(chunk)
+        return assembler.completion()
+
+    def _check_text(self, text: str) -> None:
+        assert isinstance(text, str)
+        assert text
+        assert not self.is_scripted or text == Answer().text
+
+    def _check_deadline(self, ask: Callable[[LLM_Interface], Awaitable[object]]) -> None:
+        async def check(llm: LLM_Interface) -> None:
+            begun = time.monotonic()
+            try:
+                await ask(llm)
+            except DeadlineExceeded:
+                taken = time.monotonic() - begun
+                assert taken < 0.3 + 0.5, f"a deadline of 0.3 s took {taken:.2f} s"
+            else:
+                raise AssertionError("the call ended before its deadline; `Hang` must not answer within a second")
+            await _no_other_task()
+
+        self._run(Hang(), check)
+
+
+async def _no_other_task() -> None:
+    """Wait until no task but this one is left, at most a second."""
+    until = time.monotonic() + 1.0
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        assert time.monotonic() < until, f"left behind: {others}"
+        await asyncio.sleep(0.01)

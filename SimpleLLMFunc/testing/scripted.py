@@ -1,0 +1,386 @@
+"""ScriptedLLM: the replies you wrote down, and the requests it saw."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.errors import DeadlineExceeded, UsageError, cut
+from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.dialect import ReplyAssembler
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.profile import GENERIC, Profile
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
+from SimpleLLMFunc.type.message import Message, ToolSpec
+
+__all__ = ["Reply", "ScriptedLLM", "ScriptedRequest", "tool_calls"]
+
+_PIECE = re.compile(r"\s*\S{1,4}|\s+")
+"""What one chunk holds by default: about what a model writes at a time, white space before the word it leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedRequest:
+    """One request that a `ScriptedLLM` was asked.
+
+    Attributes:
+        messages: the conversation as it stood then; later changes of the caller's list do not show here.
+        params: what would go to the provider beside the fields above (`temperature` …).
+        stream: it was asked through `chat_stream`.
+        deadline: seconds it was given, None for no limit.
+        index: 0 for the first request.
+    """
+
+    messages: list[Message]
+    tools: list[ToolSpec] | None = None
+    response_format: dict[str, Any] | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    stream: bool = False
+    trace_id: str = ""
+    deadline: float | None = None
+    index: int = 0
+
+    @property
+    def text(self) -> str:
+        """The text of the last message, empty where it has none."""
+        return _message_text(self.messages[-1]) if self.messages else ""
+
+
+StreamItem: TypeAlias = ChatCompletionChunk | str | BaseException
+"""One step of a scripted stream: a chunk, a piece of text, or what breaks the stream there."""
+
+PlainReply: TypeAlias = str | dict[str, Any] | ChatCompletion | Sequence[StreamItem] | BaseException
+"""A reply that stands as it is."""
+
+Reply: TypeAlias = PlainReply | Callable[[ScriptedRequest], PlainReply | Awaitable[PlainReply]]
+"""What `ScriptedLLM` takes: a reply, or a function (sync or async) that makes one of the request."""
+
+
+def tool_calls(*calls: tuple[str, Mapping[str, Any] | str], content: str | None = None) -> dict[str, Any]:
+    """Return the reply of a model that calls tools: ``tool_calls(("search", {"q": "rain"}), ("clock", {}))``.
+
+    Args:
+        *calls: name and arguments of each call; arguments given as text are sent as they stand, broken ones too.
+        content: what the model says beside the calls.
+    """
+    return {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [
+            {
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False),
+                },
+            }
+            for name, arguments in calls
+        ],
+    }
+
+
+class ScriptedLLM(LLM_Interface):
+    """A model that answers what you wrote down, in order, and keeps what it was asked.
+
+    It needs no key and no network, so tests, documentation and examples run with it. It may be used from many
+    threads and event loops at once; replies are handed out in the order of the requests.
+
+    Args:
+        *replies: each a text, an assistant message (a dict; its `finish_reason` counts, and a dict with `choices`
+            is a whole reply), a `ChatCompletion`, a list of stream steps (chunks, pieces of text, an exception
+            where the stream breaks), an exception to raise, or a function of the request that returns one of these.
+        model_name: the name in replies and traces.
+        profile: what the model can do; by default nothing beyond chat and tool calls.
+        chunk_size: characters in each streamed piece; None splits like a model does, about a word at a time.
+        repeat: start again from the first reply when all were given.
+
+    Attributes:
+        calls: the requests so far, in order.
+    """
+
+    provider = "scripted"
+
+    def __init__(
+        self,
+        *replies: Reply,
+        model_name: str = "scripted",
+        profile: Profile | None = None,
+        chunk_size: int | None = None,
+        repeat: bool = False,
+    ) -> None:
+        if chunk_size is not None and chunk_size < 1:
+            raise UsageError(f"chunk_size is {chunk_size}; it must be at least 1, or None.")
+        self.model_name = model_name
+        self.profile = GENERIC if profile is None else profile
+        self.calls: list[ScriptedRequest] = []
+        self._replies = replies
+        self._chunk_size = chunk_size
+        self._repeat = repeat
+        self._lock = threading.Lock()
+
+    @property
+    def requests(self) -> list[list[Message]]:
+        """The messages of each request so far, in order."""
+        return [call.messages for call in self.calls]
+
+    @property
+    def remaining(self) -> int:
+        """How many replies have not been given yet; with `repeat`, in this round."""
+        given, there = len(self.calls), len(self._replies)
+        return there - given % there if self._repeat and there else max(there - given, 0)
+
+    def __repr__(self) -> str:
+        return f"ScriptedLLM({self.model_name!r}, replies={len(self._replies)}, asked={len(self.calls)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.Lock()
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Return the next reply, whole."""
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check()
+        asked = self._asked(messages, tools, response_format, params, trace_id=trace_id, deadline=deadline)
+        reply = await self._reply_to(asked, clock)
+        if isinstance(reply, ChatCompletion):
+            return reply
+        return _assembled([chunk async for chunk in _steps(reply, asked, self.model_name, clock)])
+
+    async def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Yield the next reply in pieces."""
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check()
+        asked = self._asked(messages, tools, response_format, params, stream=True, trace_id=trace_id, deadline=deadline)
+        reply = await self._reply_to(asked, clock)
+        steps = list(split_reply(reply, self._chunk_size)) if isinstance(reply, ChatCompletion) else reply
+        async for chunk in _steps(steps, asked, self.model_name, clock):
+            yield chunk
+
+    def _asked(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        response_format: dict[str, Any] | None,
+        params: dict[str, Any],
+        *,
+        stream: bool = False,
+        trace_id: str,
+        deadline: float | None,
+    ) -> ScriptedRequest:
+        asked = ScriptedRequest(
+            messages=copied(messages),
+            tools=copied(tools) if tools else None,
+            response_format=copied([response_format])[0],
+            params=copied([params])[0],
+            stream=stream,
+            trace_id=trace_id,
+            deadline=deadline,
+        )
+        with self._lock:
+            asked = replace(asked, index=len(self.calls))
+            self.calls.append(asked)
+        return asked
+
+    async def _reply_to(self, asked: ScriptedRequest, clock: Deadline) -> ChatCompletion | Sequence[StreamItem]:
+        reply = self._next(asked)
+        if callable(reply) and not isinstance(reply, type):
+            made = reply(asked)
+            reply = await _within(clock, made) if inspect.isawaitable(made) else made
+        # Like a reply from a network this one does not come before others have had their turn.
+        await asyncio.sleep(0)
+        clock.check()
+        return self._completion(reply, asked)
+
+    def _next(self, asked: ScriptedRequest) -> Reply:
+        there = len(self._replies)
+        if there and (self._repeat or asked.index < there):
+            return self._replies[asked.index % there]
+        times = "once" if asked.index == 0 else f"{asked.index + 1} times"
+        raise UsageError(
+            f"ScriptedLLM was asked {times} and had {there} {'reply' if there == 1 else 'replies'}. "
+            f"The last message was: {cut(asked.text, 200)!r}. Add a reply, or pass repeat=True."
+        )
+
+    def _completion(self, reply: Any, asked: ScriptedRequest) -> ChatCompletion | Sequence[StreamItem]:
+        if isinstance(reply, type) and issubclass(reply, BaseException):
+            raise reply
+        if isinstance(reply, BaseException):
+            # Given again (`repeat`), it must not carry the frames of the time before.
+            raise reply.with_traceback(None)
+        if isinstance(reply, ChatCompletion):
+            return reply
+        if isinstance(reply, str):
+            return completion_of({"content": reply}, asked, self.model_name)
+        if isinstance(reply, Mapping):
+            return completion_of(reply, asked, self.model_name)
+        if isinstance(reply, Sequence) and not isinstance(reply, (bytes, bytearray)):
+            return reply
+        raise UsageError(
+            f"ScriptedLLM cannot reply with {type(reply).__name__}. Give a text, an assistant message, a "
+            "ChatCompletion, a list of chunks, an exception, or a function that returns one of these."
+        )
+
+
+def completion_of(message: Mapping[str, Any], asked: ScriptedRequest, model: str) -> ChatCompletion:
+    """Return the whole reply that `message` stands for, with ids, finish reason and estimated usage filled in."""
+    if "choices" in message:
+        return ChatCompletion.from_dict({"model": model, **message})
+    calls = [
+        {**call, "id": call.get("id") or f"call_{asked.index}_{position}"}
+        for position, call in enumerate(message.get("tool_calls") or ())
+    ]
+    content = message.get("content")
+    body = {"role": "assistant", **message, "content": content}
+    finish_reason = body.pop("finish_reason", None) or ("tool_calls" if calls else "stop")
+    if calls:
+        body["tool_calls"] = calls
+    prompt = sum(_tokens(_message_text(each)) for each in asked.messages)
+    written = _tokens(content or "") + sum(_tokens(json.dumps(call["function"])) for call in calls)
+    return ChatCompletion.from_dict(
+        {
+            "id": f"scripted-{asked.index}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model,
+            "choices": [{"index": 0, "message": body, "finish_reason": finish_reason}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written},
+        }
+    )
+
+
+def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterator[ChatCompletionChunk]:
+    """Yield the chunks in which a provider would stream `reply`: role, text, tool calls, finish reason, usage."""
+    for choice in reply.choices:
+        message = choice.message
+        deltas: list[dict[str, Any]] = [{"role": message.role, "content": "", **message.extra}]
+        deltas += [{"reasoning_content": piece} for piece in _pieces(message.reasoning_content or "", chunk_size)]
+        deltas += [{"content": piece} for piece in _pieces(message.content or "", chunk_size)]
+        if message.refusal:
+            deltas.append({"refusal": message.refusal})
+        for position, call in enumerate(message.tool_calls or ()):
+            deltas += [{"tool_calls": [piece]} for piece in _call_pieces(call, position, chunk_size)]
+        for delta in deltas:
+            yield _chunk(reply, [{"index": choice.index, "delta": delta, "finish_reason": None}])
+        yield _chunk(reply, [{"index": choice.index, "delta": {}, "finish_reason": choice.finish_reason}])
+    if reply.usage is not None:
+        usage = reply.usage
+        counts = {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        }
+        yield _chunk(reply, [], usage=counts)
+
+
+async def _within(deadline: Deadline, work: Awaitable[PlainReply]) -> PlainReply:
+    limit = asyncio.timeout(deadline.left())
+    try:
+        async with limit:
+            return await work
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise DeadlineExceeded(deadline.seconds) from error
+
+
+async def _steps(
+    items: Sequence[StreamItem], asked: ScriptedRequest, model: str, clock: Deadline
+) -> AsyncGenerator[ChatCompletionChunk, None]:
+    """Yield the chunks of a scripted stream; a list of texts is closed like a provider closes a stream."""
+    is_text_only = True
+    for item in items:
+        await asyncio.sleep(0)
+        clock.check()
+        if isinstance(item, BaseException):
+            raise item.with_traceback(None)
+        if isinstance(item, str):
+            yield _chunk(_head(asked, model), [{"index": 0, "delta": {"content": item}, "finish_reason": None}])
+        else:
+            is_text_only = False
+            yield item
+    if is_text_only:
+        whole = completion_of({"content": "".join(str(item) for item in items)}, asked, model)
+        *_, finish, usage = split_reply(whole)
+        yield finish
+        yield usage
+
+
+def _assembled(chunks: Sequence[ChatCompletionChunk]) -> ChatCompletion:
+    assembler = ReplyAssembler()
+    for chunk in chunks:
+        assembler.add(chunk)
+    return assembler.completion()
+
+
+def _head(asked: ScriptedRequest, model: str) -> ChatCompletion:
+    return ChatCompletion((), id=f"scripted-{asked.index}", model=model)
+
+
+def _chunk(
+    reply: ChatCompletion, choices: list[dict[str, Any]], *, usage: dict[str, Any] | None = None
+) -> ChatCompletionChunk:
+    body: dict[str, Any] = {
+        "id": reply.id,
+        "object": "chat.completion.chunk",
+        "created": reply.created,
+        "model": reply.model,
+        "choices": choices,
+    }
+    if usage is not None:
+        body["usage"] = usage
+    return ChatCompletionChunk.from_dict(body)
+
+
+def _pieces(text: str, chunk_size: int | None) -> list[str]:
+    if chunk_size is None:
+        return _PIECE.findall(text)
+    return [text[start : start + chunk_size] for start in range(0, len(text), chunk_size)]
+
+
+def _call_pieces(call: ToolCall, index: int, chunk_size: int | None) -> Iterator[dict[str, Any]]:
+    function = {"name": call.function.name, "arguments": ""}
+    yield {"index": index, "id": call.id, "type": call.type, "function": function, **call.extra}
+    for piece in _pieces(call.function.arguments, chunk_size):
+        yield {"index": index, "function": {"arguments": piece}}
+
+
+def _message_text(message: Message) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return " ".join(part["text"] for part in content or () if isinstance(part.get("text"), str))
+
+
+def _tokens(text: str) -> int:
+    """Estimate the tokens of `text`; 0 only for no text."""
+    return -(-len(text.encode("utf-8", "replace")) // 4)

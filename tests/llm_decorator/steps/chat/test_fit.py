@@ -1,0 +1,110 @@
+"""A history that does not fit is shortened by whole exchanges, or by the caller's own function."""
+
+from __future__ import annotations
+
+import pytest
+
+from SimpleLLMFunc import ConfigError, llm_chat
+from SimpleLLMFunc.llm_decorator.steps.chat.fit import room_for_input, trimmed
+from SimpleLLMFunc.testing import ScriptedLLM
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def exchange(number, *, size=100):
+    return [
+        {"role": "user", "content": f"question {number} " + "word " * size},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "1", "content": "result"},
+        {"role": "assistant", "content": f"answer {number}"},
+    ]
+
+
+HISTORY = [message for number in range(10) for message in exchange(number)]
+
+
+def chatting(window, *replies, **options):
+    llm = ScriptedLLM(*replies)
+    llm.context_window = window
+
+    @llm_chat(llm, **options)
+    def chat(history: list, message: str):
+        """Talk."""
+
+    return chat, llm
+
+
+def test_the_oldest_exchanges_go_with_their_tool_pairs(caplog):
+    chat, llm = chatting(600, "ok")
+    mine = [dict(message) for message in HISTORY]
+    history = list(chat(mine, "now"))[-1][1]
+    sent = llm.requests[0]
+    assert sent[0] == {"role": "system", "content": "Talk."}
+    assert sent[1]["content"].startswith("question ")
+    assert sent[-1]["content"] == "message: now"
+    roles = [message["role"] for message in sent[1:-1]]
+    assert roles == ["user", "assistant", "tool", "assistant"] * (len(roles) // 4)
+    assert 0 < len(roles) < len(HISTORY)
+    assert sent[-2]["content"] == "answer 9"
+    assert mine == HISTORY
+    assert len(history) == len(sent) + 1
+    assert any("do not fit" in record.getMessage() for record in caplog.records)
+
+
+def test_what_fits_or_has_no_known_window_is_left_alone():
+    for window in (None, 100_000):
+        chat, llm = chatting(window, "ok")
+        list(chat(HISTORY, "now"))
+        assert len(llm.requests[0]) == len(HISTORY) + 2
+
+
+def test_the_new_message_always_goes_out():
+    chat, llm = chatting(50, "ok")
+    list(chat(HISTORY, "now " * 200))
+    assert [m["role"] for m in llm.requests[0]] == ["system", "user"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_compact_gets_a_copy_and_what_it_gives_is_sent(is_async):
+    seen = []
+
+    def compact(history):
+        seen.append(len(history))
+        history[0]["content"] = "changed"
+        return [{"role": "user", "content": "what we said before, in short"}]
+
+    async def acompact(history):
+        return compact(history)
+
+    chat, llm = chatting(600, "ok", "ok", compact=acompact if is_async else compact)
+    assert [m["content"] for m in chat.preview(HISTORY, "now").messages][1] == "what we said before, in short"
+    list(chat(HISTORY, "now"))
+    assert seen == [len(HISTORY)] * 2
+    assert [m["content"] for m in llm.requests[0]] == ["Talk.", "what we said before, in short", "message: now"]
+    assert HISTORY[0]["content"] != "changed"
+
+
+def test_a_compact_that_does_not_help_is_followed_by_trimming():
+    chat, llm = chatting(600, "ok", compact=lambda history: history)
+    list(chat(HISTORY, "now"))
+    assert len(llm.requests[0]) < len(HISTORY)
+
+
+def test_a_compact_that_gives_nonsense():
+    chat, llm = chatting(600, "ok", compact=lambda history: "short")
+    with pytest.raises(ConfigError, match="compact"):
+        list(chat(HISTORY, "now"))
+    assert llm.calls == []
+
+
+def test_room_is_left_for_the_answer():
+    assert room_for_input(4096, {"max_tokens": 96}) == 4000
+    assert room_for_input(4096, {}) == 3072
+    assert room_for_input(100_000, {}) == 100_000 - 1024
+    assert room_for_input(100, {"max_tokens": 1000}) == 25
+
+
+def test_a_conversation_without_a_user_is_left_alone():
+    assert trimmed([{"role": "system", "content": "x" * 1000}], None, 10, "f") == [
+        {"role": "system", "content": "x" * 1000}
+    ]

@@ -1,0 +1,516 @@
+"""Every door that note 002 names: in its place, by its name, with its signature."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Optional, Union
+
+import pytest
+from pydantic import BaseModel, Field
+
+from SimpleLLMFunc.errors import EmptyResponseError, ResponseParseError, SignatureError
+from SimpleLLMFunc.llm_decorator.steps.chat import message as chat_message
+from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
+from SimpleLLMFunc.llm_decorator.steps.chat import response as chat_response
+from SimpleLLMFunc.llm_decorator.steps.common import log_context, prompt, signature
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.function import prompt as function_prompt
+from SimpleLLMFunc.llm_decorator.steps.function import react as function_react
+from SimpleLLMFunc.llm_decorator.steps.function import response as function_response
+from SimpleLLMFunc.logger import get_current_context
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.type import ChatCompletion
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+DOORS = {
+    "llm_decorator.steps.common.signature": {
+        "extract_template_params": ["kwargs"],
+        "extract_function_metadata": ["func"],
+        "generate_trace_id": ["func_name"],
+        "bind_function_arguments": ["signature", "args", "kwargs"],
+        "build_function_signature": [
+            "func_name",
+            "trace_id",
+            "bound_args",
+            "signature",
+            "type_hints",
+            "return_type",
+            "docstring",
+        ],
+        "parse_function_signature": ["func", "args", "kwargs"],
+    },
+    "llm_decorator.steps.common.log_context": {
+        "log_function_call": ["func_name", "arguments"],
+        "create_log_context_manager": ["func_name", "trace_id"],
+        "setup_log_context": ["func_name", "trace_id", "arguments"],
+    },
+    "llm_decorator.steps.common.prompt": {
+        "process_docstring_template": ["docstring", "template_params"],
+        "extract_parameter_type_hints": ["type_hints"],
+        "check_multimodal_content": ["arguments", "type_hints", "exclude_params"],
+    },
+    "llm_decorator.steps.function.prompt": {
+        "build_parameter_type_descriptions": ["param_type_hints"],
+        "build_return_type_description": ["return_type"],
+        "_is_complex_type": ["return_type"],
+        "check_multimodal_content": ["arguments", "type_hints", "exclude_params"],
+        "build_text_messages": [
+            "processed_docstring",
+            "param_type_descriptions",
+            "return_type_description",
+            "arguments",
+            "system_template",
+            "user_template",
+        ],
+        "build_multimodal_messages": ["system_prompt", "arguments", "type_hints"],
+        "build_initial_prompts": ["signature", "system_prompt_template", "user_prompt_template", "template_params"],
+    },
+    "llm_decorator.steps.function.react": {
+        "prepare_tools_for_execution": ["toolkit", "func_name"],
+        "execute_llm_call": ["llm_interface", "messages", "tools", "tool_map", "max_tool_calls", "stream"],
+        "get_final_response": ["response_stream"],
+        "check_response_content_empty": ["response", "func_name"],
+        "retry_llm_call": [
+            "llm_interface",
+            "messages",
+            "tools",
+            "tool_map",
+            "max_tool_calls",
+            "retry_times",
+            "func_name",
+        ],
+        "execute_react_loop": ["llm_interface", "messages", "toolkit", "max_tool_calls", "llm_kwargs", "func_name"],
+    },
+    "llm_decorator.steps.function.response": {
+        "extract_response_content": ["response", "func_name"],
+        "parse_response_to_type": ["response", "return_type"],
+        "parse_and_validate_response": ["response", "return_type", "func_name"],
+    },
+    "llm_decorator.steps.chat.message": {
+        "extract_conversation_history": ["arguments", "func_name", "history_param_names"],
+        "build_chat_user_message_content": ["arguments", "type_hints", "has_multimodal", "exclude_params"],
+        "build_chat_system_prompt": ["docstring", "tool_objects"],
+        "filter_history_messages": ["history", "func_name"],
+        "check_multimodal_content": ["arguments", "type_hints", "exclude_params"],
+        "build_chat_messages": ["signature", "toolkit", "exclude_params"],
+    },
+    "llm_decorator.steps.chat.react": {
+        "prepare_tools_for_execution": ["toolkit", "func_name"],
+        "execute_llm_call": ["llm_interface", "messages", "tools", "tool_map", "max_tool_calls", "stream"],
+        "execute_react_loop_streaming": [
+            "llm_interface",
+            "messages",
+            "toolkit",
+            "max_tool_calls",
+            "stream",
+            "llm_kwargs",
+            "func_name",
+        ],
+    },
+    "llm_decorator.steps.chat.response": {
+        "extract_response_content": ["response", "func_name"],
+        "extract_stream_response_content": ["chunk", "func_name"],
+        "process_single_chat_response": ["response", "return_mode", "stream", "func_name"],
+        "process_chat_response_stream": ["response_stream", "return_mode", "messages", "func_name", "stream"],
+    },
+    "llm_decorator.utils.tools": {"process_tools": ["toolkit", "func_name"]},
+    "base.ReAct": {
+        "execute_llm": ["llm_interface", "messages", "tools", "tool_map", "max_tool_calls", "stream"],
+    },
+    "base.tool_call": {
+        "process_tool_calls": ["tool_calls", "tool_map"],
+        "extract_tool_calls": ["response"],
+        "extract_tool_calls_from_stream_response": ["chunk"],
+        "accumulate_tool_calls_from_chunks": ["chunks"],
+    },
+    "base.messages": {
+        "build_multimodal_content": ["arguments", "type_hints", "exclude_params"],
+        "build_assistant_response_message": [],
+        "build_assistant_tool_message": [],
+        "extract_usage_from_response": ["response"],
+    },
+    "base.post_process": {
+        "process_response": ["response", "return_type"],
+        "extract_content_from_response": ["response", "func_name"],
+        "extract_content_from_stream_response": ["chunk", "func_name"],
+    },
+    "base.type_resolve": {
+        "has_multimodal_content": ["arguments", "type_hints", "exclude_params"],
+        "get_detailed_type_description": [],
+        "build_type_description_json": [],
+        "generate_example_object": [],
+        "is_multimodal_type": [],
+    },
+    "utils": {"get_last_item_of_async_generator": ["generator"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "parameters"),
+    [(module, name, parameters) for module, names in DOORS.items() for name, parameters in names.items()],
+)
+def test_the_doors_of_the_note_stand_where_it_says(module, name, parameters):
+    function = getattr(importlib.import_module(f"SimpleLLMFunc.{module}"), name)
+    found = list(inspect.signature(function).parameters)
+    assert found[: len(parameters)] == parameters
+    more = list(inspect.signature(function).parameters.values())[len(parameters) :]
+    required = [p.name for p in more if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    assert required == [] or not parameters
+
+
+class Grade(BaseModel):
+    """A grade."""
+
+    score: int = Field(description="from 1 to 5")
+    tags: list[str] = []
+
+
+def grade(essay: str, strict: bool = False) -> Grade:
+    """Grade the essay for a {audience}."""
+
+
+def signature_of(func, *args, **kwargs):
+    return signature.parse_function_signature(func, args, kwargs)
+
+
+# --- step 1 ---
+
+
+def test_template_params_are_taken_out():
+    kwargs = {"a": 1, "_template_params": {"x": 2}}
+    assert signature.extract_template_params(kwargs) == {"x": 2}
+    assert kwargs == {"a": 1}
+    assert signature.extract_template_params(kwargs) is None
+
+
+def test_metadata():
+    sig, hints, return_type, docstring, name = signature.extract_function_metadata(grade)
+    assert list(sig.parameters) == ["essay", "strict"]
+    assert hints == {"essay": str, "strict": bool, "return": Grade}
+    assert (return_type, docstring, name) == (Grade, "Grade the essay for a {audience}.", "grade")
+
+
+def test_metadata_keeps_annotated():
+    def f(x: Annotated[int, Field(ge=1)]) -> Annotated[int, Field(ge=2)]: ...
+
+    _, hints, return_type, docstring, _ = signature.extract_function_metadata(f)
+    assert hints["x"] == Annotated[int, Field(ge=1)] or "ge=1" in str(hints["x"])
+    assert "ge=2" in str(return_type)
+    assert docstring == ""
+
+
+def test_return_type_where_nothing_or_none_is_written():
+    def nothing(): ...
+    def none() -> None: ...
+
+    assert signature.extract_function_metadata(nothing)[2] is str
+    assert signature.extract_function_metadata(none)[2] is None
+
+
+def test_binding_applies_defaults_and_refuses_what_does_not_fit():
+    bound = signature.bind_function_arguments(inspect.signature(grade), ("x",), {})
+    assert bound.arguments == {"essay": "x", "strict": False}
+    with pytest.raises(SignatureError, match="essay"):
+        signature.bind_function_arguments(inspect.signature(grade), (), {})
+
+
+def test_the_whole_step():
+    found, params = signature_of(grade, "x", _template_params={"audience": "judge"})
+    assert isinstance(found, FunctionSignature)
+    assert params == {"audience": "judge"}
+    assert found.func_name == "grade"
+    assert found.bound_args.arguments == {"essay": "x", "strict": False}
+    assert found.trace_id.startswith("grade_")
+
+
+# --- step 2 ---
+
+
+async def test_the_log_context_holds_the_run(caplog):
+    caplog.set_level("DEBUG", logger="SimpleLLMFunc")
+    async with log_context.setup_log_context(
+        "grade", "grade_1", {"essay": "x" * 100_000, "key": "sk-abcdefgh12345678"}
+    ):
+        context = get_current_context()
+        assert (context.trace_id, context.function_name) == ("grade_1", "grade")
+    assert get_current_context() is None
+    text = caplog.text
+    assert "'grade' called with arguments" in text
+    assert "sk-abcdefgh12345678" not in text
+    assert len(text) < 5000
+
+
+# --- step 3, function ---
+
+
+def test_parameter_hints_leave_the_return_out():
+    assert prompt.extract_parameter_type_hints({"a": int, "return": str}) == {"a": int}
+
+
+def test_parameter_descriptions():
+    lines = function_prompt.build_parameter_type_descriptions({"essay": str, "grade": Grade, "what": None})
+    assert lines[0].startswith("  - essay: ")
+    assert "score" in lines[1]
+    assert lines[2] == "  - what: Unknown Type"
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Point(NamedTuple):
+    x: int
+
+
+@pytest.mark.parametrize(
+    "complex_type",
+    [
+        Grade,
+        list[int],
+        dict[str, int],
+        Union[int, str],
+        int | str,
+        Optional[int],
+        tuple[int, str],
+        set[int],
+        Literal["a"],
+        Colour,
+        Point,
+        Annotated[int, Field(ge=1)],
+    ],
+)
+def test_types_that_take_more_than_a_sentence(complex_type):
+    assert function_prompt._is_complex_type(complex_type)
+    text = function_prompt.build_return_type_description(complex_type)
+    described, example = text.removeprefix("Type Description (JSON):\n").split("\n\nExample JSON:\n")
+    json.loads(described)
+    json.loads(example)
+
+
+@pytest.mark.parametrize("simple", [str, int, float, bool, type(None)])
+def test_types_that_take_a_sentence(simple):
+    assert not function_prompt._is_complex_type(simple)
+    assert "JSON" not in function_prompt.build_return_type_description(simple)
+
+
+def test_no_type_is_unknown():
+    assert function_prompt.build_return_type_description(None) == "未知类型"
+
+
+def test_values_are_rendered_for_a_model():
+    assert prompt.render_value("as it is {x}") == "as it is {x}"
+    assert prompt.render_value(Grade(score=1)) == '{"score": 1, "tags": []}'
+    assert prompt.render_value(["雨", 1]) == '["雨", 1]'
+    assert prompt.render_value(Colour.RED) == "red"
+    assert prompt.render_value(1.5) == "1.5"
+
+
+def golden(name, text):
+    """Compare with a file; a missing one is written, and the test fails once so that it is looked at."""
+    path = GOLDEN / name
+    if not path.exists():
+        path.write_text(text + "\n", "utf-8")
+        pytest.fail(f"{path.name} was written: read it and commit it")
+    assert path.read_text("utf-8") == text + "\n"
+
+
+def as_text(messages):
+    return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in messages)
+
+
+def chinese(文章: str, 严格: bool) -> Grade:
+    """请为{audience}给文章打分。"""
+
+
+@pytest.mark.parametrize(
+    ("name", "func", "arguments", "params"),
+    [
+        ("function_prompt_en.txt", grade, ("On rain.\nIt falls {down}.", True), {"audience": "teacher"}),
+        ("function_prompt_zh.txt", chinese, ("论雨", False), {"audience": "老师"}),
+    ],
+)
+def test_golden_function_prompts(name, func, arguments, params):
+    found, _ = signature_of(func, *arguments)
+    golden(name, as_text(function_prompt.build_initial_prompts(found, template_params=params)))
+
+
+def test_golden_function_prompt_without_type():
+    found, _ = signature_of(grade, "On rain")
+    golden("function_prompt_native.txt", as_text(function_prompt.build_initial_prompts(found, output_mode="native")))
+
+
+def test_golden_reask():
+    from SimpleLLMFunc.llm_decorator.steps.function.templates import violations_text
+
+    violations = [("items[2].price", "float", "'cheap'"), ("", "object", "nothing")]
+    golden("function_reask.txt", violations_text(violations, "an object"))
+    assert "and 5 more" in violations_text(violations * 12 + violations[:1])
+
+
+def test_own_templates():
+    found, _ = signature_of(grade, "x")
+    messages = function_prompt.build_initial_prompts(
+        found, "{function_description}|{parameters_description}|{return_type_description}", "<{parameters}>"
+    )
+    assert messages[0]["content"].startswith("Grade the essay for a {audience}.|")
+    assert "Type Description (JSON)" in messages[0]["content"]
+    assert messages[1]["content"] == "<  - essay: x\n  - strict: False>"
+
+
+# --- step 4, function ---
+
+
+async def test_the_final_response_is_the_last_one():
+    async def stream():
+        yield 1
+        yield 2
+
+    assert await function_react.get_final_response(stream()) == 2
+
+
+@pytest.mark.parametrize(
+    ("message", "empty"),
+    [
+        ({"content": ""}, True),
+        ({"content": None}, True),
+        ({"content": " \n"}, True),
+        ({"content": "x"}, False),
+        ({"content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}, False),
+    ],
+)
+def test_empty_responses(message, empty):
+    reply = ChatCompletion.from_dict({"choices": [{"message": message}]})
+    assert function_react.check_response_content_empty(reply, "f") is empty
+
+
+def test_no_choice_is_empty():
+    assert function_react.check_response_content_empty(ChatCompletion.from_dict({}), "f")
+
+
+def test_openai_objects_are_read_too():
+    from openai.types.chat import ChatCompletion as Theirs
+
+    data = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "7"}}],
+    }
+    reply = Theirs.model_validate(data)
+    assert not function_react.check_response_content_empty(reply, "f")
+    assert function_response.extract_response_content(reply, "f") == "7"
+    assert function_response.parse_and_validate_response(reply, int, "f") == 7
+
+
+async def test_execute_react_loop_retries_only_the_model():
+    llm = ScriptedLLM(tool_calls(("look", {})), "", "done")
+    runs = []
+
+    def look() -> str:
+        """Look."""
+        runs.append(1)
+        return "seen"
+
+    messages = [{"role": "user", "content": "x"}]
+    reply = await function_react.execute_react_loop(llm, messages, [look], 5, {"retry_times": 2, "seed": 1}, "f")
+    assert reply.text == "done"
+    assert runs == [1]
+    assert messages == [{"role": "user", "content": "x"}]
+    assert llm.calls[0].params == {"seed": 1}
+
+
+async def test_retry_llm_call_gives_up():
+    llm = ScriptedLLM("", "", "", "")
+    with pytest.raises(EmptyResponseError):
+        await function_react.retry_llm_call(llm, [{"role": "user", "content": "x"}], None, {}, 5, 2, "f")
+    assert len(llm.calls) == 3
+
+
+def test_tools_are_prepared():
+    def look() -> str:
+        """Look."""
+        return ""
+
+    specs, tool_map = function_react.prepare_tools_for_execution([look], "f")
+    assert specs[0]["function"]["name"] == "look"
+    assert list(tool_map) == ["look"]
+    assert function_react.prepare_tools_for_execution(None, "f") == (None, {})
+
+
+# --- step 5, function ---
+
+
+def test_a_response_becomes_a_value():
+    reply = ChatCompletion.from_dict({"choices": [{"message": {"content": '{"score": 2}'}}]})
+    assert function_response.parse_response_to_type(reply, Grade) == Grade(score=2)
+    with pytest.raises(ResponseParseError) as caught:
+        function_response.parse_and_validate_response(reply, list[int], "grade")
+    assert caught.value.func_name == "grade"
+    assert isinstance(caught.value, ValueError)
+
+
+# --- steps of the chat ---
+
+
+def look(where: str) -> str:
+    """Look around."""
+    return where
+
+
+def chat(history: list, message: str):
+    """You are a guide."""
+
+
+def test_golden_chat_messages():
+    found, _ = signature_of(chat, [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}], "on?")
+    golden("chat_messages.txt", as_text(chat_message.build_chat_messages(found, [look], ["history"])))
+
+
+def test_the_system_prompt_of_a_chat():
+    spec = {"function": {"name": "a", "description": "does a"}}
+    assert chat_message.build_chat_system_prompt("", [spec]) is None
+    assert chat_message.build_chat_system_prompt("Guide.", None) == "Guide."
+    assert chat_message.build_chat_system_prompt(" Guide.\n", [spec]) == (
+        "\n\nYou can use the following tools flexibly according to the real case and tool description:\n\t"
+        "- a: does a\n\nGuide."
+    )
+
+
+def test_history_is_found_by_name(caplog):
+    history = [{"role": "user", "content": "x"}]
+    assert chat_message.extract_conversation_history({"chat_history": history}, "f") == history
+    assert chat_message.extract_conversation_history({"turns": history}, "f", ["turns"]) == history
+    assert not caplog.records
+    assert chat_message.extract_conversation_history({"message": "x"}, "f") is None
+    assert chat_message.extract_conversation_history({"history": "x"}, "f") is None
+    assert len(caplog.records) == 2
+
+
+def test_user_content():
+    content = chat_message.build_chat_user_message_content
+    assert content({"history": [], "a": 1, "b": None, "c": "x"}, {}, False, ["history"]) == "a: 1\n\tc: x"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_streaming_loop_and_pairs(stream):
+    llm = ScriptedLLM(tool_calls(("look", {"where": "here"})), "Seen it.")
+    messages = [{"role": "user", "content": "x"}]
+    responses = chat_react.execute_react_loop_streaming(llm, messages, [look], 5, stream, {}, "f")
+    pairs = [
+        pair async for pair in chat_response.process_chat_response_stream(responses, "text", messages, "f", stream)
+    ]
+    assert "".join(text for text, _ in pairs) == "Seen it."
+    assert pairs[-1][0] == ""
+    assert [m["role"] for m in pairs[-1][1]] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_single_responses():
+    reply = ChatCompletion.from_dict({"choices": [{"message": {"content": None}}]})
+    assert chat_response.process_single_chat_response(reply, "raw", False, "f") is reply
+    assert chat_response.process_single_chat_response(reply, "text", False, "f") == ""

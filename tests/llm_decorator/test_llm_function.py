@@ -1,0 +1,781 @@
+"""`@llm_function`: kinds of functions, views, modes, re-asking, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+import threading
+from collections.abc import AsyncIterator, Iterator
+from enum import Enum
+from typing import Generic, TypeVar
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    BadRequest,
+    ConfigError,
+    EmptyResponseError,
+    OutputTruncated,
+    ResponseParseError,
+    Result,
+    SignatureError,
+    TemplateError,
+    ToolDefinitionError,
+    UsageError,
+    fill,
+    llm_function,
+    tool,
+    use_llm,
+)
+from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.logger import get_current_trace_id
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+
+NATIVE = PROFILES["openai"]
+ANY_SERVER = PROFILES["openai-compatible"]
+T = TypeVar("T")
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Grade(BaseModel):
+    score: int
+    why: str
+
+
+class Box(BaseModel, Generic[T]):
+    content: T
+
+
+GOOD = '{"score": 4, "why": "clear"}'
+
+
+def grader(*replies, **options):
+    llm = ScriptedLLM(*replies, profile=options.pop("profile", None))
+
+    @llm_function(llm_interface=llm, **options)
+    def grade(essay: str, *, strict: bool = False) -> Grade:
+        """Grade the essay for a {audience}."""
+        raise NotImplementedError
+
+    return grade, llm
+
+
+# --- kinds of functions ---
+
+
+def test_a_def_returns_the_value():
+    grade, llm = grader(GOOD)
+    assert grade("On rain", strict=True) == Grade(score=4, why="clear")
+    assert "On rain" in llm.requests[0][-1]["content"]
+    assert "strict" in llm.requests[0][-1]["content"]
+
+
+async def test_a_def_also_works_inside_a_running_loop():
+    grade, _ = grader(GOOD)
+    assert grade("On rain").score == 4
+
+
+async def test_an_async_def_is_awaited_and_is_a_coroutine_function():
+    @llm_function(ScriptedLLM(GOOD))
+    async def grade(essay: str) -> Grade:
+        """Grade."""
+        return fill()
+
+    assert inspect.iscoroutinefunction(grade)
+    assert asyncio.iscoroutinefunction(grade)
+    assert await grade("x") == Grade(score=4, why="clear")
+
+
+def test_a_def_is_no_coroutine_function():
+    assert not inspect.iscoroutinefunction(grader()[0])
+
+
+def test_an_async_iterator_function_is_no_coroutine_function():
+    @llm_function
+    async def items() -> AsyncIterator[int]:
+        """Items."""
+        raise NotImplementedError
+
+    assert not inspect.iscoroutinefunction(items)
+
+
+def test_it_looks_like_the_function():
+    grade, _ = grader()
+    assert grade.__name__ == "grade"
+    assert grade.__doc__ == "Grade the essay for a {audience}."
+    assert list(inspect.signature(grade).parameters) == ["essay", "strict"]
+    assert "grade" in repr(grade)
+
+
+class Teacher:
+    name = "Ada"
+    llm = ScriptedLLM('{"score": 1, "why": "x"}', repeat=True)
+
+    @llm_function(llm)
+    def method(self, essay: str) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    async def amethod(self, essay: str) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+    @classmethod
+    @llm_function(llm)
+    def outer_class(cls, essay: str) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    @classmethod
+    def inner_class(cls, essay: str) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+    @staticmethod
+    @llm_function(llm)
+    def outer_static(essay: str) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    @staticmethod
+    def inner_static(essay: str) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", ["method", "outer_class", "inner_class", "outer_static", "inner_static"])
+def test_methods_of_every_kind_leave_the_instance_out(name):
+    for bound in (getattr(Teacher(), name), getattr(Teacher, name) if name != "method" else getattr(Teacher(), name)):
+        assert bound("On rain").score == 1
+        assert bound.call("On rain").value.score == 1
+        assert list(inspect.signature(bound).parameters) == ["essay"]
+        prompt = str(Teacher.llm.requests[-1])
+        assert "self" not in prompt
+        assert "cls" not in prompt
+
+
+def test_a_method_called_through_the_class():
+    assert Teacher.method(Teacher(), "On rain").score == 1
+    assert "object at" not in str(Teacher.llm.requests[-1])
+
+
+async def test_an_async_method_is_awaited():
+    assert inspect.iscoroutinefunction(Teacher().amethod)
+    assert (await Teacher().amethod("x")).score == 1
+    assert (await Teacher().amethod.call("x")).value.score == 1
+
+
+def test_without_return_annotation_it_is_text():
+    @llm_function(ScriptedLLM("Hello"))
+    def greet(name):
+        """Greet."""
+
+    assert greet("Ada") == "Hello"
+
+
+@pytest.mark.parametrize("reply", ["whatever", ""])
+def test_none_sends_the_request_and_ignores_the_answer(reply):
+    llm = ScriptedLLM(reply)
+
+    @llm_function(llm)
+    def note(text: str) -> None:
+        """Note."""
+        raise NotImplementedError
+
+    assert note("x") is None
+    assert len(llm.calls) == 1
+
+
+def test_a_forward_reference_from_a_local_scope():
+    class Local(BaseModel):
+        n: int
+
+    @llm_function(ScriptedLLM('{"n": 1}'))
+    def before(text: str) -> Local:
+        """Count."""
+        raise NotImplementedError
+
+    assert before("x") == Local(n=1)
+
+
+def test_a_type_defined_after_the_function():
+    @llm_function(ScriptedLLM('{"n": 1}'))
+    def after(text: str) -> Later:
+        """Count."""
+        raise NotImplementedError
+
+    class Later(BaseModel):
+        n: int
+
+    assert after("x") == Later(n=1)
+
+
+def test_a_method_that_returns_its_own_class():
+    class Node(BaseModel):
+        n: int
+
+        @staticmethod
+        @llm_function(ScriptedLLM('{"n": 1}'))
+        def make(text: str) -> Node:
+            """Make."""
+            raise NotImplementedError
+
+    assert Node.make("x") == Node(n=1)
+
+
+def test_a_name_that_does_not_exist_is_told_at_the_call():
+    @llm_function(ScriptedLLM())
+    def lost(text: str) -> Nowhere:  # noqa: F821
+        """Lose."""
+        raise NotImplementedError
+
+    with pytest.raises(SignatureError, match="Nowhere"):
+        lost("x")
+
+
+def test_generic_models():
+    @llm_function(ScriptedLLM('{"content": [1, 2]}'))
+    def box(text: str) -> Box[list[int]]:
+        """Box."""
+        raise NotImplementedError
+
+    assert box("x").content == [1, 2]
+
+
+def test_the_body_is_never_run_and_fill_says_so_if_it_is():
+    with pytest.raises(UsageError, match="llm_function"):
+        fill()
+
+
+def test_a_module_level_function_can_be_pickled():
+    assert pickle.loads(pickle.dumps(module_level)) is module_level
+
+
+@llm_function(ScriptedLLM("7", repeat=True))
+def module_level(text: str) -> int:
+    """Count."""
+    raise NotImplementedError
+
+
+# --- views ---
+
+
+def test_call_gives_everything_known():
+    grade, llm = grader(GOOD)
+    result = grade.call("On rain")
+    assert isinstance(result, Result)
+    assert result.value == Grade(score=4, why="clear")
+    assert result.text == GOOD
+    assert [a.text for a in result.attempts] == [GOOD]
+    assert result.repairs == []
+    assert result.output_mode == "prompt"
+    assert result.output_mode_reason
+    assert result.messages == [*llm.requests[0], {"role": "assistant", "content": GOOD}]
+    assert result.usage.input_tokens > 0
+    assert result.usage == result.attempts[0].usage
+    assert result.cost is None
+    assert result.seconds >= 0
+    assert result.trace_id.startswith("grade_")
+    assert result.finish_reason == "stop"
+    assert result.cached is False
+    assert result.tool_calls == []
+
+
+def test_stream_of_text_yields_each_piece():
+    @llm_function(ScriptedLLM("One two three", chunk_size=4))
+    def say(text: str) -> str:
+        """Say."""
+        raise NotImplementedError
+
+    assert list(say.stream("x")) == ["One ", "two ", "thre", "e"]
+
+
+async def test_async_stream_and_events():
+    @llm_function(ScriptedLLM("One two", "One two", chunk_size=4))
+    async def say(text: str) -> str:
+        """Say."""
+        raise NotImplementedError
+
+    assert [piece async for piece in say.stream("x")] == ["One ", "two"]
+    events = [event async for event in say.events("x")]
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunFinished)
+    assert "".join(e.text for e in events if isinstance(e, ReplyDelta)) == "One two"
+
+
+def test_sync_events():
+    grade, _ = grader(GOOD)
+    assert isinstance(list(grade.events("x"))[-1], RunFinished)
+
+
+def test_preview_is_the_request_that_is_sent():
+    grade, llm = grader(GOOD, temperature=0.2, profile=NATIVE)
+    preview = grade.preview("On rain", _template_params={"audience": "teacher"})
+    assert llm.calls == []
+    grade("On rain", _template_params={"audience": "teacher"})
+    sent = llm.calls[0]
+    assert preview.messages == sent.messages
+    assert preview.response_format == sent.response_format
+    assert preview.response_format["json_schema"]["strict"] is True
+    assert preview.params == sent.params == {"temperature": 0.2}
+    assert preview.tools is None
+    assert preview.output_mode == "native"
+    assert preview.input_tokens > 0
+    assert preview.body["messages"] == sent.messages
+    assert "teacher" in preview.as_curl()
+    assert "OPENAI_API_KEY" in preview.as_curl()
+
+
+def test_with_options_changes_a_copy():
+    grade, llm = grader(GOOD, GOOD, temperature=0.2)
+    other = grade.with_options(template_params={"audience": "judge"}, temperature=1, seed=7)
+    other("x")
+    grade("x")
+    assert llm.calls[0].params == {"temperature": 1, "seed": 7}
+    assert llm.calls[1].params == {"temperature": 0.2}
+    assert "for a judge" in llm.requests[0][0]["content"]
+    assert "{audience}" in llm.requests[1][0]["content"]
+    with pytest.raises(ConfigError, match="max_reasks"):
+        grade.with_options(max_reasks=-1)
+
+
+def test_with_options_on_a_bound_method():
+    llm = ScriptedLLM('{"score": 9, "why": "y"}')
+    assert Teacher().method.with_options(llm_interface=llm)("x").score == 9
+
+
+def test_iterator_functions_give_the_items():
+    @llm_function(ScriptedLLM("[1, 2, 3]", "[4]"))
+    def numbers(text: str) -> Iterator[int]:
+        """Count."""
+        raise NotImplementedError
+
+    assert list(numbers("x")) == [1, 2, 3]
+    assert numbers.call("x").value == [4]
+
+
+async def test_async_iterator_functions_of_both_kinds():
+    llm = ScriptedLLM("[1, 2]", '{"value": [3]}')
+
+    @llm_function(llm)
+    async def one(text: str) -> AsyncIterator[int]:
+        """Count."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    def two(text: str) -> AsyncIterator[int]:
+        """Count."""
+        raise NotImplementedError
+
+    assert [n async for n in one("x")] == [1, 2]
+    assert [n async for n in two("x")] == [3]
+
+
+def test_a_function_as_tool_of_another():
+    inner, inner_llm = grader(GOOD)
+    llm = ScriptedLLM(tool_calls(("grade", {"essay": "On rain"})), "It got a 4.")
+
+    @llm_function(llm, toolkit=[inner.as_tool()])
+    def report(essay: str) -> str:
+        """Report."""
+        raise NotImplementedError
+
+    result = report.call("On rain")
+    assert result.value == "It got a 4."
+    assert [c.function.name for c in result.tool_calls] == ["grade"]
+    assert '"score":4' in llm.requests[1][-1]["content"].replace(" ", "")
+    assert inner_llm.calls[0].trace_id.endswith(result.trace_id)
+
+
+# --- modes and re-asking ---
+
+
+def test_native_mode_sends_the_schema_and_not_the_description():
+    grade, llm = grader(GOOD, profile=NATIVE)
+    grade("x")
+    schema = llm.calls[0].response_format["json_schema"]["schema"]
+    assert set(schema["properties"]) == {"score", "why"}
+    assert "Type Description" not in llm.requests[0][0]["content"]
+
+
+def test_prompt_mode_describes_the_type():
+    grade, llm = grader(GOOD)
+    grade("x")
+    assert llm.calls[0].response_format is None
+    assert "Type Description (JSON):" in llm.requests[0][0]["content"]
+    assert "Example JSON:" in llm.requests[0][0]["content"]
+
+
+def test_tool_mode_offers_the_answer_tool():
+    grade, llm = grader(tool_calls(("answer", GOOD)), output_mode="tool")
+    result = grade.call("x")
+    assert result.value.score == 4
+    assert result.text == GOOD
+    assert [t["function"]["name"] for t in llm.calls[0].tools] == ["answer"]
+    assert result.tool_calls == []
+    assert result.output_mode == "tool"
+
+
+def test_text_is_sent_plainly():
+    llm = ScriptedLLM("Hi", profile=NATIVE)
+
+    @llm_function(llm)
+    def say(text: str) -> str:
+        """Say."""
+        raise NotImplementedError
+
+    assert say("x") == "Hi"
+    assert llm.calls[0].response_format is None
+
+
+def test_a_scalar_is_wrapped_on_the_wire():
+    llm = ScriptedLLM('{"value": 3}', "4", profile=NATIVE)
+
+    @llm_function(llm)
+    def count(text: str) -> int:
+        """Count."""
+        raise NotImplementedError
+
+    assert count("x") == 3
+    assert count("x") == 4
+    assert list(llm.calls[0].response_format["json_schema"]["schema"]["properties"]) == ["value"]
+
+
+def test_typed_result_together_with_tools():
+    @tool
+    def look(what: str) -> str:
+        """Look."""
+        return f"{what}: seen"
+
+    for mode, last in (("native", GOOD), ("prompt", GOOD), ("tool", tool_calls(("answer", GOOD)))):
+        grade, llm = grader(tool_calls(("look", {"what": "rain"})), last, output_mode=mode, toolkit=[look])
+        assert grade("x").score == 4
+        assert llm.requests[1][-1]["content"] == "rain: seen"
+
+
+def test_a_bad_answer_is_sent_back_with_its_violations():
+    grade, llm = grader('{"score": "high", "why": "clear"}', GOOD)
+    result = grade.call("x")
+    assert result.value.score == 4
+    assert len(result.attempts) == 2
+    assert result.attempts[0].violations[0][0] == "score"
+    assert result.attempts[1].violations == []
+    asked = llm.requests[1]
+    assert asked[-2] == {"role": "assistant", "content": '{"score": "high", "why": "clear"}'}
+    assert "score" in asked[-1]["content"]
+    assert len(result.messages) == 3
+    assert result.usage == result.attempts[0].usage + result.attempts[1].usage
+
+
+def test_each_request_shows_the_latest_bad_answer_only():
+    bad = "{" + "x" * 10_000
+    grade, llm = grader(*[bad] * 5, max_reasks=4)
+    with pytest.raises(ResponseParseError) as caught:
+        grade("x")
+    assert len(llm.calls) == 5
+    assert [len(messages) for messages in llm.requests] == [2, 4, 4, 4, 4]
+    assert len(llm.requests[-1][2]["content"]) == 4000
+    assert len(caught.value.attempts) == 5
+    assert caught.value.violations
+    assert caught.value.func_name == "grade"
+    assert caught.value.trace_id
+    assert caught.value.usage.input_tokens > 0
+    assert isinstance(caught.value, ValueError)
+
+
+def test_no_reasks_means_one_request():
+    grade, llm = grader("nonsense", max_reasks=0)
+    with pytest.raises(ResponseParseError):
+        grade("x")
+    assert len(llm.calls) == 1
+
+
+def test_native_and_tool_mode_describe_the_type_when_asking_again():
+    grade, llm = grader("I think it is fine.", GOOD, profile=NATIVE)
+    grade("x")
+    assert "Type Description (JSON)" in llm.requests[1][-1]["content"]
+
+
+@pytest.mark.parametrize("empty", ["", "  \n", {"role": "assistant", "content": None}])
+def test_an_empty_answer_is_asked_again_without_a_word(empty):
+    grade, llm = grader(empty, GOOD)
+    assert grade("x").score == 4
+    assert llm.requests[0] == llm.requests[1]
+
+
+def test_retry_times_are_further_attempts():
+    for times, requests in ((2, 3), (0, 1)):
+        grade, llm = grader(*[""] * 5, retry_times=times)
+        with pytest.raises(EmptyResponseError) as caught:
+            grade("x")
+        assert isinstance(caught.value, ValueError)
+        assert len(llm.calls) == requests
+        assert len(caught.value.attempts) == requests
+        assert "retry_times" not in llm.calls[0].params
+
+
+def test_an_empty_answer_after_tools_does_not_run_them_again():
+    runs = []
+
+    @tool
+    def once() -> str:
+        """Run."""
+        runs.append(1)
+        return "ok"
+
+    grade, _ = grader(tool_calls(("once", {})), "", GOOD, toolkit=[once])
+    assert grade("x").score == 4
+    assert runs == [1]
+
+
+def test_a_cut_answer_is_never_a_value_but_may_be_a_text():
+    cut = {"role": "assistant", "content": "[1, 2]", "finish_reason": "length"}
+
+    @llm_function(ScriptedLLM(cut))
+    def numbers(text: str) -> list[int]:
+        """Count."""
+        raise NotImplementedError
+
+    @llm_function(ScriptedLLM(cut))
+    def say(text: str) -> str:
+        """Say."""
+        raise NotImplementedError
+
+    with pytest.raises(OutputTruncated) as caught:
+        numbers("x")
+    assert caught.value.partial == "[1, 2]"
+    assert len(caught.value.attempts) == 1
+    result = say.call("x")
+    assert result.value == "[1, 2]"
+    assert result.finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("refusals", "modes"),
+    [
+        (["'response_format' of type json_schema is not supported"], ["native", "tool"]),
+        (["response_format is unknown", "tools are not supported by this model"], ["native", "tool", "prompt"]),
+    ],
+)
+def test_a_refused_mode_moves_down_the_ladder_and_is_remembered(refusals, modes):
+    errors = [BadRequest("m", status=400, body=body) for body in refusals]
+    answer = tool_calls(("answer", GOOD)) if modes[-1] == "tool" else GOOD
+    grade, llm = grader(*errors, answer, answer, profile=ANY_SERVER)
+    result = grade.call("x")
+    assert result.value.score == 4
+    assert result.output_mode == modes[-1]
+    assert "refused" in result.output_mode_reason
+    assert [bool(c.response_format) for c in llm.calls][:2] == [True, False]
+    grade("x")
+    assert len(llm.calls) == len(modes) + 1
+    assert ("Type Description" in llm.requests[-1][0]["content"]) == (modes[-1] == "prompt")
+
+
+def test_another_400_is_no_refusal_of_the_mode():
+    grade, llm = grader(BadRequest("m", status=400, body="max_tokens is too large"), profile=ANY_SERVER)
+    with pytest.raises(BadRequest):
+        grade("x")
+    assert len(llm.calls) == 1
+
+
+def test_an_explicit_mode_is_not_changed():
+    grade, llm = grader(BadRequest("m", status=400, body="response_format?"), profile=ANY_SERVER, output_mode="native")
+    with pytest.raises(BadRequest):
+        grade("x")
+    assert len(llm.calls) == 1
+
+
+# --- wrong input ---
+
+
+def test_a_return_type_nobody_can_ask_for():
+    with pytest.raises(SignatureError, match="Thread"):
+
+        @llm_function
+        def bad(text: str) -> threading.Thread:
+            """Bad."""
+            raise NotImplementedError
+
+
+def test_a_template_field_nobody_knows():
+    grade, llm = grader(GOOD, system_prompt_template="{function_description} {colour}")
+    with pytest.raises(TemplateError, match="colour"):
+        grade("x")
+    assert llm.calls == []
+
+
+def test_a_tool_without_usable_signature():
+    def unclear(*args):
+        """Do."""
+
+    with pytest.raises(ToolDefinitionError, match="unclear"):
+        grader(toolkit=[unclear])
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"max_tool_calls": -1}, "max_tool_calls"),
+        ({"output_mode": "xml"}, "output_mode"),
+        ({"repair": "magic"}, "repair"),
+        ({"deadline": 0}, "deadline"),
+        ({"toolkit": "search"}, "toolkit"),
+        ({"on_tool_error": "ignore"}, "on_tool_error"),
+        ({"system_prompt_template": 3}, "system_prompt_template"),
+        ({"messages": []}, "messages"),
+    ],
+)
+def test_an_argument_that_cannot_be(options, named):
+    with pytest.raises(ConfigError, match=named):
+        llm_function(**options)
+
+
+def test_something_that_is_no_model():
+    with pytest.raises(ConfigError, match="LLM_Interface"):
+        llm_function(llm_interface="gpt-4o")
+
+
+def test_something_that_is_no_function():
+    with pytest.raises(SignatureError, match="not a function"):
+        llm_function()(3)
+
+
+def test_wrong_arguments_are_a_type_error_before_any_request():
+    grade, llm = grader(GOOD)
+    for args, kwargs in (((), {}), (("x", "y"), {}), (("x",), {"unknown": 1})):
+        with pytest.raises(TypeError, match=r"grade\(\)") as caught:
+            grade(*args, **kwargs)
+        assert isinstance(caught.value, SignatureError)
+    assert llm.calls == []
+
+
+def test_an_unfilled_docstring_stays_as_written_with_a_warning(caplog):
+    grade, llm = grader(GOOD)
+    grade("x", _template_params={"other": 1})
+    assert "{audience}" in llm.requests[0][0]["content"]
+    assert any("audience" in record.getMessage() for record in caplog.records)
+
+
+# --- models, context, concurrency ---
+
+
+def test_use_llm_comes_before_the_functions_own_model():
+    grade, own = grader(GOOD)
+    other = ScriptedLLM('{"score": 1, "why": "other"}')
+    with use_llm(other):
+        assert grade("x").score == 1
+    assert own.calls == []
+    assert grade("x").score == 4
+
+
+def test_without_any_model_the_error_names_the_way_out(monkeypatch):
+    monkeypatch.delenv("SIMPLELLMFUNC_MODEL", raising=False)
+
+    @llm_function
+    def lonely(text: str) -> str:
+        """Speak."""
+        raise NotImplementedError
+
+    with pytest.raises(ConfigError, match="SIMPLELLMFUNC_MODEL"):
+        lonely("x")
+
+
+async def test_a_consumer_of_events_does_not_stand_inside_the_run():
+    @llm_function(ScriptedLLM("a b c"))
+    async def say(text: str) -> str:
+        """Say."""
+        raise NotImplementedError
+
+    async for _ in say.events("x"):
+        assert get_current_trace_id() == ""
+
+
+def test_nested_trace_ids_do_not_grow():
+    @llm_function(ScriptedLLM("deep"))
+    def third(text: str) -> str:
+        """Third."""
+        raise NotImplementedError
+
+    ids = []
+
+    def ask_third() -> str:
+        """Ask the third."""
+        result = third.call("x")
+        ids.append(result.trace_id)
+        return result.value
+
+    second_llm = ScriptedLLM(tool_calls(("ask_third", {})), "second")
+
+    @llm_function(second_llm, toolkit=[ask_third])
+    def second(text: str) -> str:
+        """Second."""
+        raise NotImplementedError
+
+    def ask_second() -> str:
+        """Ask the second."""
+        result = second.call("x")
+        ids.append(result.trace_id)
+        return result.value
+
+    @llm_function(ScriptedLLM(tool_calls(("ask_second", {})), "first"), toolkit=[ask_second])
+    def first(text: str) -> str:
+        """First."""
+        raise NotImplementedError
+
+    top = first.call("x").trace_id
+    inner, middle = ids
+    assert middle.endswith("_" + top)
+    own = middle[: -len(top) - 1]
+    assert inner.endswith("_" + own)
+    assert top not in inner
+
+
+async def test_200_simultaneous_calls_get_their_own_answers():
+    async def echo(request):
+        await asyncio.sleep(0.01)
+        return request.text.rpartition(": ")[2]
+
+    @llm_function(ScriptedLLM(echo, repeat=True))
+    async def number(n: int) -> int:
+        """Give it back."""
+        raise NotImplementedError
+
+    assert await asyncio.gather(*(number(n) for n in range(200))) == list(range(200))
+
+
+def test_threads_share_a_function():
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(module_level("x"))) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert found == [7] * 20
+
+
+async def test_a_cancelled_call_leaves_no_task():
+    class Sleeper(ScriptedLLM):
+        async def chat(self, messages, **options):
+            await asyncio.sleep(30)
+
+    @llm_function(Sleeper())
+    async def wait(text: str) -> str:
+        """Wait."""
+        raise NotImplementedError
+
+    task = asyncio.create_task(wait("x"))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(asyncio.all_tasks()) == 1

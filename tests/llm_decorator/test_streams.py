@@ -1,0 +1,369 @@
+"""Growing typed values and items: in every mode, with tools before, ended by errors and aborts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    AbortSignal,
+    ChatPair,
+    Message,
+    OutputTruncated,
+    ResponseParseError,
+    RunAborted,
+    StreamInterrupted,
+    llm_chat,
+    llm_function,
+    tool,
+    watching,
+)
+from SimpleLLMFunc.base.events import MessageAppended, ReplyDelta, RunFinished, ToolCallStarted, TurnStarted
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+
+STORY = {"title": "Rain over Rome", "stars": 4, "tags": ["wet", "old"]}
+MODES = ["native", "tool", "prompt"]
+
+
+class Story(BaseModel):
+    title: str
+    stars: int
+    tags: list[str] = []
+
+
+@tool
+def look(what: str) -> str:
+    """Look."""
+    return f"{what}: seen"
+
+
+def written(value, mode):
+    if mode == "tool":
+        return tool_calls(("answer", value if isinstance(value, dict) else {"value": value}))
+    if mode == "prompt":
+        return f"Here it is:\n```json\n{json.dumps(value)}\n```"
+    return json.dumps(value if isinstance(value, dict) else {"value": value})
+
+
+def telling(*replies, **options):
+    llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
+
+    @llm_function(llm, **options)
+    async def tell(topic: str) -> Story:
+        """Tell a story."""
+        raise NotImplementedError
+
+    return tell, llm
+
+
+def listing(*replies, **options):
+    llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
+
+    @llm_function(llm, **options)
+    async def ideas(topic: str) -> AsyncIterator[Story]:
+        """Give ideas."""
+        raise NotImplementedError
+
+    return ideas, llm
+
+
+async def read(items):
+    async with aclosing(items):
+        return [item async for item in items]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_value_grows_and_ends_as_the_call_returns_it(mode):
+    tell, _ = telling(
+        *[tool_calls(("look", {"what": "rain"})), written(STORY, mode)] * 2, output_mode=mode, toolkit=[look]
+    )
+    values = await read(tell.stream("rain"))
+    assert values[-1] == await tell("rain") == Story(**STORY)
+    assert len(values) > 5
+    titles = [value.title for value in values if hasattr(value, "title")]
+    assert titles[0] != STORY["title"]
+    assert all(later.startswith(earlier) for earlier, later in zip(titles, titles[1:], strict=False))
+    first = values[0]
+    assert not hasattr(first, "stars")
+    assert {value.stars for value in values if hasattr(value, "stars")} == {4}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_items_come_one_by_one(mode):
+    stories = [{**STORY, "stars": stars} for stars in range(3)]
+    ideas, llm = listing(
+        tool_calls(("look", {"what": "rain"})), written(stories, mode), output_mode=mode, toolkit=[look]
+    )
+    seen = []
+    async with aclosing(ideas.events("x")) as events:
+        async for event in events:
+            if isinstance(event, ReplyDelta):
+                seen.append(event)
+    ideas, llm = listing(
+        tool_calls(("look", {"what": "rain"})), written(stories, mode), output_mode=mode, toolkit=[look]
+    )
+    deltas = 0
+
+    def count(trace_id, event):
+        nonlocal deltas
+        deltas += isinstance(event, ReplyDelta)
+
+    arrived = []
+    with watching(count):
+        async with aclosing(ideas("x")) as items:
+            async for item in items:
+                arrived.append((item.stars, deltas))
+    assert [stars for stars, _ in arrived] == [0, 1, 2]
+    assert arrived[0][1] < arrived[1][1] < arrived[2][1] <= len(seen)
+
+
+async def test_a_bad_item_after_a_good_one_is_not_asked_again():
+    ideas, llm = listing(written([STORY, {"title": "x", "stars": "many"}], "native"), written([STORY], "native"))
+    items = []
+    with pytest.raises(ResponseParseError):
+        async for item in ideas("x"):
+            items.append(item)
+    assert items == [Story(**STORY)]
+    assert len(llm.calls) == 1
+
+
+async def test_before_the_first_item_it_is_asked_again():
+    ideas, llm = listing("I would rather not.", written([STORY], "native"))
+    assert await read(ideas("x")) == [Story(**STORY)]
+    assert len(llm.calls) == 2
+
+
+async def test_a_cut_list_is_never_complete():
+    cut = {"role": "assistant", "content": json.dumps({"value": [STORY]}), "finish_reason": "length"}
+    ideas, _ = listing(cut)
+    items = []
+    with pytest.raises(OutputTruncated):
+        async for item in ideas("x"):
+            items.append(item)
+    assert items == [Story(**STORY)]
+
+
+async def test_an_answer_asked_for_again_grows_anew():
+    tell, _ = telling('{"title": "One", "stars": "many"}', json.dumps(STORY))
+    values = await read(tell.stream("x"))
+    assert values[-1] == Story(**STORY)
+
+
+def test_sync_streams():
+    llm = ScriptedLLM(json.dumps({"value": [1, 2, 3]}), json.dumps(STORY), chunk_size=3, profile=PROFILES["openai"])
+
+    @llm_function(llm)
+    def numbers(topic: str) -> Iterator[int]:
+        """Count."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    def tell(topic: str) -> Story:
+        """Tell."""
+        raise NotImplementedError
+
+    assert list(numbers("x")) == [1, 2, 3]
+    assert list(tell.stream("x"))[-1] == Story(**STORY)
+
+
+async def test_one_item_in_place_of_a_list_comes_at_the_end():
+    ideas, _ = listing(json.dumps(STORY))
+    assert await read(ideas("x")) == [Story(**STORY)]
+
+
+# --- aborting ---
+
+
+class Slow(ScriptedLLM):
+    """Waits for ever after the third piece of text."""
+
+    async def chat_stream(self, messages, **options):
+        count = 0
+        async for chunk in super().chat_stream(messages, **options):
+            yield chunk
+            count += bool(chunk.text)
+            if count == 3:
+                await asyncio.sleep(30)
+
+    async def chat(self, messages, **options):
+        await asyncio.sleep(30)
+
+
+def signals():
+    return [AbortSignal(), asyncio.Event()]
+
+
+def end(signal):
+    signal.abort("enough") if isinstance(signal, AbortSignal) else signal.set()
+
+
+@pytest.mark.parametrize("signal", signals(), ids=["signal", "event"])
+async def test_an_aborted_call_raises_within_100_ms(signal):
+    @llm_function(Slow("x"))
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.05, end, signal)
+    started = loop.time()
+    with pytest.raises(RunAborted) as caught:
+        await ask("x", _abort_signal=signal)
+    assert loop.time() - started < 0.15 + 0.1
+    assert caught.value.reason == ("enough" if isinstance(signal, AbortSignal) else "")
+    assert caught.value.func_name == "ask"
+    assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize("signal", signals(), ids=["signal", "event"])
+async def test_an_aborted_chat_ends_with_what_had_arrived(signal):
+    @llm_chat(Slow("One two three four five", chunk_size=4), stream=True)
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+
+    asyncio.get_running_loop().call_later(0.05, end, signal)
+    pairs = await read(chat([], "x", _abort_signal=signal))
+    assert [text for text, _ in pairs] == ["One ", "two ", "thre", ""]
+    assert pairs[-1][1][-1] == {"role": "assistant", "content": "One two thre"}
+
+
+async def test_an_aborted_stream_ends():
+    signal = AbortSignal()
+
+    @llm_function(Slow("One two three four five", chunk_size=4), abort_signal=signal)
+    async def say(text: str) -> str:
+        """Say."""
+        raise NotImplementedError
+
+    asyncio.get_running_loop().call_later(0.05, signal.abort)
+    assert await read(say.stream("x")) == ["One ", "two ", "thre"]
+
+
+async def test_an_abort_cancels_tools_and_leaves_a_usable_history():
+    cancelled = asyncio.Event()
+    signal = AbortSignal()
+
+    @tool
+    async def hang() -> str:
+        """Hang."""
+        try:
+            await asyncio.sleep(30)
+        finally:
+            cancelled.set()
+        return ""
+
+    llm = ScriptedLLM(tool_calls(("hang", {}), ("look", {"what": "rain"})), "never")
+
+    @llm_chat(llm, toolkit=[hang, look])
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+
+    asyncio.get_running_loop().call_later(0.05, signal.abort)
+    pairs = await read(chat([], "x", _abort_signal=signal))
+    assert cancelled.is_set()
+    history = pairs[-1][1]
+    assert [m["role"] for m in history] == ["system", "user", "assistant", "tool", "tool"]
+    assert history[3]["content"] == "The run was aborted."
+    assert len(asyncio.all_tasks()) == 1
+
+
+def test_an_abort_from_another_thread_ends_a_sync_call():
+    signal = AbortSignal()
+
+    @llm_function(Slow("x"))
+    def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    timer = threading.Timer(0.1, signal.abort, ["user left"])
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(RunAborted, match="user left"):
+        ask.with_options(abort_signal=signal)("x")
+    assert time.monotonic() - started < 0.3
+    timer.join()
+
+
+async def test_a_signal_set_before_sends_nothing():
+    signal = AbortSignal()
+    signal.abort("no")
+    signal.abort("again")
+    assert signal.reason == "no"
+    assert "no" in repr(signal)
+    tell, llm = telling(json.dumps(STORY))
+    with pytest.raises(RunAborted, match="no"):
+        await tell("x", _abort_signal=signal)
+    assert llm.calls == []
+
+
+async def test_a_cancellation_from_outside_is_no_abort():
+    signal = AbortSignal()
+
+    @llm_function(Slow("x"))
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    task = asyncio.create_task(ask("x", _abort_signal=signal))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert signal._listeners == set()
+
+
+# --- broken streams ---
+
+
+async def test_a_broken_stream_leaves_its_part_in_the_history_of_the_error():
+    llm = ScriptedLLM(["Hel", "lo", StreamInterrupted("m", partial="Hello")])
+
+    @llm_chat(llm, stream=True)
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+
+    with pytest.raises(StreamInterrupted) as caught:
+        await read(chat([], "x"))
+    assert [m["role"] for m in caught.value.messages] == ["system", "user", "assistant"]
+    assert caught.value.messages[-1]["content"] == "Hello"
+
+
+# --- watching ---
+
+
+async def test_sinks_see_every_event_in_order_and_cannot_break_a_run(caplog):
+    seen, also = [], []
+
+    def fails(trace_id, event):
+        raise RuntimeError("no")
+
+    tell, _ = telling(tool_calls(("look", {"what": "rain"})), json.dumps(STORY), toolkit=[look], watching=also.append)
+    tell = tell.with_options(watching=[lambda trace_id, event: also.append(event), fails])
+    with watching(lambda trace_id, event: seen.append((trace_id, event))):
+        result = await tell.call("x")
+    events = [event for _, event in seen]
+    assert also == events
+    assert {trace_id for trace_id, _ in seen} == {result.trace_id}
+    assert isinstance(events[-1], RunFinished)
+    assert [type(e) for e in events if isinstance(e, (TurnStarted, ToolCallStarted))] == [
+        TurnStarted,
+        ToolCallStarted,
+        TurnStarted,
+    ]
+    assert any(isinstance(e, MessageAppended) for e in events)
+    assert any("RuntimeError: no" in record.getMessage() for record in caplog.records)
+    count = len(seen)
+    tell2, _ = telling(json.dumps(STORY))
+    await tell2("x")
+    assert len(seen) == count

@@ -1,0 +1,336 @@
+import asyncio
+import json
+import pickle
+import threading
+
+import pytest
+
+from SimpleLLMFunc.errors import DeadlineExceeded, RateLimited, UsageError
+from SimpleLLMFunc.interface.dialect import ReplyAssembler
+from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
+from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, tool_calls
+from SimpleLLMFunc.testing.scripted import split_reply
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+async def collected(llm: ScriptedLLM, messages=HELLO, **more) -> list[ChatCompletionChunk]:
+    return [chunk async for chunk in llm.chat_stream(messages, **more)]
+
+
+def assembled(chunks: list[ChatCompletionChunk]) -> ChatCompletion:
+    assembler = ReplyAssembler()
+    for chunk in chunks:
+        assembler.add(chunk)
+    assert assembler.is_complete
+    return assembler.completion()
+
+
+async def test_text_replies_in_order() -> None:
+    llm = ScriptedLLM("one", "two")
+    assert (await llm.chat(HELLO)).text == "one"
+    assert (await llm.chat(HELLO)).text == "two"
+
+
+async def test_a_reply_has_all_that_a_real_one_has() -> None:
+    reply = await ScriptedLLM("sunny", model_name="m").chat(HELLO)
+    assert reply.model == "m"
+    assert reply.finish_reason == "stop"
+    assert reply.id == "scripted-0"
+    assert reply.usage is not None
+    assert reply.usage.prompt_tokens == 2
+    assert reply.usage.completion_tokens == 2
+    assert reply.usage.total_tokens == 4
+    assert reply.raw["choices"][0]["message"]["content"] == "sunny"
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello big world, how are you?", "  \n spaces \t", "你好，世界。今天天气很好", "", "a", '{"a":[1,2]}']
+)
+async def test_streamed_text_adds_up(text: str) -> None:
+    chunks = await collected(ScriptedLLM(text))
+    assert "".join(chunk.text for chunk in chunks) == text
+    assert assembled(chunks).text == text
+    assert [chunk.finish_reason for chunk in chunks if chunk.finish_reason] == ["stop"]
+    assert chunks[-1].usage is not None
+
+
+async def test_streamed_in_several_pieces() -> None:
+    chunks = await collected(ScriptedLLM("Hello big world"))
+    assert [chunk.text for chunk in chunks if chunk.text] == ["Hell", "o", " big", " worl", "d"]
+
+
+async def test_chunk_size() -> None:
+    chunks = await collected(ScriptedLLM("abcdefg", chunk_size=3))
+    assert [chunk.text for chunk in chunks if chunk.text] == ["abc", "def", "g"]
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_chunk_size_that_cannot_be(size: int) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        ScriptedLLM("x", chunk_size=size)
+
+
+async def test_tool_calls() -> None:
+    llm = ScriptedLLM(tool_calls(("search", {"q": "雨"}), ("clock", {}), content="Let me look."))
+    reply = await llm.chat(HELLO)
+    assert reply.finish_reason == "tool_calls"
+    assert reply.text == "Let me look."
+    assert [(call.function.name, call.function.arguments) for call in reply.tool_calls] == [
+        ("search", '{"q": "雨"}'),
+        ("clock", "{}"),
+    ]
+    assert len({call.id for call in reply.tool_calls}) == 2
+
+
+async def test_tool_calls_with_broken_arguments() -> None:
+    reply = await ScriptedLLM(tool_calls(("search", '{"q": '))).chat(HELLO)
+    assert reply.tool_calls[0].function.arguments == '{"q": '
+    assert reply.message.content is None
+
+
+async def test_ids_of_tool_calls_differ_between_replies() -> None:
+    llm = ScriptedLLM(tool_calls(("a", {})), repeat=True)
+    first, second = await llm.chat(HELLO), await llm.chat(HELLO)
+    assert first.tool_calls[0].id != second.tool_calls[0].id
+
+
+async def test_tool_calls_stream_in_fragments() -> None:
+    given = tool_calls(("search", {"query": "weather in Paris"}), ("clock", {"zone": "UTC"}), content="Wait.")
+    chunks = await collected(ScriptedLLM(given))
+    pieces = [piece for chunk in chunks for piece in chunk.tool_calls]
+    assert [piece.index for piece in pieces if piece.name] == [0, 1]
+    assert len(pieces) > 4
+    whole = await ScriptedLLM(given).chat(HELLO)
+    streamed = assembled(chunks)
+    assert streamed.tool_calls == whole.tool_calls
+    assert streamed.finish_reason == "tool_calls"
+    assert streamed.usage == whole.usage
+
+
+async def test_message_as_on_the_wire() -> None:
+    llm = ScriptedLLM(
+        {"content": "half an ans", "finish_reason": "length", "reasoning_content": "hm", "extra_content": {"x": 1}}
+    )
+    reply = await llm.chat(HELLO)
+    assert reply.finish_reason == "length"
+    assert reply.message.reasoning_content == "hm"
+    assert reply.message.extra == {"extra_content": {"x": 1}}
+    chunks = list(split_reply(reply))
+    streamed = assembled(chunks)
+    assert streamed.message == reply.message
+    assert streamed.finish_reason == "length"
+
+
+async def test_whole_reply_as_dict_and_as_object() -> None:
+    body = {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "model": "other"}
+    done = ChatCompletion.from_dict(body)
+    llm = ScriptedLLM(body, done)
+    assert (await llm.chat(HELLO)).model == "other"
+    assert await llm.chat(HELLO) is done
+
+
+async def test_refusal_streams() -> None:
+    chunks = await collected(ScriptedLLM({"content": None, "refusal": "I will not."}))
+    assert [chunk.delta.refusal for chunk in chunks if chunk.delta.refusal] == ["I will not."]
+
+
+async def test_several_choices_stream() -> None:
+    body = {"choices": [{"index": n, "message": {"content": f"answer {n}"}, "finish_reason": "stop"} for n in (0, 1)]}
+    streamed = assembled(await collected(ScriptedLLM(body)))
+    assert [choice.message.content for choice in streamed.choices] == ["answer 0", "answer 1"]
+
+
+async def test_list_of_chunks_as_they_are() -> None:
+    reply = ChatCompletion.from_dict({"choices": [{"message": {"content": "as it is"}, "finish_reason": "stop"}]})
+    chunks = list(split_reply(reply))
+    llm = ScriptedLLM(chunks, chunks)
+    assert await collected(llm) == chunks
+    assert (await llm.chat(HELLO)).text == "as it is"
+
+
+async def test_list_of_texts_is_a_stream_in_these_pieces() -> None:
+    chunks = await collected(ScriptedLLM(["Hel", "lo"]))
+    assert [chunk.text for chunk in chunks if chunk.text] == ["Hel", "lo"]
+    assert assembled(chunks).finish_reason == "stop"
+
+
+async def test_a_stream_that_breaks() -> None:
+    seen = []
+    with pytest.raises(RateLimited):
+        async for chunk in ScriptedLLM(["Hel", RateLimited("m")]).chat_stream(HELLO):
+            seen.append(chunk.text)
+    assert seen == ["Hel"]
+
+
+@pytest.mark.parametrize("reply", [RateLimited("m"), ValueError, asyncio.CancelledError()])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_exceptions_are_raised(reply, stream: bool) -> None:
+    llm = ScriptedLLM(reply)
+    wanted = reply if isinstance(reply, type) else type(reply)
+    with pytest.raises(wanted):
+        await (collected(llm) if stream else llm.chat(HELLO))
+
+
+async def test_an_exception_raised_again_does_not_grow() -> None:
+    error = RateLimited("m")
+    llm = ScriptedLLM(error, repeat=True)
+    depths = []
+    for _ in range(3):
+        with pytest.raises(RateLimited):
+            await llm.chat(HELLO)
+        depth, frame = 0, error.__traceback__
+        while frame is not None:
+            depth, frame = depth + 1, frame.tb_next
+        depths.append(depth)
+    assert len(set(depths)) == 1
+
+
+async def test_function_of_the_request() -> None:
+    llm = ScriptedLLM(lambda request: f"{request.index}: {request.text}", repeat=True)
+    assert (await llm.chat(HELLO)).text == "0: hello"
+    parts = [{"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}]}]
+    assert (await llm.chat(parts)).text == "1: see"
+
+
+async def test_async_function_of_the_request() -> None:
+    async def answer(request: ScriptedRequest) -> dict:
+        await asyncio.sleep(0)
+        return tool_calls(("echo", {"text": request.text}))
+
+    reply = await ScriptedLLM(answer).chat(HELLO)
+    assert json.loads(reply.tool_calls[0].function.arguments) == {"text": "hello"}
+
+
+@pytest.mark.parametrize("reply", [3, None, b"bytes", lambda request: 3])
+async def test_a_reply_that_is_none(reply) -> None:
+    with pytest.raises(UsageError, match="ScriptedLLM cannot reply with"):
+        await ScriptedLLM(reply).chat(HELLO)
+
+
+async def test_running_out() -> None:
+    llm = ScriptedLLM("only one")
+    await llm.chat(HELLO)
+    with pytest.raises(UsageError, match=r"asked 2 times and had 1 reply\. The last message was: 'and now\?'"):
+        await llm.chat([*HELLO, {"role": "user", "content": "and now?"}])
+
+
+async def test_no_replies_at_all() -> None:
+    with pytest.raises(UsageError, match="asked once and had 0 replies"):
+        await collected(ScriptedLLM(repeat=True))
+    with pytest.raises(UsageError, match="asked once"):
+        await ScriptedLLM().chat([])
+
+
+async def test_repeat() -> None:
+    llm = ScriptedLLM("a", "b", repeat=True)
+    assert [(await llm.chat(HELLO)).text for _ in range(5)] == ["a", "b", "a", "b", "a"]
+    assert llm.remaining == 1
+
+
+async def test_remaining() -> None:
+    llm = ScriptedLLM("a", "b")
+    assert llm.remaining == 2
+    await llm.chat(HELLO)
+    assert llm.remaining == 1
+
+
+async def test_requests_are_snapshots() -> None:
+    llm = ScriptedLLM("a", "b")
+    messages = [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
+    tools = [{"type": "function", "function": {"name": "t"}}]
+    await llm.chat(messages, tools=tools, response_format={"type": "json_object"}, trace_id="t1", temperature=0.5)
+    messages[0]["content"][0]["text"] = "after"
+    messages.append({"role": "assistant", "content": "x"})
+    tools[0]["function"]["name"] = "changed"
+    await collected(llm, messages)
+    assert llm.requests[0] == [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
+    assert len(llm.requests[1]) == 2
+    first, second = llm.calls
+    assert first.tools == [{"type": "function", "function": {"name": "t"}}]
+    assert first.response_format == {"type": "json_object"}
+    assert first.params == {"temperature": 0.5}
+    assert first.trace_id == "t1"
+    assert not first.stream
+    assert second.stream
+    assert second.tools is None
+
+
+async def test_deadline_of_a_slow_reply() -> None:
+    async def never(request: ScriptedRequest) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    llm = ScriptedLLM(never, repeat=True)
+    with pytest.raises(DeadlineExceeded) as failed:
+        await llm.chat(HELLO, deadline=0.01)
+    assert failed.value.seconds == 0.01
+    with pytest.raises(DeadlineExceeded):
+        await collected(llm, deadline=0.01)
+
+
+async def test_a_passed_deadline_asks_nothing() -> None:
+    llm = ScriptedLLM("x")
+    with pytest.raises(DeadlineExceeded):
+        await llm.chat(HELLO, deadline=0)
+    assert llm.calls == []
+
+
+async def test_a_timeout_of_the_function_itself_is_not_the_deadline() -> None:
+    async def slow(request: ScriptedRequest) -> str:
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        await ScriptedLLM(slow).chat(HELLO, deadline=60)
+
+
+async def test_deadline_between_pieces() -> None:
+    llm = ScriptedLLM("some longer text in many pieces")
+    stream = llm.chat_stream(HELLO, deadline=0.05)
+    await anext(stream)
+    await asyncio.sleep(0.06)
+    with pytest.raises(DeadlineExceeded):
+        await anext(stream)
+
+
+async def test_concurrent_calls() -> None:
+    llm = ScriptedLLM(lambda request: request.text, repeat=True)
+    texts = [str(number) for number in range(200)]
+    replies = await asyncio.gather(*(llm.chat([{"role": "user", "content": text}]) for text in texts))
+    assert [reply.text for reply in replies] == texts
+
+
+def test_many_threads_and_loops() -> None:
+    llm = ScriptedLLM(*(str(number) for number in range(400)))
+    got: list[str] = []
+
+    def ask() -> None:
+        for _ in range(50):
+            got.append(asyncio.run(llm.chat(HELLO)).text)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got, key=int) == [str(number) for number in range(400)]
+    assert [call.index for call in llm.calls] == list(range(400))
+
+
+async def test_pickle_keeps_replies_and_place() -> None:
+    llm = ScriptedLLM("a", "b", model_name="m")
+    await llm.chat(HELLO)
+    again = pickle.loads(pickle.dumps(llm))
+    assert (await again.chat(HELLO)).text == "b"
+    assert again.model_name == "m"
+    assert llm.remaining == 1
+
+
+def test_profile() -> None:
+    assert ScriptedLLM().profile is GENERIC
+    assert ScriptedLLM(profile=PROFILES["openai"]).profile.native
+
+
+def test_repr() -> None:
+    assert repr(ScriptedLLM("a", "b")) == "ScriptedLLM('scripted', replies=2, asked=0)"

@@ -1,0 +1,200 @@
+"""What a type checker sees: checked by mypy --strict and pyright, never run.
+
+The lines marked `# wrong` must be refused by both; the tests in test_typing.py see to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any
+
+from pydantic import BaseModel
+from typing_extensions import assert_type
+
+from SimpleLLMFunc import (
+    ChatPair,
+    ImgPath,
+    LocalModel,
+    Message,
+    OpenAICompatible,
+    Preview,
+    ReActEvent,
+    Result,
+    Tool,
+    fill,
+    llm_chat,
+    llm_function,
+    tool,
+    use_llm,
+)
+
+llm = OpenAICompatible("gpt-4o-mini", api_key="not a key")
+
+
+class Grade(BaseModel):
+    score: int
+    why: str
+
+
+@tool
+def search(query: str, limit: int = 3) -> list[str]:
+    """Search."""
+    return [query] * limit
+
+
+@tool(name="find", timeout=3)
+async def find(query: str) -> str:
+    """Find."""
+    return query
+
+
+@llm_function(llm_interface=llm, toolkit=[search, find], temperature=0.2)
+def grade(essay: str, *, strict: bool = False) -> Grade:
+    """Grade the essay."""
+    raise NotImplementedError
+
+
+@llm_function(llm)
+async def agrade(essay: str, *, strict: bool = False) -> Grade:
+    """Grade the essay."""
+    return fill()
+
+
+@llm_function
+def shout(text: str) -> str:
+    """Shout."""
+    raise NotImplementedError
+
+
+@llm_function
+async def maybe(text: str) -> int | None:
+    """Count, or not."""
+    raise NotImplementedError
+
+
+@llm_function()
+def ideas(topic: str, count: int = 3) -> Iterator[Grade]:
+    """Give ideas."""
+    raise NotImplementedError
+
+
+@llm_function()
+async def aideas(topic: str) -> AsyncIterator[Grade]:
+    """Give ideas."""
+    raise NotImplementedError
+
+
+@llm_function()
+def dideas(topic: str) -> AsyncIterator[Grade]:
+    """Give ideas."""
+    raise NotImplementedError
+
+
+@llm_chat(llm_interface=llm, toolkit=[search], stream=True)
+async def chat(history: list[Message], message: str, picture: ImgPath | None = None) -> AsyncIterator[ChatPair]:
+    """You are a helpful guide."""
+    raise NotImplementedError
+
+
+@llm_chat
+def talk(history: list[Message], message: str) -> Iterator[ChatPair]:
+    """You are a helpful guide."""
+    return fill()
+
+
+class Teacher:
+    @llm_function(llm)
+    def grade(self, essay: str) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    async def agrade(self, essay: str, strict: bool = False) -> Grade:
+        """Grade."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    def each(self, essay: str) -> Iterator[int]:
+        """Grade each."""
+        raise NotImplementedError
+
+    @llm_function(llm)
+    async def aeach(self, essay: str) -> AsyncIterator[int]:
+        """Grade each."""
+        raise NotImplementedError
+
+    @llm_chat(llm)
+    async def chat(self, history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+
+    @llm_chat(llm)
+    def talk(self, history: list[Message], message: str) -> Iterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+
+
+def sync_views() -> None:
+    assert_type(grade("x", strict=True), Grade)
+    assert_type(grade.call("x"), Result[Grade])
+    assert_type(grade.call("x").value, Grade)
+    assert_type(grade.stream("x"), Iterator[Grade])
+    assert_type(grade.events("x"), Iterator[ReActEvent])
+    assert_type(grade.preview("x"), Preview)
+    assert_type(grade.as_tool(), Tool)
+    assert_type(grade.with_options(temperature=1.0, template_params={"a": 1})("x"), Grade)
+    assert_type(shout("x"), str)
+    assert_type(ideas("x", count=2), Iterator[Grade])
+    assert_type(ideas.call("x"), Result[list[Grade]])
+    assert_type(ideas.stream("x"), Iterator[Grade])
+    assert_type(search("x", limit=2), list[str])
+
+    teacher = Teacher()
+    assert_type(teacher.grade("x"), Grade)
+    assert_type(teacher.grade.call("x"), Result[Grade])
+    assert_type(teacher.grade.preview("x"), Preview)
+    assert_type(teacher.grade.with_options(max_reasks=0)("x"), Grade)
+    assert_type(teacher.each("x"), Iterator[int])
+
+    history: list[Message] = []
+    for text, history in talk(history, "hello"):
+        assert_type(text, str)
+        assert_type(history, list[Message])
+    for text, history in teacher.talk(history, "hello"):
+        assert_type(text, str)
+    with use_llm(LocalModel()):
+        assert_type(shout.with_options(llm_interface=llm)("x"), str)
+
+
+async def async_views() -> None:
+    assert_type(await agrade("x", strict=True), Grade)
+    coroutine: Coroutine[Any, Any, Grade] = agrade("x")
+    assert_type(await coroutine, Grade)
+    assert_type(await agrade.call("x"), Result[Grade])
+    assert_type(agrade.preview("x"), Preview)
+    assert_type(await maybe("x"), int | None)
+    async for grown in agrade.stream("x"):
+        assert_type(grown, Grade)
+    async for event in agrade.events("x"):
+        takes_event(event)
+    async for item in aideas("x"):
+        assert_type(item, Grade)
+    async for item in dideas("x"):
+        assert_type(item, Grade)
+    assert_type(await aideas.call("x"), Result[list[Grade]])
+    assert_type(await find("x"), str)
+
+    teacher = Teacher()
+    assert_type(await teacher.agrade("x", strict=True), Grade)
+    assert_type(await teacher.agrade.call("x"), Result[Grade])
+    async for number in teacher.aeach("x"):
+        assert_type(number, int)
+    history: list[Message] = []
+    async for text, history in chat(history, "hello", picture=None):
+        assert_type(text, str)
+        assert_type(history, list[Message])
+    async for text, history in teacher.chat(history, "hello"):
+        assert_type(text, str)
+
+
+def takes_event(event: ReActEvent) -> None: ...

@@ -1,0 +1,63 @@
+"""Wrong uses: each line marked `# wrong` must be reported by mypy --strict and by pyright, and no other line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+from SimpleLLMFunc import ChatPair, Message, OpenAICompatible, fill, llm_chat, llm_function
+
+llm = OpenAICompatible("gpt-4o-mini", api_key="not a key")
+
+
+@llm_function(llm)
+def grade(essay: str, *, strict: bool = False) -> float:
+    """Grade."""
+    raise NotImplementedError
+
+
+@llm_function(llm)
+async def agrade(essay: str) -> float:
+    """Grade."""
+    return fill()
+
+
+@llm_function(llm)
+def ideas(topic: str) -> Iterator[str]:
+    """Give ideas."""
+    raise NotImplementedError
+
+
+@llm_chat(llm)
+async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+    """Talk."""
+    raise NotImplementedError
+
+
+class Teacher:
+    @llm_function(llm)
+    def grade(self, essay: str) -> float:
+        """Grade."""
+        raise NotImplementedError
+
+
+def uses() -> None:
+    grade(3)  # wrong
+    grade("x", strict="yes")  # wrong
+    grade("x", unknown=1)  # wrong
+    grade()  # wrong
+    grade.call(3)  # wrong
+    grade.stream(3)  # wrong
+    grade.events(3)  # wrong
+    grade.preview(3)  # wrong
+    grade.with_options(max_reasks=1)(3)  # wrong
+    agrade(3)  # wrong
+    agrade.call(3)  # wrong
+    ideas(3)  # wrong
+    chat([], 3)  # wrong
+    Teacher().grade(3)  # wrong
+    Teacher().grade.call(3)  # wrong
+    text: str = grade("x")  # wrong
+    print(text)
+    grade("x").upper()  # wrong
+    for item in ideas("x"):
+        item.missing()  # wrong
