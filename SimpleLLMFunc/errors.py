@@ -287,10 +287,17 @@ class ServerUnavailable(ProviderError):
 class ConnectionFailed(ProviderError):
     """No usable connection, also at the last try; `.reason` says what went wrong."""
 
-    def __init__(self, model: str, *, reason: str = "", **facts: Any) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        reason: str = "",
+        advice: str = "Check the address, the network and the proxy.",
+        **facts: Any,
+    ) -> None:
         self.reason = reason
         super().__init__(
-            f"no connection ({reason or 'no reason given'}). Check the address, the network and the proxy.",
+            f"no connection ({reason or 'no reason given'}). {advice}",
             model=model,
             **facts,
         )
@@ -371,7 +378,7 @@ class BudgetExceeded(RunError):
         self.limit = limit
         self.spent = spent
         self.needed = needed
-        more = "" if needed is None else f", the next request needs about {needed:g}"
+        more = "" if needed is None or unit == "requests" else f", the next request needs about {needed:g}"
         super().__init__(
             f"the budget of {limit:g} {unit} is used up ({spent:g} spent{more}). Raise it, or ask for less."
         )
@@ -459,7 +466,7 @@ class ResponseParseError(SimpleLLMFuncError, ValueError):
         )
         more = f" (and {len(self.violations) - 5} more)" if len(self.violations) > 5 else ""
         super().__init__(
-            f"the answer is not a {name}: {shown or 'it could not be read'}{more}. It begins: {cut(text, 200)!r}"
+            f"the answer does not fit {name}: {shown or 'it could not be read'}{more}. It begins: {cut(text, 200)!r}"
         )
         self.text = text
 

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, Generic, Protocol, TypeVar, cast
@@ -19,7 +20,7 @@ from weakref import WeakSet
 
 from SimpleLLMFunc.errors import UsageError
 
-__all__ = ["ForkAware", "ForkSafeLock", "iterate_sync", "renew_in_child", "run_sync"]
+__all__ = ["ForkAware", "ForkSafeLock", "iterate_sync", "renew_in_child", "run_sync", "submit"]
 
 T = TypeVar("T")
 
@@ -54,6 +55,21 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         work.close()
         raise
     return _Job(bridge, work, copy_context()).result()
+
+
+def submit(work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Start `work` on the library's own event loop, with the caller's context variables, and do not wait for it.
+
+    From any thread, that loop's own too. Cancelling the future cancels `work`; `asyncio.wrap_future` awaits it.
+
+    Raises:
+        UsageError: the interpreter is about to end.
+    """
+    try:
+        return _bridge().submit(work)
+    except UsageError:
+        work.close()
+        raise
 
 
 def iterate_sync(source: AsyncIterator[T]) -> Generator[T, None, None]:
@@ -118,6 +134,12 @@ class _Bridge:
             raise UsageError("this iterator belongs to the parent process. Make a new one after the fork.")
         try:
             self._loop.call_soon_threadsafe(function)
+        except RuntimeError as error:  # the loop is closed
+            raise UsageError("the interpreter is about to end: no further call can be made.") from error
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError as error:  # the loop is closed
             raise UsageError("the interpreter is about to end: no further call can be made.") from error
 

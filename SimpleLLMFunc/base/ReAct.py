@@ -190,7 +190,7 @@ async def model_turn(
             raw: Any
             if stream:
                 assembler = ReplyAssembler()
-                answer = AnswerText() if actions and not is_last else None
+                answer = AnswerText() if actions else None
                 tries = 0
                 # What had arrived of an action is no text of an answer.
                 chunks = limits.each(
@@ -208,14 +208,14 @@ async def model_turn(
                         yield ReplyDelta(turn, shown.text, shown.tool_calls, shown)
                 raw = reply = assembler.completion()
                 if actions:
-                    raw = reply = actions.read(reply, offered=not is_last)
+                    raw = reply = actions.read(reply)
                 if answer and (rest := reply.text.removeprefix(answer.given)):
                     # What only the whole reply showed to be the answer: a typed one, or plain prose.
                     yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
             else:
                 raw = reply = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
                 if actions:
-                    raw = reply = actions.read(reply, offered=not is_last)
+                    raw = reply = actions.read(reply)
             usage = told = extract_usage_from_response(reply) or Usage()
             was_sent = not reply.cached
         except SimpleLLMFuncError as error:

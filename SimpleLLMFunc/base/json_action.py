@@ -31,11 +31,24 @@ class JsonActions:
         tools: what may be called, in wire form.
         answer_schema: JSON schema of the typed answer, None for plain text.
         native: the provider holds the reply to a schema; else the form is described only.
+        choice: what `tool_choice` says: "required" leaves no answer, a named function no other, "none" no tool.
     """
 
     tools: Sequence[ToolSpec]
     answer_schema: Mapping[str, Any] | None = None
     native: bool = False
+    choice: Any = None
+
+    @property
+    def _offered(self) -> list[ToolSpec]:
+        if isinstance(self.choice, Mapping):
+            wanted = (self.choice.get("function") or {}).get("name")
+            return [tool for tool in self.tools if _name(tool) == wanted]
+        return [] if self.choice == "none" else list(self.tools)
+
+    @property
+    def _may_answer(self) -> bool:
+        return self.choice in {None, "auto", "none"} if not isinstance(self.choice, Mapping) else False
 
     @property
     def response_format(self) -> dict[str, Any] | None:
@@ -47,20 +60,17 @@ class JsonActions:
             _closed_object(
                 {"tool": {"const": _name(tool)}, "arguments": _with_defs(_parameters(tool), defs, f"{number}_")}
             )
-            for number, tool in enumerate(self.tools)
+            for number, tool in enumerate(self._offered)
         ]
-        answer = {"type": "string"} if self.answer_schema is None else _with_defs(self.answer_schema, defs, "answer_")
-        branches.append(_closed_object({"answer": answer}))
+        if self._may_answer:
+            plain = {"type": "string"}
+            answer = plain if self.answer_schema is None else _with_defs(self.answer_schema, defs, "answer_")
+            branches.append(_closed_object({"answer": answer}))
         schema = {"anyOf": branches, **({"$defs": defs} if defs else {})}
         return {"type": "json_schema", "json_schema": {"name": "action", "schema": schema, "strict": False}}
 
-    def messages(self, messages: Sequence[Message], *, offered: bool = True) -> list[Message]:
-        """Return the conversation as a model reads it that knows actions: calls and results as text.
-
-        Args:
-            messages: with native calls; not changed.
-            offered: tell how to use the tools; False in the turn without tools.
-        """
+    def messages(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the conversation as a model reads it that knows actions: calls and results as text."""
         rewritten: list[dict[str, Any]] = []
         names: dict[str, str] = {}
         for message in cast("Sequence[dict[str, Any]]", messages):
@@ -74,35 +84,33 @@ class JsonActions:
                 _add_user_text(rewritten, f"Result of {name}:\n{content_text(message['content'])}")
             else:
                 rewritten.append(message)
-        if offered:
-            rewritten = _with_system_text(rewritten, self._instructions())
-        return cast("list[Message]", rewritten)
+        return cast("list[Message]", _with_system_text(rewritten, self._instructions()))
 
     def _instructions(self) -> str:
         tools = "\n".join(
             f"- {_name(tool)}: {tool['function'].get('description', '')}\n"
             f"  arguments: {json.dumps(_parameters(tool), ensure_ascii=False)}"
-            for tool in self.tools
+            for tool in self._offered
         )
         answer = "text" if self.answer_schema is None else "the return value as JSON"
-        return (
-            "You can use tools. Reply with exactly one JSON object and nothing else:\n"
-            '{"tool": "<name>", "arguments": {…}} to use a tool; you will be told its result.\n'
-            f'{{"answer": …}} when you know the answer ({answer}). Do not use a tool again for what you know.\n\n'
-            f"Tools:\n{tools}"
-        )
+        lines = ["Reply with exactly one JSON object and nothing else:"]
+        if tools:
+            lines.append('{"tool": "<name>", "arguments": {…}} to use a tool; you will be told its result.')
+        if self._may_answer:
+            lines.append(f'{{"answer": …}} {"when you know the answer" if tools else "to answer"} ({answer}).')
+        return "\n".join([*lines, *(["", "Tools:", tools] if tools else [])])
 
-    def read(self, reply: ChatCompletion, *, offered: bool = True) -> ChatCompletion:
+    def read(self, reply: ChatCompletion) -> ChatCompletion:
         """Return the reply with its actions as tool calls, or with its answer as the text.
 
-        A reply that is no action keeps its text: it is judged as an answer. A cut one is left alone.
-
-        Args:
-            reply: as the model wrote it.
-            offered: False in the turn without tools, in which the answer was asked for plainly.
+        A reply that is no action keeps its text: it is judged as an answer. A cut one calls no tool; of a cut
+        plain answer its text remains.
         """
-        if reply.tool_calls or reply.finish_reason == "length" or not reply.text.strip():
+        if reply.tool_calls or not reply.text.strip():
             return reply
+        if reply.finish_reason == "length":
+            begun = AnswerText().feed(reply.text) if self.answer_schema is None else ""
+            return reply.with_message(content=begun) if begun else reply
         answers: list[Any] = []
         calls: list[ToolCall] = []
         for node in _actions(reply.text):
@@ -110,16 +118,21 @@ class JsonActions:
                 arguments = node.get("arguments", {})
                 text = arguments if isinstance(arguments, str) else _written(arguments)
                 calls.append(ToolCall(new_call_id(), FunctionCall(node["tool"], text)))
-            elif "answer" in node and "tool" not in node:
+            elif "answer" in node and "tool" not in node and not self._is_value(node):
                 answers.append(node["answer"])
         if calls:
             # An answer written beside calls was written before their results were known.
             return reply.with_message(content=None, tool_calls=tuple(calls))
-        if len(answers) == 1 and offered:
+        if len(answers) == 1:
             answer = answers[0]
             as_text = self.answer_schema is None and isinstance(answer, str)
             return reply.with_message(content=answer if as_text else _written(answer))
         return reply
+
+    def _is_value(self, node: Mapping[str, Any]) -> bool:
+        # A model that forgot the action around an object that has a field `answer` of its own.
+        properties = (self.answer_schema or {}).get("properties") or {}
+        return "answer" in properties and not isinstance(node["answer"], dict)
 
 
 def _actions(text: str) -> Iterable[dict[str, Any]]:

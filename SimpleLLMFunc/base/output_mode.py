@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
-
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -32,11 +31,10 @@ class _WireSchema(GenerateJsonSchema):
     """pydantic's schema, but a Decimal is a number: its digits are read as they stand, quotes would only confuse."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        bounds = {key: part for key, part in schema.items() if key in {"ge", "gt", "le", "lt", "multiple_of"}}
         made: JsonSchemaValue = {"type": "number"}
-        self.update_with_validations(
-            made, {**schema, **{key: float(str(part)) for key, part in bounds.items()}}, self.ValidationsMapping.numeric
-        )
+        limits = {"ge", "gt", "le", "lt", "multiple_of"}
+        bounds: Any = {key: float(str(part)) for key, part in schema.items() if key in limits}
+        self.update_with_validations(made, bounds, self.ValidationsMapping.numeric)
         return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.base.json_action import JsonActions
@@ -48,14 +48,17 @@ class ModelRequest:
 
     def wire(self, llm: LLM_Interface, *, is_last: bool) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer."""
-        if self.actions and not is_last:
+        if self.actions:
+            params = dict(self.params)
+            params.pop("parallel_tool_calls", None)
+            choice = params.pop("tool_choice", None)
+            actions = replace(self.actions, choice="none" if is_last else choice)
             return {
-                **self.params,
-                "messages": self.actions.messages(self.messages),
+                **params,
+                "messages": actions.messages(self.messages),
                 "tools": None,
-                "response_format": self.actions.response_format,
+                "response_format": actions.response_format,
             }
-        messages = self.actions.messages(self.messages, offered=False) if self.actions else list(self.messages)
         offered = [] if is_last else list(self.tools or ())
         params = dict(self.params)
         if self.answer_tool:
@@ -69,7 +72,7 @@ class ModelRequest:
             params.pop("parallel_tool_calls", None)
         return {
             **params,
-            "messages": messages,
+            "messages": list(self.messages),
             "tools": offered or None,
             "response_format": self.response_format,
         }

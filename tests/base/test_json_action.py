@@ -114,11 +114,13 @@ def test_errors_are_told_to_the_model():
     assert "subtract" in llm.requests[2][-1]["content"]
 
 
-def test_the_last_turn_offers_no_tools_and_reads_a_plain_answer():
-    ask, llm = asking(call("add", a=1, b=2), "It is 3.", max_tool_calls=1)
+def test_the_last_turn_offers_the_answer_alone():
+    ask, llm = asking(call("add", a=1, b=2), '{"answer": "It is 3."}', max_tool_calls=1)
     assert ask("x") == "It is 3."
-    assert llm.calls[1].response_format is None
-    assert "You can use tools" not in llm.requests[1][0]["content"]
+    (branch,) = llm.calls[1].response_format["json_schema"]["schema"]["anyOf"]
+    assert list(branch["properties"]) == ["answer"]
+    assert "Tools:" in llm.requests[0][0]["content"]
+    assert "Tools:" not in llm.requests[1][0]["content"]
     assert llm.requests[1][-1]["content"] == "Result of add:\n3"
 
 
@@ -129,12 +131,12 @@ def test_endless_calls_are_bounded():
     assert len(llm.calls) == 3
 
 
-def test_in_the_last_turn_an_object_with_an_answer_is_a_value():
+def test_a_value_with_a_field_answer_is_no_action():
     class Reply(BaseModel):
         answer: str
 
-    ask, _ = asking(call("add", a=1, b=2), '{"answer": "x"}', returns=Reply, max_tool_calls=1)
-    assert ask("x") == Reply(answer="x")
+    ask, _ = asking('{"answer": "x"}', '{"answer": {"answer": "x"}}', returns=Reply)
+    assert ask("x") == ask("x") == Reply(answer="x")
 
 
 def test_prose_is_an_answer():
@@ -209,6 +211,26 @@ def test_a_cut_action_is_no_action():
         {"choices": [{"message": {"content": call("add", a=1, b=2)}, "finish_reason": "length"}]}
     )
     assert actions.read(reply) is reply
+
+
+def test_of_a_cut_plain_answer_its_text_remains():
+    cut = {"role": "assistant", "content": '{"answer": "It is ver', "finish_reason": "length"}
+    ask, _ = asking(cut)
+    result = ask.call("x")
+    assert result.value == "It is ver"
+    assert result.finish_reason == "length"
+
+
+def test_tool_choice_narrows_the_actions():
+    named = {"type": "function", "function": {"name": "move"}}
+    for choice, tools, answers in (("required", ["add", "move"], 0), (named, ["move"], 0), ("none", [], 1)):
+        ask, llm = asking(call("add", a=1, b=2), "3", tool_choice=choice, max_tool_calls=1)
+        ask("x")
+        branches = llm.calls[0].response_format["json_schema"]["schema"]["anyOf"]
+        assert [b["properties"]["tool"]["const"] for b in branches if "tool" in b["properties"]] == tools
+        assert sum("answer" in b["properties"] for b in branches) == answers
+        assert "tool_choice" not in llm.calls[0].params
+        assert ('{"answer"' in llm.requests[0][0]["content"]) == bool(answers)
 
 
 def test_two_answers_are_none():

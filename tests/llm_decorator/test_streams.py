@@ -88,6 +88,7 @@ async def test_a_value_grows_and_ends_as_the_call_returns_it(mode):
     values = await read(tell.stream("rain"))
     assert values[-1] == await tell("rain") == Story(**STORY)
     assert len(values) > 5
+    assert all(left != right for left, right in zip(values, values[1:], strict=False))
     titles = [value.title for value in values if hasattr(value, "title")]
     assert titles[0] != STORY["title"]
     assert all(later.startswith(earlier) for earlier, later in zip(titles, titles[1:], strict=False))

@@ -16,6 +16,7 @@ ROOT = HERE.parent.parent
 
 def run(*command: str) -> str:
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode in {0, 1}, f"the checker did not run: {done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 
 

@@ -42,6 +42,7 @@ async def growing_values(events: AsyncGenerator[ReActEvent, None], review: Answe
     """
     record = review.record
     reader = pieces = None
+    shown: Any = review  # nothing yet: no value is the review
     try:
         async with aclosing(events):
             async for event in events:
@@ -55,11 +56,14 @@ async def growing_values(events: AsyncGenerator[ReActEvent, None], review: Answe
                             yield text
                     else:
                         for value in reader.feed(text):
+                            shown = value
                             yield value
     except RunAborted:
         return
     if record.output_mode != "text" and review.parsed is not None:
-        yield review.parsed.value
+        value = review.parsed.value
+        if type(value) is not type(shown) or value != shown:
+            yield value
 
 
 async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerReview) -> AsyncGenerator[Any, None]:

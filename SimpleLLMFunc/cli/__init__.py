@@ -1,0 +1,1 @@
+"""The command line: `simplellmfunc`, and `python -m SimpleLLMFunc`."""

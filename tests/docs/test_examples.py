@@ -1,0 +1,67 @@
+"""Every example runs, says what it shows, and needs no key."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, clean_environment
+
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+FIRST = "01_first_function.py"
+
+
+@pytest.mark.parametrize("example", [path for path in EXAMPLES if path.name != FIRST], ids=lambda path: path.name)
+def test_an_example_runs_without_a_key(example: Path, tmp_path: Path) -> None:
+    # runpy in a process that cannot reach a network: an example must not even try.
+    code = (
+        f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.pages import forbid_network; "
+        f"sys.path.pop(0); forbid_network(); runpy.run_path({str(example)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=55,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stdout.strip(), "an example prints something"
+    assert "Exception ignored" not in done.stderr
+    assert "was never" not in done.stderr
+
+
+@pytest.mark.local_model
+@pytest.mark.timeout(600)
+def test_the_first_example_asks_a_real_model() -> None:
+    # In the user's own cache: the weights are fetched once.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTEST_"))}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / FIRST)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=580,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "smollm2" in done.stdout.lower()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_says_what_it_shows(example: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(example.read_text("utf-8")))
+    assert docstring
+    assert docstring.split("\n")[0].endswith((".", ":"))
+
+
+def test_the_numbers_have_no_gap() -> None:
+    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, len(EXAMPLES) + 1)]

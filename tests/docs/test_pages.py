@@ -1,0 +1,167 @@
+"""Every Python block of README, docs and docstrings runs; every link between pages leads somewhere."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks, clean_environment, pages
+
+_LEFT_BEHIND = ("Exception ignored", "was never retrieved", "was never awaited", "Task was destroyed")
+
+
+def run(*arguments: str | Path, cwd: Path, timeout: float = 55) -> str:
+    """Run Python with warnings as errors in `cwd`, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *map(str, arguments)],
+        cwd=cwd,
+        env=clean_environment(cwd),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert not any(trace in done.stderr for trace in _LEFT_BEHIND), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if blocks((ROOT / page).read_text("utf-8"))], ids=str)
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    run(ROOT / "tests" / "docs" / "pages.py", ROOT / page, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "docs/tutorial.md", "docs/how-to/chat.md"])
+def test_the_pages_a_reader_begins_with_have_code(page: str) -> None:
+    assert blocks((ROOT / page).read_text("utf-8")), page
+
+
+def test_both_readmes_hold_the_same_code() -> None:
+    # The texts of the two languages may differ; what they show may not.
+    english, chinese = (blocks((ROOT / page).read_text("utf-8")) for page in ("README.md", "README.zh-CN.md"))
+    assert [_shape(block.code) for block in english] == [_shape(block.code) for block in chinese]
+
+
+def _shape(code: str) -> str:
+    """The code without comments, and without what stands in quotation marks."""
+    code = re.sub(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', '""', code)
+    return re.sub(r"\s*#.*", "", code)
+
+
+@pytest.mark.parametrize("page", pages(), ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = _without_code((ROOT / page).read_text("utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        goal = (ROOT / page).parent / name if name else ROOT / page
+        assert goal.exists(), f"{page} links to {target}"
+        if anchor:
+            assert anchor in _anchors(goal.read_text("utf-8")), f"{page} links to {target}"
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"^( *)(```+|~~~+)[\s\S]*?^\1\2", "", text, flags=re.MULTILINE)
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as the usual renderers make them."""
+    headings = re.findall(r"^#+ (.+)$", _without_code(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _modules_with_examples() -> list[str]:
+    found = [path for path in (ROOT / "SimpleLLMFunc").rglob("*.py") if ">>>" in path.read_text("utf-8")]
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in sorted(found)]
+
+
+@pytest.mark.parametrize("name", _modules_with_examples() or ["SimpleLLMFunc"])
+def test_examples_in_docstrings_run(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name), raise_on_error=False).failed == 0
+
+
+def _literal_blocks() -> list[tuple[str, str]]:
+    """Code after ``::`` in the package's docstrings: placeholders keep it from running, not from being Python."""
+    found: list[tuple[str, str]] = []
+    for path in sorted((ROOT / "SimpleLLMFunc").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            text = ast.get_docstring(node) or ""
+            found += [(str(path), code) for code in re.findall(r"::\n\n((?:    .*\n|\n)+)", text + "\n")]
+    return [
+        (path, textwrap.dedent(code)) for path, code in found if re.match(r"\s*(from|import|@|def|async|with) ", code)
+    ]
+
+
+def test_code_in_docstrings_is_python() -> None:
+    found = _literal_blocks()
+    assert found, "the contract suite shows how it is used"
+    for path, code in found:
+        compile(code, path, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+# --- the runner itself ---
+
+
+def _page(tmp_path: Path, text: str) -> Path:
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def test_blocks_keep_their_lines_tags_and_outputs() -> None:
+    text = "# T\n\n```python\na = 1\n```\n\n1. x\n   ```python no-run\n   if a:\n       b\n   ```\n<!-- setup\nc = 3\n-->\n"
+    first, second, third = blocks(text)
+    assert (first.code, first.line, first.is_run) == ("a = 1\n", 4, True)
+    assert (second.code, second.is_run) == ("if a:\n    b\n", False)
+    assert (third.code, third.line) == ("c = 3\n", 13)
+    (block,) = blocks("```python\nprint(1)\n```\n\n```text output\n1\n```\n```text\nother\n```\n")
+    assert block.output == "1\n"
+    (outer,) = blocks("````markdown\n```python\nnot run\n```\n````\n```python\nrun\n```\n")
+    assert outer.code == "run\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["```python\na", "<!-- setup\na = 1\n", "```python norun\n```", "```text output\n1\n```", "x\n```text output\n```"],
+)
+def test_a_page_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        blocks(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\n\n```python\nnope\n```\n", 'page.md", line 4'),
+        ("```python\nprint(1)\n```\n```text output\n2\n```\n", "the block printed"),
+        ("```python no-run\nbroken(\n```\n", "SyntaxError"),
+        ("```python\nimport warnings; warnings.warn('x')\n```\n", "UserWarning"),
+        ("```python\nimport socket; socket.create_connection(('192.0.2.1', 9))\n```\n", "reaches for the network"),
+        ("```python\nimport asyncio\nawait asyncio.sleep(0)\nnope\n```\n", 'page.md", line 4'),
+    ],
+)
+def test_a_page_that_fails_is_seen(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError) as caught:
+        run(ROOT / "tests" / "docs" / "pages.py", _page(tmp_path, text), cwd=tmp_path)
+    assert said in str(caught.value)
+
+
+def test_blocks_share_a_namespace_and_a_loop(tmp_path: Path) -> None:
+    text = (
+        "<!-- setup\nfrom __future__ import annotations\nimport asyncio\n-->\n"
+        "```python\nloop = asyncio.get_running_loop()\nawait asyncio.sleep(0)\n```\n"
+        "```python\nassert loop is asyncio.get_running_loop()\nawait asyncio.sleep(0)\n```\n"
+        "```python\nassert __name__ == '__main__'\nprint('end')\n```\n"
+    )
+    assert run(ROOT / "tests" / "docs" / "pages.py", _page(tmp_path, text), cwd=tmp_path) == "end\n"
