@@ -19,7 +19,15 @@ from typing_extensions import TypedDict
 from SimpleLLMFunc.base.align import Aligner
 from SimpleLLMFunc.base.fit import Alignment, Fit, Misfit, violations_of
 from SimpleLLMFunc.base.json_node import Bare, Node, decode_strictly, plain_value, without_surrogates
-from SimpleLLMFunc.base.json_text import Candidate, Finding, bare_text, find_json, unboxed, without_reasoning
+from SimpleLLMFunc.base.json_text import (
+    Candidate,
+    Finding,
+    bare_text,
+    find_json,
+    unboxed,
+    without_leading_reasoning,
+    without_reasoning,
+)
 from SimpleLLMFunc.base.outside_repair import repair_outside
 from SimpleLLMFunc.base.result import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.series import adjacent_candidates, bare_items
@@ -42,10 +50,6 @@ from SimpleLLMFunc.errors import ResponseParseError, Violation
 __all__ = ["AnswerReader"]
 
 _WRAPPER_KEY: Final = "value"
-_LEADING_REASONING: Final = re.compile(
-    r"\s*(?:<(?:think|thinking|thought|reasoning)\b|\[THINK\]|◁think▷|<\|)", re.IGNORECASE
-)
-_ORPHAN_END: Final = re.compile(r"</(?:think|thinking|reasoning)>\s*\n", re.IGNORECASE)
 _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
 
 
@@ -97,11 +101,10 @@ class AnswerReader:
         clean = without_surrogates(text)
         if clean != text:
             repairs.append(("", "half a character replaced"))
-        if _LEADING_REASONING.match(clean) or _ORPHAN_END.search(clean):
-            body, notes = without_reasoning(clean)
+        if clean.lstrip()[:1] in {"<", "[", "◁"} or "</" in clean:
+            clean, notes = without_leading_reasoning(clean)
             repairs += notes
-            clean = body.strip() if notes else clean
-            if not clean:
+            if notes and not clean:
                 raise self._refusal(text, [("", "an answer", "nothing but reasoning")])
         return Parsed(clean, repairs)
 

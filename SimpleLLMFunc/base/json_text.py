@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,10 +16,21 @@ from SimpleLLMFunc.base.json_node import Bare, DuplicateKeyError, Node, decode_a
 from SimpleLLMFunc.base.result import Repair
 from SimpleLLMFunc.base.tolerant_json import AmbiguousError, TolerantReader, TruncatedError, UnreadableError
 
-__all__ = ["Candidate", "Finding", "bare_text", "find_json", "unboxed", "without_reasoning"]
+__all__ = [
+    "Candidate",
+    "Finding",
+    "bare_text",
+    "find_json",
+    "unboxed",
+    "without_leading_reasoning",
+    "without_reasoning",
+]
 
 WORK_FACTOR: Final = 8
 """How often, on average, a character may be looked at before the search gives up."""
+
+MAX_LOOKS: Final = 50
+"""How many brackets are looked at to tell a tag from a tag inside a string."""
 
 LONG: Final = 256 * 1024
 """A text longer than this is mended only if it ends as JSON does."""
@@ -31,10 +43,12 @@ _REASONING: Final = (
     (re.compile(r"<\|begin_of_thought\|>"), re.compile(r"<\|end_of_thought\|>")),
     (re.compile(r"<\|channel\|>(?:analysis|commentary)\b[^<]*<\|message\|>"), re.compile(r"<\|end\|>")),
 )
-_MARKERS: Final = re.compile(
-    r"<\|(?:start\|>assistant|channel\|>final|message\||end\||return\||im_end\||im_start\|>assistant|eot_id\|"
-    r"|begin_of_solution\||end_of_solution\|)>?|</s>"
+_MARKER: Final = (
+    r"(?:<\|(?:start\|>assistant|channel\|>final|im_start\|>assistant|(?:message|end|return|im_end|eot_id|begin_of_solution|"
+    r"end_of_solution)\|>)|</s>)"
 )
+_EDGE_MARKERS: Final = re.compile(rf"\A(?:\s*{_MARKER})+|(?:{_MARKER}\s*)+\Z")
+_ORPHAN_END: Final = re.compile(r"</(?:think|thinking|reasoning)>[ \t]*\n", re.IGNORECASE)
 _WRAPPER: Final = re.compile(
     r"<(answer|final_answer|final|json|output|result|response|solution|value|tool_call|data)\b[^<>]*>(.*?)</\1\s*>",
     re.IGNORECASE | re.DOTALL,
@@ -102,18 +116,36 @@ def without_reasoning(text: str) -> tuple[str, list[Repair]]:
             text = _cut_blocks(text, opening, closing)
     repairs = [] if text == source else [("", "reasoning left out")]
     if "<|" in text or "</s>" in text:
-        cleaned = _MARKERS.sub("", text)
+        cleaned = _EDGE_MARKERS.sub("", text)
         repairs += [] if cleaned == text else [("", "the model's control marks left out")]
         text = cleaned
     return text, repairs
 
 
+def without_leading_reasoning(text: str) -> tuple[str, list[Repair]]:
+    """Return a plain text without the reasoning block it begins with; later tags are part of the text.
+
+    A closing tag alone counts once, outside of code: its opening tag was part of the prompt.
+    """
+    start = len(text) - len(text.lstrip())
+    for opening, closing in _REASONING:
+        if opening.match(text, start):
+            depth = 0
+            for _, end, step in _marks(text, opening, closing):
+                depth += step
+                if depth == 0:
+                    return _EDGE_MARKERS.sub("", text[end:]).strip(), [("", "reasoning left out")]
+            return "", [("", "reasoning left out")]
+    orphans = list(_ORPHAN_END.finditer(text))
+    if len(orphans) == 1 and "`" not in text[: orphans[0].start()] and not _REASONING[0][0].search(text):
+        return text[orphans[0].end() :].strip(), [("", "reasoning left out")]
+    return text, []
+
+
 def _cut_blocks(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    marks = [(found.start(), found.end(), 1) for found in opening.finditer(text)]
-    marks += [(found.start(), found.end(), -1) for found in closing.finditer(text)]
     kept: list[str] = []
     depth = position = 0
-    for start, end, step in sorted(marks):
+    for start, end, step in _marks(text, opening, closing):
         if step > 0:
             if depth == 0:
                 kept.append(text[position:start])
@@ -127,6 +159,38 @@ def _cut_blocks(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -
     if depth == 0:
         kept.append(text[position:])
     return "".join(kept)
+
+
+def _marks(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield start, end and direction of every tag; one that stands in a JSON value is part of its text."""
+    pattern = re.compile(f"(?P<in>{opening.pattern})|(?P<out>{closing.pattern})|[{{\\[]", opening.flags)
+    position = depth = 0
+    looks = MAX_LOOKS
+    while found := pattern.search(text, position):
+        position = found.end()
+        if found["in"] is not None:
+            depth += 1
+            yield found.start(), position, 1
+        elif found["out"] is not None:
+            depth = max(0, depth - 1)
+            yield found.start(), position, -1
+        elif depth == 0 and looks > 0:
+            looks -= 1
+            position = max(position, _end_of_value(text, found.start()))
+
+
+def _end_of_value(text: str, start: int) -> int:
+    """Return where the JSON value at `start` ends, -1 where there is none."""
+    try:
+        return decode_at(text, start)[1]
+    except (ValueError, RecursionError):
+        pass
+    reader = TolerantReader(text)
+    try:
+        reader.read(start)
+    except (UnreadableError, RecursionError):
+        return -1
+    return reader.end
 
 
 # --- JSON ------------------------------------------------------------------------------------------------

@@ -1,0 +1,508 @@
+"""A JSON value → a value of the type: what is mended, what is refused, and the receipt."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import uuid
+from decimal import Decimal
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+
+import pytest
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import NotRequired, TypedDict
+
+from SimpleLLMFunc.base.post_process import parse_text
+from SimpleLLMFunc.errors import ResponseParseError, Violation
+
+T = TypeVar("T")
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(BaseModel):
+    name: str
+    price: float = Field(ge=0)
+    color: Color = Color.RED
+
+
+class Order(BaseModel):
+    items: list[Item]
+    paid: bool
+    note: str | None = None
+
+
+def value(text: str, wanted: Any, **options: Any) -> Any:
+    return parse_text(text, wanted, **options).value
+
+
+def violations(text: str, wanted: Any, **options: Any) -> list[Violation]:
+    with pytest.raises(ResponseParseError) as caught:
+        parse_text(text, wanted, **options)
+    return caught.value.violations
+
+
+# --- the receipt -----------------------------------------------------------------------------------------
+
+
+def test_strict_json_needs_no_repairs() -> None:
+    parsed = parse_text('{"items": [{"name": "x", "price": 1.5}], "paid": true}', Order)
+    assert parsed.value == Order(items=[Item(name="x", price=1.5)], paid=True)
+    assert parsed.repairs == []
+
+
+def test_every_step_has_a_line_with_its_path() -> None:
+    text = '{"Items": [{"name": 7, "price": "3 EUR", "color": "Blue"}], "paid": "yes"}'
+    parsed = parse_text(text, Order)
+    assert parsed.value == Order(items=[Item(name="7", price=3, color=Color.BLUE)], paid=True)
+    assert parsed.repairs == [
+        ("items", "key 'Items' read as 'items'"),
+        ("items[0].name", "the number 7 kept as its digits"),
+        ("items[0].price", "number taken from '3 EUR'"),
+        ("items[0].color", "'blue' taken from 'Blue'"),
+        ("paid", "true taken from 'yes'"),
+    ]
+
+
+def test_violations_name_path_expected_and_got() -> None:
+    text = '{"items": [{"name": null, "price": "cheap"}, 5], "paid": 1}'
+    assert violations(text, Order) == [
+        ("items[0].name", "str", "null"),
+        ("items[0].price", "float, at least 0", "'cheap'"),
+        ("items[1]", "Item object", "5"),
+        ("paid", "bool", "1"),
+    ]
+
+
+def test_constraints_hold() -> None:
+    assert violations('{"items": [{"name": "x", "price": -1}], "paid": true}', Order) == [
+        ("items[0].price", "greater than or equal to 0", "-1.0")
+    ]
+    assert violations('{"items": [{"name": "x", "price": "-1 EUR"}], "paid": true}', Order)[0][0] == "items[0].price"
+
+
+# --- how far ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "off", "syntax", "coerce"),
+    [
+        ('{"name": "x", "price": 1}', True, True, True),
+        ('{"name": "x", "price": 1,}', False, True, True),
+        ('```json\n{"name": "x", "price": 1}\n```', False, True, True),
+        ('{"name": "x", "price": "1"}', False, False, True),
+        ('{"Name": "x", "price": 1}', False, False, True),
+        ('{"result": {"name": "x", "price": 1}}', False, False, True),
+        ('{"name": 5, "price": 1}', False, False, True),
+    ],
+)
+def test_levels_of_repair(text: str, off: bool, syntax: bool, coerce: bool) -> None:
+    for level, works in (("off", off), ("syntax", syntax), ("coerce", coerce)):
+        if works:
+            assert isinstance(value(text, Item, repair=level), Item)
+        else:
+            violations(text, Item, repair=level)
+
+
+def test_the_wrapper_of_a_plain_value_is_no_repair() -> None:
+    for level in ("off", "syntax", "coerce"):
+        assert parse_text('{"value": 3}', int, repair=level).value == 3
+        assert parse_text('{"value": 3}', int, repair=level).repairs == []
+        assert parse_text("3", int, repair=level).repairs == []
+
+
+# --- never another shape ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("[5]", int),
+        ('[{"name": "x", "price": 1}]', Item),
+        ('["x", 1]', Item),
+        ('"x"', Item),
+        ("{}", list[int]),
+        ('{"a": 1, "b": 2}', list[int]),
+        ("[1, 2]", dict[str, int]),
+        ('[["a", 1]]', dict[str, int]),
+        ("true", int),
+        ("true", float),
+        ("1", bool),
+        ("0", bool),
+        ("null", list[int]),
+        ("null", str | float),
+        ("[true]", list[int]),
+        ("[1, 2]", list[list[int]]),
+        ('{"a": {"b": 3}}', int),
+        ('{"a": {"b": {"name": "x", "price": 1}}}', Item),
+        ('{"price": 1}', Item),
+        ('{"paid": true}', Order),
+        ("3.5", int),
+        ("1e400", float),
+        ("9" * 5000, int),
+        ("9" * 5000, float),
+        ("NaN", float),
+        ('{"value": NaN}', float),
+        ("true", Literal[1]),
+        ("1", Literal[True]),
+        ('{"value": true}', dict[str, int]),
+        ("[1, 2, 3]", tuple[int, int]),
+        ('"1700000000"', datetime.datetime),
+        ("1700000000", datetime.datetime),
+        ('"90"', datetime.timedelta),
+    ],
+)
+def test_never_changes_the_shape_or_makes_up_a_value(text: str, wanted: Any) -> None:
+    assert violations(text, wanted)
+
+
+def test_the_two_wrappings() -> None:
+    assert value('{"tags": "x"}', TypedDict("Tagged", {"tags": list[str]})) == {"tags": ["x"]}
+    assert value('{"anything": {"name": "x", "price": 1}}', Item) == Item(name="x", price=1)
+    assert value('{"items": [1, 2]}', list[int]) == [1, 2]
+    assert violations('{"tags": "x, y"}', TypedDict("Tagged", {"tags": list[str]}))
+
+
+def test_two_wrappings_are_one_too_many() -> None:
+    assert violations('{"value": {"value": 3}}', int)
+    assert violations('{"result": "x"}', list[str])
+
+
+# --- strings ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("digits", ["7", "1.50", "-0.0", "1e5", "12345678901234567890123", "0.10"])
+def test_a_number_for_text_keeps_its_digits(digits: str) -> None:
+    assert value(f"[{digits}]", list[str]) == [digits]
+
+
+def test_strings_keep_the_characters() -> None:
+    assert value('["007", " a ", "1.0", "yes", "null"]', list[str]) == ["007", " a ", "1.0", "yes", "null"]
+
+
+def test_lone_surrogates_are_replaced_with_a_receipt() -> None:
+    for text in ('["a\\ud800b"]', '["a\ud800b"]'):
+        parsed = parse_text(text, list[str])
+        assert parsed.value == ["a\ufffdb"]
+        assert parsed.repairs
+        json.dumps(parsed.value).encode()
+    assert violations('["a\ud800b"', list[str])
+
+
+# --- keys ------------------------------------------------------------------------------------------------
+
+
+class Aliased(BaseModel):
+    unit_price: float = Field(alias="unitPrice")
+    amount: int = Field(1, validation_alias=AliasChoices("count", "qty"))
+
+
+@pytest.mark.parametrize("key", ["unitPrice", "unit_price", "UnitPrice", "unit price", "UNIT-PRICE"])
+def test_an_alias_and_its_own_name_and_case(key: str) -> None:
+    assert value(f'{{"{key}": 2, "qty": 3}}', Aliased).unit_price == 2
+
+
+def test_two_values_for_one_field() -> None:
+    assert violations('{"unitPrice": 1, "unit_price": 2}', Aliased)
+    assert violations('{"unitPrice": 1, "UnitPrice": 2}', Aliased)
+    assert violations('{"unitPrice": 1, "unitPrice": 2}', Aliased)
+    assert value('{"unitPrice": 1, "unitPrice": 1}', Aliased).unit_price == 1
+    assert value('{"unitPrice": 1, "UnitPrice": 1}', Aliased).unit_price == 1
+
+
+def test_a_key_in_another_case_is_not_dropped_for_a_default() -> None:
+    class Maybe(BaseModel):
+        name: str
+        age: int | None = None
+
+    assert value('{"name": "x", "Age": 5}', Maybe).age == 5
+
+
+def test_an_object_of_unknown_keys_is_no_object_of_defaults() -> None:
+    class Defaults(BaseModel):
+        a: int = 1
+        b: str = ""
+
+    assert value("{}", Defaults) == Defaults()
+    assert value('{"result": {"a": 2}}', Defaults) == Defaults(a=2)
+    assert violations('{"error": "not found"}', Defaults)
+
+
+def test_extra_keys() -> None:
+    class Forbids(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        a: int
+
+    class Allows(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        a: int
+
+    assert violations('{"A": 1, "b": 2}', Forbids) == [("b", "no such key", "2")]
+    assert value('{"A": 1, "b": [2]}', Allows).model_extra == {"b": [2]}
+    assert value('{"name": "x", "price": 1, "more": 2}', Item) == Item(name="x", price=1)
+
+
+def test_alias_paths_are_left_to_pydantic() -> None:
+    class Deep(BaseModel):
+        a: int
+        first: str = Field(validation_alias=AliasPath("names", 0))
+
+    assert value('{"a": "3 kg", "names": ["x", "y"]}', Deep).first == "x"
+
+
+# --- open objects ----------------------------------------------------------------------------------------
+
+
+def test_an_object_is_complete_with_every_field_and_its_last_value_closed() -> None:
+    assert value('{"name": "x", "price": 1, "color": "red"', Item) == Item(name="x", price=1)
+    assert violations('{"name": "x", "price": 1.5\n', Item)  # `color` may be missing or cut
+    assert violations('{"name": "x", "color": "red", "price": 1', Item)  # 1 may be 15
+    assert violations('{"a": 1, "b": 2\n', dict[str, int])
+    assert violations('[{"name": "x", "price": 1, "color": "red"}', list[Item])
+
+
+# --- kinds of types --------------------------------------------------------------------------------------
+
+
+class Total(TypedDict):
+    a: int
+    b: NotRequired[str]
+
+
+class Pair(NamedTuple):
+    x: int
+    y: str = "d"
+
+
+@dataclasses.dataclass
+class Data:
+    n: int
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+class Box(BaseModel, Generic[T]):
+    content: T
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Node(BaseModel):
+    label: str
+    kids: list[Node] = []
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "expected"),
+    [
+        ('{"a": "1 kg", "B": "x"}', Total, {"a": 1, "b": "x"}),
+        ('["1", "x"]', Pair, Pair(1, "x")),
+        ("[1]", Pair, Pair(1)),
+        ('{"X": 1, "y": 2}', Pair, Pair(1, "2")),
+        ('{"N": "1", "tags": "x"}', Data, Data(1, ["x"])),
+        ('{"content": "3"}', Box[int], Box[int](content=3)),
+        ('["1", 2]', Numbers, Numbers([1, 2])),
+        ('{"label": 1, "kids": [{"Label": "x"}]}', Node, Node(label="1", kids=[Node(label="x")])),
+        ('["1", "1"]', set[int], {1}),
+        ("{1, 2}", frozenset[int], frozenset({1, 2})),
+        ('["a", "1"]', tuple[str, int], ("a", 1)),
+        ('["1", 2]', tuple[int, ...], (1, 2)),
+        ('{"1": "a", "2": 3}', dict[int, str], {1: "a", 2: "3"}),
+        ('{"red": "1"}', dict[Color, int], {Color.RED: 1}),
+        ('{"RED": 1}', dict[Color, int], {Color.RED: 1}),
+        ('{"2024-01-02": 1}', dict[datetime.date, int], {datetime.date(2024, 1, 2): 1}),
+        ('"1.50"', Decimal, Decimal("1.50")),
+        ("1.50", Decimal, Decimal("1.50")),
+        ("0.1234567890123456789", Decimal, Decimal("0.1234567890123456789")),
+        ('"2024-01-02"', datetime.date, datetime.date(2024, 1, 2)),
+        ('"10:30"', datetime.time, datetime.time(10, 30)),
+        ('"PT1H"', datetime.timedelta, datetime.timedelta(hours=1)),
+        ('"123e4567-e89b-12d3-a456-426614174000"', uuid.UUID, uuid.UUID("123e4567-e89b-12d3-a456-426614174000")),
+        ('{"a": [1, null, "x"]}', Any, {"a": [1, None, "x"]}),
+        ('"secret"', SecretStr, SecretStr("secret")),
+        ("null", type(None), None),
+    ],
+)
+def test_every_kind_of_type(text: str, wanted: Any, expected: Any) -> None:
+    found = value(text, wanted)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_decimals_are_never_read_through_a_float() -> None:
+    class Price(BaseModel):
+        amount: Decimal
+        name: str
+
+    for text in ('{"amount": 1.10, "name": "x"}', '{"amount": 1.10, "name": 5}'):
+        assert str(value(text, Price).amount) == "1.10"
+
+
+def test_strict_models_and_dataclasses_inside_them() -> None:
+    class Strict(BaseModel):
+        model_config = ConfigDict(strict=True)
+        data: Data
+        day: datetime.date
+
+    found = value('```\n{"data": {"n": 1, "tags": []}, "day": "2024-01-02"}\n```', Strict)
+    assert found == Strict(data=Data(1, []), day=datetime.date(2024, 1, 2))
+
+
+# --- a user's own validators -----------------------------------------------------------------------------
+
+
+def test_validators_read_what_was_written() -> None:
+    def dollars(raw: Any) -> Any:
+        return 5_000_000 if raw == "$5 million" else raw
+
+    class Money(BaseModel):
+        amount: Annotated[int, BeforeValidator(dollars)]
+        name: str
+
+        @field_validator("name")
+        @classmethod
+        def shout(cls, name: str) -> str:
+            return name.upper()
+
+    assert value('{"amount": "$5 million", "Name": "x"}', Money) == Money(amount=5_000_000, name="x")
+    assert value('{"amount": "7 USD", "name": "x"}', Money).amount == 7
+
+
+def test_a_validator_that_refuses_is_a_violation() -> None:
+    def even(number: int) -> int:
+        if number % 2:
+            raise ValueError("an even number, please")
+        return number
+
+    assert violations("[1]", list[Annotated[int, AfterValidator(even)]]) == [("[0]", "an even number, please", "1")]
+
+
+def test_a_model_that_reads_other_shapes_itself() -> None:
+    class Range(BaseModel):
+        low: int
+        high: int
+
+        @model_validator(mode="before")
+        @classmethod
+        def split(cls, raw: Any) -> Any:
+            return dict(zip(("low", "high"), raw, strict=True)) if isinstance(raw, list) else raw
+
+    assert value("[1, 2]", Range) == Range(low=1, high=2)
+    assert value('{"Low": "1", "high": 2}', Range) == Range(low=1, high=2)
+
+
+# --- unions ----------------------------------------------------------------------------------------------
+
+
+class Cat(BaseModel):
+    name: str
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    name: str
+    breed: str
+
+
+class Circle(BaseModel):
+    kind: Literal["circle"]
+    radius: float
+
+
+class Square(BaseModel):
+    kind: Literal["square"]
+    side: float
+
+
+Shape = Annotated[Circle | Square, Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "expected"),
+    [
+        ("3", int | str, 3),
+        ('"3"', int | str, "3"),
+        ("3", int | float, 3),
+        ("3.0", int | float, 3.0),
+        ("true", bool | int, True),
+        ("1", bool | int, 1),
+        ('{"name": "Rex", "breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
+        ('{"name": "Tom", "lives": 7}', Cat | Dog, Cat(name="Tom", lives=7)),
+        ('{"name": "Tom"}', Cat | Dog, Cat(name="Tom")),
+        ('{"Name": "Rex", "Breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
+        ('{"kind": "SQUARE", "side": "2 m"}', Shape, Square(kind="square", side=2)),
+        ("null", int | None, None),
+        ('"null"', int | None, None),
+        ('"null"', str | None, "null"),
+        ("[]", list[int] | list[str], []),
+        ('["1"]', list[int] | list[str], ["1"]),
+        ('{"a": 1}', dict[str, int] | list[int], {"a": 1}),
+        ('"2024-01-02"', datetime.date | str, datetime.date(2024, 1, 2)),
+        ('"2024-01-02"', str | datetime.date, "2024-01-02"),
+    ],
+)
+def test_unions_take_the_best_fit(text: str, wanted: Any, expected: Any) -> None:
+    found = value(text, wanted)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_two_branches_that_fit_equally_well_are_refused() -> None:
+    class Left(BaseModel):
+        x: int
+
+    class Right(BaseModel):
+        x: int
+
+    assert "equally well" in violations('{"x": 1}', Left | Right)[0][2]
+
+
+def test_a_tagged_union_needs_its_tag() -> None:
+    assert violations('{"side": 2}', Shape) == [("kind", "one of 'circle', 'square'", "nothing")]
+    assert violations('{"kind": "not a square", "side": 2}', Shape)[0][0] == "kind"
+
+
+# --- enums and literals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["red", '"red"', "RED", "Red.", "Color.RED", "It is red.", "**red**", "re\u0301d"])
+def test_an_enum_by_value_name_case_accent_and_sentence(text: str) -> None:
+    assert value(text, Color) is Color.RED
+
+
+@pytest.mark.parametrize(
+    "text", ["red or blue", "not red", "red, red, blue", "infrared", "never red", "red?", "neither"]
+)
+def test_negation_counting_and_two_candidates_never_decide(text: str) -> None:
+    assert violations(text, Color)
+
+
+def test_folding_counts_only_if_one_candidate_remains() -> None:
+    assert value("us", Literal["US", "EU"]) == "US"
+    assert violations("us", Literal["US", "Us"])
+    assert value("US", Literal["US", "us"]) == "US"
+
+
+def test_numbers_and_truth_values_in_literals() -> None:
+    assert value('"2"', Literal[1, 2]) == 2
+    assert value("The answer is 2", Literal[1, 2]) == 2
+    assert violations("3", Literal[1, 2])
+    assert value("yes", Literal[True]) is True

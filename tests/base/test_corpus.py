@@ -1,0 +1,207 @@
+"""The corpus: what models really write, with the value it means, or the refusal it deserves.
+
+Every file in `corpus/` holds one JSON object a line: `type` (a key of `TYPES`), `text`, and either `value` (as the
+type writes itself as JSON) or `refused`. A new case is a new line; a new type is a new entry of `TYPES`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import pytest
+from pydantic import BaseModel, Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from SimpleLLMFunc.base.post_process import parse_text
+from SimpleLLMFunc.errors import ResponseParseError
+
+
+class Sentiment(enum.Enum):
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+    NEUTRAL = "neutral"
+
+
+class Status(enum.Enum):
+    OPEN = "open"
+    IN_PROGRESS = "in-progress"
+    DONE = "done"
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+    email: str | None = None
+
+
+class Wrapper(BaseModel):
+    person: Person
+
+
+class Review(BaseModel):
+    sentiment: Sentiment
+    score: float = Field(ge=0, le=10)
+    summary: str
+
+
+class Event(BaseModel):
+    title: str
+    day: datetime.date
+    start: datetime.datetime | None = None
+    tags: list[str]
+
+
+class Line(BaseModel):
+    item: str
+    quantity: int
+    price: Decimal
+
+
+class Invoice(BaseModel):
+    number: str
+    total: Decimal
+    currency: Literal["EUR", "USD"]
+    lines: list[Line]
+    paid: bool
+
+
+class Recipe(BaseModel):
+    title: str
+    ingredients: list[str]
+    minutes: int
+    vegan: bool
+
+
+class Product(BaseModel):
+    name: str = Field(alias="productName")
+    price: float = Field(alias="unitPrice")
+
+
+class Circle(BaseModel):
+    kind: Literal["circle"]
+    radius: float
+
+
+class Square(BaseModel):
+    kind: Literal["square"]
+    side: float
+
+
+class Cat(BaseModel):
+    name: str
+    meows: bool
+
+
+class Dog(BaseModel):
+    name: str
+    barks: bool
+
+
+class Movie(TypedDict):
+    title: str
+    year: int
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+@dataclasses.dataclass
+class Config:
+    host: str
+    port: int
+    debug: bool = False
+
+
+class Tree(BaseModel):
+    label: str
+    children: list[Tree] = []
+
+
+TYPES: dict[str, Any] = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "Decimal": Decimal,
+    "date": datetime.date,
+    "datetime": datetime.datetime,
+    "time": datetime.time,
+    "timedelta": datetime.timedelta,
+    "UUID": uuid.UUID,
+    "Any": Any,
+    "list[int]": list[int],
+    "list[str]": list[str],
+    "list[bool]": list[bool],
+    "set[int]": set[int],
+    "dict[str,int]": dict[str, int],
+    "dict[str,Any]": dict[str, Any],
+    "int | None": int | None,
+    "str | None": str | None,
+    "str | float": str | float,
+    "int | list[int]": int | list[int],
+    "Sentiment": Sentiment,
+    "list[Sentiment]": list[Sentiment],
+    "Status": Status,
+    "Place": Literal["café", "restaurant", "high", "very high"],
+    "Grade": Literal["A", "B", "C"],
+    "Level": Literal[1, 2, 3],
+    "情感": Literal["正面", "负面", "中性"],
+    "Person": Person,
+    "Person | None": Person | None,
+    "list[Person]": list[Person],
+    "Wrapper": Wrapper,
+    "Review": Review,
+    "Event": Event,
+    "Invoice": Invoice,
+    "Recipe": Recipe,
+    "Product": Product,
+    "Shape": Annotated[Circle | Square, Field(discriminator="kind")],
+    "Cat | Dog": Cat | Dog,
+    "Movie": Movie,
+    "Point": Point,
+    "Config": Config,
+    "Tree": Tree,
+}
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+def cases(*, refused: bool) -> list[Any]:
+    found: list[Any] = []
+    for file in sorted(CORPUS.glob("*.jsonl")):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            case = json.loads(line)
+            if bool(case.get("refused")) is refused:
+                found.append(pytest.param(case, id=f"{file.stem}:{number}"))
+    return found
+
+
+def as_json(return_type: Any, value: Any) -> str:
+    return json.dumps(TypeAdapter(return_type).dump_python(value, mode="json"), sort_keys=True, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("case", cases(refused=False))
+def test_a_broken_answer_means_this_value(case: dict[str, Any]) -> None:
+    wanted = TYPES[case["type"]]
+    parsed = parse_text(case["text"], wanted)
+    assert as_json(wanted, parsed.value) == json.dumps(case["value"], sort_keys=True, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("case", cases(refused=True))
+def test_an_answer_that_means_no_one_value_is_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(ResponseParseError) as caught:
+        parse_text(case["text"], TYPES[case["type"]])
+    assert caught.value.violations, "a refusal tells the model what is wrong"
+
+
+def test_the_corpus_is_as_large_as_promised() -> None:
+    assert len(cases(refused=False)) >= 300
+    assert len(cases(refused=True)) >= 60

@@ -1,0 +1,136 @@
+"""The public doors: parse_text, process_response, and the text of a reply."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc.base.post_process import (
+    extract_content_from_response,
+    extract_content_from_stream_response,
+    parse_text,
+    process_response,
+)
+from SimpleLLMFunc.errors import ResponseParseError, SignatureError
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+
+
+class Item(BaseModel):
+    name: str
+    price: float
+
+
+def completion(*texts: str | None) -> dict[str, Any]:
+    return {
+        "choices": [
+            {"index": index, "message": {"role": "assistant", "content": text}} for index, text in enumerate(texts)
+        ]
+    }
+
+
+def as_object(data: Any) -> Any:
+    if isinstance(data, dict):
+        return SimpleNamespace(**{key: as_object(value) for key, value in data.items()})
+    return [as_object(item) for item in data] if isinstance(data, list) else data
+
+
+def test_content_of_every_shape_of_reply() -> None:
+    data = completion("x")
+    for reply in (data, ChatCompletion.from_dict(data), as_object(data)):
+        assert extract_content_from_response(reply, "f") == "x"
+
+
+def test_no_content_is_the_empty_text() -> None:
+    for reply in (completion(None), {"choices": []}, {"choices": None}, {}, None):
+        assert extract_content_from_response(reply, "f") == ""
+
+
+def test_only_the_choice_with_the_lowest_index_is_read() -> None:
+    data = {"choices": list(reversed(completion("first", "second")["choices"]))}
+    assert extract_content_from_response(data, "f") == "first"
+    assert process_response(completion('{"name": "a", "price": 1}', "not this"), Item) == Item(name="a", price=1)
+
+
+def test_content_of_a_chunk() -> None:
+    data = {"choices": [{"index": 1, "delta": {"content": "b"}}, {"index": 0, "delta": {"content": "a"}}]}
+    for chunk in (data, ChatCompletionChunk.from_dict(data), as_object(data)):
+        assert extract_content_from_stream_response(chunk, "f") == "a"
+    for empty in (
+        {"choices": []},
+        {"choices": [{"index": 0, "delta": None}]},
+        {"choices": [{"index": 0, "delta": {}}]},
+        {},
+    ):
+        assert extract_content_from_stream_response(empty, "f") == ""
+
+
+def test_process_response_takes_replies_and_texts() -> None:
+    assert process_response(completion("42"), int) == 42
+    assert process_response("42", int) == 42
+    assert process_response(completion(" as it is "), str) == " as it is "
+    with pytest.raises(ValueError, match="does not fit int"):
+        process_response(completion("none"), int)
+
+
+def test_an_error_carries_text_type_and_violations() -> None:
+    with pytest.raises(ResponseParseError) as caught:
+        parse_text('{"name": "x", "price": "cheap"}', Item)
+    error = caught.value
+    assert error.text == '{"name": "x", "price": "cheap"}'
+    assert error.expected_type is Item
+    assert error.violations == [("price", "float", "'cheap'")]
+    assert error.__cause__ is None
+
+
+def test_a_type_nobody_can_ask_for() -> None:
+    with pytest.raises(SignatureError):
+        parse_text("x", object().__class__.__class__)
+
+
+HOSTILE = {
+    "brackets": "[" * 100_000,
+    "braces": '{"a":' * 100_000,
+    "closed brackets": "[" * 100_000 + "]" * 100_000,
+    "nested lists": "[[1," * 50_000,
+    "half keys": '{"' * 50_000,
+    "quotes": '{"a": "' + 'x"y' * 300_000,
+    "digits": "9" * 5_000,
+    "digits in an object": '{"name": "x", "price": ' + "9" * 5_000 + "}",
+    "exponent": '{"name": "x", "price": 1e99999999}',
+    "NaN": '{"name": "x", "price": NaN}',
+    "a key twice": '{"name": "x", "name": "y", "price": 1}',
+    "prose of 10 MB": "word " * 2_000_000,
+    "10 MB cut": '{"name": "' + "x" * 10_000_000,
+    "list of 10 MB, cut": "[" + '{"name": "x", "price": 1},' * 400_000,
+    "tags": "<think>" * 100_000,
+    "fences": "```\n" * 100_000,
+    "commas": "," * 1_000_000,
+    "backslashes": '{"name": "' + "\\" * 1_000_001 + '", "price": 1}',
+    "surrogates": "\ud800" * 100_000,
+    "null characters": "\x00" * 100_000,
+    "numbers": "1 " * 300_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("wanted", [Item, int, list[int], Any, bool, Item | None], ids=str)
+def test_hostile_answers_are_refused_or_read_and_nothing_else(name: str, wanted: Any) -> None:
+    begun = time.process_time()
+    try:
+        parse_text(HOSTILE[name], wanted)
+    except ResponseParseError as error:
+        assert error.violations
+        assert len(str(error)) < 5_000
+    # generous: what is not linear takes minutes here
+    assert time.process_time() - begun < 30
+
+
+def test_ten_megabytes_of_a_good_answer() -> None:
+    text = "[" + ",".join(['{"name": "x", "price": 1.5}'] * 350_000) + "]"
+    assert len(parse_text(text, list[Item]).value) == 350_000
+    fenced = parse_text(f"Here:\n```json\n{text}\n```\nDone.", list[Item])
+    assert len(fenced.value) == 350_000
