@@ -35,7 +35,7 @@ format: $(DEV) ## let ruff set the code
 	$(PY) -m ruff format .
 
 bench: $(DEV) ## figures for this machine
-	$(PY) -m benchmarks
+	$(PY) -m benchmarks.output_engine
 
 clean: ## remove the environment and all caches of the tools
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
