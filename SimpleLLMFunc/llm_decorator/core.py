@@ -14,19 +14,17 @@ from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import GenericAlias
-from typing import Any, Self, get_args
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.observe import current_sinks, show
-from SimpleLLMFunc.base.output_mode import OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
-from SimpleLLMFunc.base.result import OutputMode, Preview, Result
+from SimpleLLMFunc.base.result import OutputMode, Preview
 from SimpleLLMFunc.errors import BadRequest, DeadlineExceeded, RunError, SignatureError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.budget import strictest_time_limit
 from SimpleLLMFunc.interface.current import resolve_llm
@@ -34,20 +32,17 @@ from SimpleLLMFunc.interface.deadline import deadline_scope
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.llm_decorator.options import Options
-from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind
-from SimpleLLMFunc.llm_decorator.steps.chat.fit import compacted, fits, room_for_input, trimmed
-from SimpleLLMFunc.llm_decorator.steps.chat.message import build_chat_messages, find_history_param
+from SimpleLLMFunc.llm_decorator.scope import Scope
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import setup_log_context
 from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_tools_for_execution
 from SimpleLLMFunc.llm_decorator.steps.common.signature import Metadata, parse_function_signature
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, build_initial_prompts
-from SimpleLLMFunc.llm_decorator.steps.function.review import AnswerReview, EmptyReview
+from SimpleLLMFunc.llm_decorator.steps.function.review import EmptyReview
 from SimpleLLMFunc.sync import run_sync
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.message import ToolSpec
 from SimpleLLMFunc.utils import in_context
 
-__all__ = ["ChatCore", "Core", "FunctionCore", "Run"]
+__all__ = ["REFUSAL_WORDS", "CallContext", "Core", "Plan", "Run", "names_refusal", "refused_by"]
 
 
 @dataclass(slots=True)
@@ -188,17 +183,17 @@ class Core(ABC):
         specs = self.tools[0]
         wanted = self.options.tools
         if wanted == "auto":
-            wanted = "json" if "tools" in _REFUSED.get(llm, ()) else llm.profile.tools
+            wanted = "json" if "tools" in refused_by(llm) else llm.profile.tools
         if not specs or wanted == "native":
             return None
-        is_native = llm.profile.native and "native" not in _REFUSED.get(llm, ())
+        is_native = llm.profile.native and "native" not in refused_by(llm)
         return JsonActions(specs, answer_schema, native=is_native)
 
     @abstractmethod
     def review(self, record: RunRecord) -> EmptyReview:
         """Return the review of one run."""
 
-    def refused(self, error: BadRequest, request: ModelRequest, run: _Context) -> ModelRequest | None:
+    def refused(self, error: BadRequest, request: ModelRequest, run: CallContext) -> ModelRequest | None:
         """Return what to send instead of a request that was not accepted; None to give up.
 
         What was refused is remembered for the interface: native tool calls, a schema, an answer tool.
@@ -213,10 +208,10 @@ class Core(ABC):
         grown = request.messages[len(plan.request.messages) :]
         return replace(plan.request, messages=[*plan.request.messages, *grown])
 
-    def refused_part(self, error: BadRequest, request: ModelRequest, run: _Context) -> str | None:  # noqa: ARG002
+    def refused_part(self, error: BadRequest, request: ModelRequest, run: CallContext) -> str | None:  # noqa: ARG002
         """Say which part of a request a service did not take: "tools", an output mode, or None."""
         offers_tools = bool(request.tools) and request.actions is None and self.options.tools == "auto"
-        return "tools" if offers_tools and _names(error, "tool") else None
+        return "tools" if offers_tools and names_refusal(error, "tool") else None
 
     def start(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool) -> Run:
         """Return a run that begins when its events are read; it sees the context variables of this moment."""
@@ -251,7 +246,7 @@ class Core(ABC):
                     llm = resolve_llm(options.llm_interface)
                     plan = await self.fitted(self.plan(signature, template_params, llm), llm, signature.func_name)
                     record.output_mode, record.output_mode_reason = plan.mode, plan.reason
-                    context = _Context(signature, template_params, llm, record, plan)
+                    context = CallContext(signature, template_params, llm, record, plan)
                     events = react_events(
                         llm,
                         plan.request.messages,
@@ -313,7 +308,7 @@ class Core(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class CallContext:
     """What is needed to ask the same thing in another mode."""
 
     signature: FunctionSignature
@@ -327,136 +322,21 @@ _REFUSED: WeakKeyDictionary[LLM_Interface, set[str]] = WeakKeyDictionary()
 """What a model behind an interface has refused: output modes, and "tools" for native tool calls."""
 
 # What a 400 says when it means the mode, and not something in the conversation.
-_REFUSAL_WORDS = {
+REFUSAL_WORDS = {
     "native": ("response_format", "json_schema", "response format", "structured output", "guided", "grammar"),
     "tool": ("tool", "function"),
 }
 
 
-def _names(error: BadRequest, mode: str) -> bool:
+def refused_by(llm: LLM_Interface) -> frozenset[str]:
+    """Return what a model has refused so far: output modes, and "tools" for native tool calls."""
+    return frozenset(_REFUSED.get(llm, ()))
+
+
+def names_refusal(error: BadRequest, mode: str) -> bool:
+    """Say whether a 400 means the way the answer was asked for, and not something in the conversation."""
     body = error.body.lower()
-    return any(word in body for word in _REFUSAL_WORDS[mode])
-
-
-class FunctionCore(Core):
-    """The core of an `@llm_function`."""
-
-    def prepare(self) -> None:
-        """Compile the return type."""
-        _ = self.spec
-
-    @cached_property
-    def spec(self) -> OutputSpec:
-        """How the answer is asked for and read; an iterator's items go over the wire as a list."""
-        return_type = self._scope.metadata(self.func)[2]
-        if iterator_kind(return_type):
-            item_type = (get_args(return_type) or (Any,))[0]
-            return compile_output(GenericAlias(list, (item_type,)))
-        return compile_output(return_type)
-
-    @cached_property
-    def fixed_prompt(self) -> FixedPrompt:
-        """The parts of the prompt that are the same for every call."""
-        _, hints, _, _, _ = self.metadata
-        return FixedPrompt(hints, self.spec.return_type)
-
-    def warm(self) -> None:
-        """Build what copies of this core share."""
-        _ = self.fixed_prompt
-
-    def plan(self, signature: FunctionSignature, template_params: Any, llm: LLM_Interface) -> Plan:
-        """Choose the output mode and build the first request."""
-        options = self.options
-        mode, reason = choose_output_mode(
-            self.spec,
-            llm.profile,
-            options.output_mode,
-            frozenset(_REFUSED.get(llm, ())) if options.output_mode == "auto" else frozenset(),
-            has_tools=bool(options.toolkit),
-        )
-        messages = build_initial_prompts(
-            signature,
-            options.system_prompt_template,
-            options.user_prompt_template,
-            template_params,
-            mode,
-            self.fixed_prompt,
-        )
-        response_format = None
-        if mode == "native":
-            # The strict form wherever it means the same: a model held to every key forgets none.
-            response_format = self.spec.response_format(strict=True) or self.spec.response_format(strict=False)
-        answer_tool = self.spec.answer_tool() if mode == "tool" else None
-        actions = None
-        if answer_tool is None:
-            actions = self.actions_for(llm, None if mode == "text" else self.spec.schema)
-        request = ModelRequest(messages, self.tools[0], response_format, options.llm_kwargs, answer_tool, actions)
-        return Plan(request, mode, reason)
-
-    def review(self, record: RunRecord) -> AnswerReview:
-        """Read the answer, and ask again for one that does not fit."""
-        options = self.options
-        return AnswerReview(
-            record,
-            options.retry_times,
-            spec=self.spec,
-            repair=options.repair,
-            max_reasks=options.max_reasks,
-            description=self.fixed_prompt.return_type,
-        )
-
-    def refused_part(self, error: BadRequest, request: ModelRequest, run: _Context) -> str | None:
-        """Move down the ladder native → tool → prompt, and from native tool calls to JSON actions."""
-        mode = run.record.output_mode
-        if mode in _REFUSAL_WORDS and self.options.output_mode == "auto" and _names(error, mode):
-            return mode
-        return super().refused_part(error, request, run)
-
-    async def result(self, run: Run) -> Result[Any]:
-        """Read a run to its end and return what it found."""
-        await run.finish()
-        record = run.record
-        assert isinstance(run.review, AnswerReview), "a function is reviewed"
-        assert run.review.parsed is not None, "an accepted answer was parsed"
-        assert record.reply is not None, "a finished run has a reply"
-        return Result(
-            value=run.review.parsed.value,
-            text=record.reply.text,
-            repairs=run.review.parsed.repairs,
-            tries=record.reply.tries,
-            **record.facts(),
-        )
-
-
-class ChatCore(Core):
-    """The core of an `@llm_chat`."""
-
-    def plan(self, signature: FunctionSignature, template_params: Any, llm: LLM_Interface) -> Plan:
-        """Build system prompt, history and user message."""
-        history = find_history_param(signature.bound_args.arguments)
-        messages: list[Message] = build_chat_messages(
-            signature, self.options.toolkit, [history] if history else [], template_params, self.tools[0] or []
-        )
-        actions = self.actions_for(llm, None)
-        request = ModelRequest(messages, self.tools[0], None, self.options.llm_kwargs, None, actions)
-        return Plan(request, "text", "text: a chat answers in plain text")
-
-    async def fitted(self, plan: Plan, llm: LLM_Interface, func_name: str) -> Plan:
-        """Shorten a history that does not fit: by `compact`, then by leaving out the oldest exchanges."""
-        if llm.context_window is None:
-            return plan
-        request = plan.request
-        room = room_for_input(llm.context_window, self.options.llm_kwargs)
-        messages = request.messages
-        if not fits(messages, request.tools, room):
-            if self.options.compact is not None:
-                messages = await compacted(messages, self.options.compact, func_name)
-            messages = trimmed(messages, request.tools, room, func_name)
-        return replace(plan, request=replace(request, messages=messages))
-
-    def review(self, record: RunRecord) -> EmptyReview:
-        """Ask again only for an empty answer."""
-        return EmptyReview(record, self.options.retry_times)
+    return any(word in body for word in REFUSAL_WORDS[mode])
 
 
 def _without(hints: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ there is no second implementation behind them.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
@@ -18,7 +18,9 @@ from SimpleLLMFunc.base.ReAct import raw_responses
 from SimpleLLMFunc.base.result import Preview, Result
 from SimpleLLMFunc.errors import RunAborted, UsageError
 from SimpleLLMFunc.interface.transport import to_openai
-from SimpleLLMFunc.llm_decorator.core import ChatCore, Core, FunctionCore, Run
+from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
+from SimpleLLMFunc.llm_decorator.core import Core, Run
+from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.steps.chat.response import process_chat_response_stream
 from SimpleLLMFunc.llm_decorator.steps.function.review import AnswerReview
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
@@ -74,6 +76,10 @@ class _Decorated(Generic[C]):
         # As a function: by its name. A bound or changed one has none, and pickle says so.
         return self.__qualname__
 
+    def as_tool(self, name: str | None = None) -> Tool:
+        """Return this function as a tool for another one."""
+        return Tool(func=cast("Callable[..., Any]", self), name=name)
+
     def __set_name__(self, owner: type, name: str) -> None:
         self._core.is_method = True
 
@@ -96,18 +102,40 @@ class _Decorated(Generic[C]):
         return type(self)(self._core.with_options(options))
 
 
-class _AsyncDecorated(_Decorated[C]):
-    """An async function to `inspect.iscoroutinefunction`, as the function it replaces."""
+class _Views(_Decorated[C], Generic[C, P]):
+    """The views that need no bridge."""
 
-    def __init__(self, core: C) -> None:
+    _is_streamed = False
+
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._core.preview(args, kwargs, stream=self._is_streamed or self._core.options.stream)
+
+
+class _AsyncViews(_Views[C, P], Generic[C, P]):
+    """Views of an async function."""
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return self._core.start(args, kwargs, stream=True).events
+
+
+class _SyncViews(_Views[C, P], Generic[C, P]):
+    """Views of a sync function: the same, behind the bridge."""
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
+
+
+class AsyncLLMFunction(_AsyncViews[FunctionCore, P], Generic[P, R]):
+    """A coroutine function whose body is a model."""
+
+    def __init__(self, core: FunctionCore) -> None:
         super().__init__(core)
         # inspect looks for these before it believes that an object is a coroutine function.
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             setattr(self, name, getattr(core.func, name, None))
-
-
-class AsyncLLMFunction(_AsyncDecorated[FunctionCore], Generic[P, R]):
-    """A coroutine function whose body is a model."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Ask the model; the value when awaited.
@@ -125,18 +153,6 @@ class AsyncLLMFunction(_AsyncDecorated[FunctionCore], Generic[P, R]):
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         return _growing(self._core.start(args, kwargs, stream=True))
 
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        return self._core.start(args, kwargs, stream=True).events
-
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it."""
-        return self._core.preview(args, kwargs)
-
-    def as_tool(self, name: str | None = None) -> Tool:
-        """Return this function as a tool for another one."""
-        return Tool(func=self, name=name)
-
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -148,7 +164,7 @@ class AsyncLLMFunction(_AsyncDecorated[FunctionCore], Generic[P, R]):
         return self._bind(instance, owner)
 
 
-class LLMFunction(_Decorated[FunctionCore], Generic[P, R]):
+class LLMFunction(_SyncViews[FunctionCore, P], Generic[P, R]):
     """A function whose body is a model; also works inside a running event loop."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -168,18 +184,6 @@ class LLMFunction(_Decorated[FunctionCore], Generic[P, R]):
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         return iterate_sync(_growing(self._core.start(args, kwargs, stream=True)))
 
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
-
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it."""
-        return self._core.preview(args, kwargs)
-
-    def as_tool(self, name: str | None = None) -> Tool:
-        """Return this function as a tool for another one."""
-        return Tool(func=self, name=name)
-
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -191,8 +195,10 @@ class LLMFunction(_Decorated[FunctionCore], Generic[P, R]):
         return self._bind(instance, owner)
 
 
-class AsyncLLMStream(_Decorated[FunctionCore], Generic[P, T]):
+class AsyncLLMStream(_AsyncViews[FunctionCore, P], Generic[P, T]):
     """A function annotated `-> AsyncIterator[T]`: each item as soon as it is complete."""
+
+    _is_streamed = True
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield the items as they arrive, each complete and validated."""
@@ -203,14 +209,6 @@ class AsyncLLMStream(_Decorated[FunctionCore], Generic[P, T]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[list[T]]]:
         """Ask the model; when awaited, all items with everything known about how they came about."""
         return self._core.result(self._core.start(args, kwargs, stream=False))
-
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        return self._core.start(args, kwargs, stream=True).events
-
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it."""
-        return self._core.preview(args, kwargs, stream=True)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -223,8 +221,10 @@ class AsyncLLMStream(_Decorated[FunctionCore], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class LLMStream(_Decorated[FunctionCore], Generic[P, T]):
+class LLMStream(_SyncViews[FunctionCore, P], Generic[P, T]):
     """A function annotated `-> Iterator[T]`: each item as soon as it is complete."""
+
+    _is_streamed = True
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield the items as they arrive, each complete and validated."""
@@ -236,14 +236,6 @@ class LLMStream(_Decorated[FunctionCore], Generic[P, T]):
         """Ask the model and return all items with everything known about how they came about."""
         return run_sync(self._core.result(self._core.start(args, kwargs, stream=False)))
 
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
-
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it."""
-        return self._core.preview(args, kwargs, stream=True)
-
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -253,20 +245,12 @@ class LLMStream(_Decorated[FunctionCore], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class AsyncLLMChat(_Decorated[ChatCore], Generic[P, T]):
+class AsyncLLMChat(_AsyncViews[ChatCore, P], Generic[P, T]):
     """A dialogue with history: `async for text, history in chat(history, message)`."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
         return _pairs(self._core, self._core.start(args, kwargs, stream=self._core.options.stream))
-
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        return self._core.start(args, kwargs, stream=True).events
-
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it."""
-        return self._core.preview(args, kwargs, stream=self._core.options.stream)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -279,20 +263,12 @@ class AsyncLLMChat(_Decorated[ChatCore], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class LLMChat(_Decorated[ChatCore], Generic[P, T]):
+class LLMChat(_SyncViews[ChatCore, P], Generic[P, T]):
     """A dialogue with history: `for text, history in chat(history, message)`."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
         return iterate_sync(_pairs(self._core, self._core.start(args, kwargs, stream=self._core.options.stream)))
-
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
-
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it."""
-        return self._core.preview(args, kwargs, stream=self._core.options.stream)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.observe import EventSink
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.core import ChatCore
+from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind_of

@@ -14,8 +14,8 @@ from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.observe import EventSink
 from SimpleLLMFunc.base.result import OutputMode, RepairLevel
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.core import FunctionCore
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
+from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind_of
 from SimpleLLMFunc.tools import Tool

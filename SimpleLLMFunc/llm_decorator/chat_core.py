@@ -1,0 +1,49 @@
+"""The core of an `@llm_chat`: history and message, made to fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from SimpleLLMFunc.base.record import RunRecord
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.core import Core, Plan
+from SimpleLLMFunc.llm_decorator.steps.chat.fit import compacted, fits, room_for_input, trimmed
+from SimpleLLMFunc.llm_decorator.steps.chat.message import build_chat_messages, find_history_param
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.function.review import EmptyReview
+from SimpleLLMFunc.type.message import Message
+
+__all__ = ["ChatCore"]
+
+
+class ChatCore(Core):
+    """The core of an `@llm_chat`."""
+
+    def plan(self, signature: FunctionSignature, template_params: Any, llm: LLM_Interface) -> Plan:
+        """Build system prompt, history and user message."""
+        history = find_history_param(signature.bound_args.arguments)
+        messages: list[Message] = build_chat_messages(
+            signature, self.options.toolkit, [history] if history else [], template_params, self.tools[0] or []
+        )
+        actions = self.actions_for(llm, None)
+        request = ModelRequest(messages, self.tools[0], None, self.options.llm_kwargs, None, actions)
+        return Plan(request, "text", "text: a chat answers in plain text")
+
+    async def fitted(self, plan: Plan, llm: LLM_Interface, func_name: str) -> Plan:
+        """Shorten a history that does not fit: by `compact`, then by leaving out the oldest exchanges."""
+        if llm.context_window is None:
+            return plan
+        request = plan.request
+        room = room_for_input(llm.context_window, self.options.llm_kwargs)
+        messages = request.messages
+        if not fits(messages, request.tools, room):
+            if self.options.compact is not None:
+                messages = await compacted(messages, self.options.compact, func_name)
+            messages = trimmed(messages, request.tools, room, func_name)
+        return replace(plan, request=replace(request, messages=messages))
+
+    def review(self, record: RunRecord) -> EmptyReview:
+        """Ask again only for an empty answer."""
+        return EmptyReview(record, self.options.retry_times)
