@@ -14,13 +14,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import Context, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Generic, Protocol, TypeVar, cast
 from weakref import WeakSet
 
 from SimpleLLMFunc.errors import UsageError
 
-__all__ = ["ForkAware", "ForkSafeLock", "iterate_sync", "renew_in_child", "run_sync", "submit"]
+__all__ = ["Errands", "ForkAware", "ForkSafeLock", "iterate_sync", "renew_in_child", "run_sync", "submit"]
 
 T = TypeVar("T")
 
@@ -222,8 +222,11 @@ class _Job(Generic[T]):
         self._done = threading.Event()
 
     def result(self) -> T:
+        errands = _errands.get()
         try:
             self._bridge.call(self._begin)
+            if errands is not None:
+                errands.begin(self)
             _wait(self._done)
         except UsageError:  # no loop to run it on
             self._work.close()
@@ -233,12 +236,19 @@ class _Job(Generic[T]):
             self._bridge.call(self._cancel)
             self._done.wait(INTERRUPT_SECONDS)
             raise
+        finally:
+            if errands is not None:
+                errands.end(self)
         task, self._task = cast("asyncio.Task[T]", self._task), None
         try:
             return task.result()
         finally:
             # Else: error → traceback → this frame → task → error, which only the garbage collector would end.
             del task
+
+    def cancel(self) -> None:
+        """Have the work cancelled, and with it the waiting; from any thread."""
+        self._bridge.call(self._cancel)
 
     def _begin(self) -> None:
         self._task = self._bridge.create_task(self._work, self._context)
@@ -286,12 +296,18 @@ class _Pump(Generic[T]):
         self._bridge.refuse_own_thread()
         self._handed.clear()
         self._patience = CLOSE_SECONDS
+        errands = _errands.get()
         try:
             self._bridge.call(self._want)
+            if errands is not None:
+                errands.begin(self)
             _wait(self._handed)
         except BaseException:
             self._patience = INTERRUPT_SECONDS
             raise
+        finally:
+            if errands is not None:
+                errands.end(self)
         self._raise_error()
         return bool(self._item)
 
@@ -312,6 +328,10 @@ class _Pump(Generic[T]):
             self._ended.wait(self._patience)
             self._raise_error()
 
+    def cancel(self) -> None:
+        """Have the source cancelled while an item is waited for; the waiting ends with CancelledError."""
+        self._bridge.call(self._cancel_task)
+
     def _raise_error(self) -> None:
         error, self._error = self._error, None
         if error is not None:
@@ -321,6 +341,10 @@ class _Pump(Generic[T]):
                 del error
 
     # In the bridge's thread.
+
+    def _cancel_task(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     def _want(self) -> None:
         if self._task is None:
@@ -353,7 +377,7 @@ class _Pump(Generic[T]):
         if not task.cancelled():
             self._error = task.exception()
         elif not self._closing:
-            self._error = asyncio.CancelledError("the interpreter is about to end")
+            self._error = asyncio.CancelledError("the caller's run was cancelled, or the interpreter is about to end")
         self._ended.set()
         self._handed.set()
 
@@ -361,6 +385,59 @@ class _Pump(Generic[T]):
 def _wait(event: threading.Event) -> None:
     while not event.wait(_WAKE_SECONDS):
         pass
+
+
+# --- waiting that is given up -----------------------------------------------------------------------------
+
+
+class _Errand(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Errands:
+    """What a piece of synchronous work waits for on the bridge, so that somebody else can end its waiting.
+
+    A thread cannot be cancelled. What it waits for can: it would go on, and cost, for a result that nobody wants.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[_Errand] = set()
+        self._is_cancelled = False
+        # The garbage collector may close an iterator anywhere, also in here.
+        self._lock = threading.RLock()
+
+    def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call `function` in this thread and context; what it waits for on the bridge is noted here."""
+        _errands.set(self)
+        return function(*args)
+
+    def cancel(self) -> None:
+        """End the waiting, now and in the future, with `asyncio.CancelledError`; from any thread."""
+        with self._lock:
+            self._is_cancelled = True
+            waited_for = list(self._open)
+        for errand in waited_for:
+            _give_up(errand)
+
+    def begin(self, errand: _Errand) -> None:
+        """Note that `errand` is waited for from now on."""
+        with self._lock:
+            self._open.add(errand)
+        if self._is_cancelled:
+            _give_up(errand)
+
+    def end(self, errand: _Errand) -> None:
+        """Note that it is not waited for any more."""
+        with self._lock:
+            self._open.discard(errand)
+
+
+def _give_up(errand: _Errand) -> None:
+    with suppress(UsageError):  # the loop is closed, and what ran on it has ended
+        errand.cancel()
+
+
+_errands: ContextVar[Errands | None] = ContextVar("SimpleLLMFunc.errands", default=None)
 
 
 # --- fork --------------------------------------------------------------------------------------------------

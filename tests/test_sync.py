@@ -17,7 +17,7 @@ import pytest
 
 from SimpleLLMFunc import sync
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.sync import ForkSafeLock, iterate_sync, run_sync
+from SimpleLLMFunc.sync import ForkSafeLock, iterate_sync, run_sync, submit
 
 variable = contextvars.ContextVar("variable", default="unset")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -733,3 +733,42 @@ def test_waking_now_and_then_as_on_windows_works_too(monkeypatch):
         return "slow"
 
     assert run_sync(slow()) == "slow"
+
+
+async def test_submit_does_not_wait_and_can_be_awaited_from_any_loop():
+    variable.set("caller's")
+
+    async def work():
+        await asyncio.sleep(0)
+        return variable.get(), threading.current_thread().name
+
+    assert await asyncio.wrap_future(submit(work())) == ("caller's", "SimpleLLMFunc")
+
+    async def from_its_own_loop():
+        return await asyncio.wrap_future(submit(work()))
+
+    assert (await asyncio.to_thread(lambda: run_sync(from_its_own_loop())))[1] == "SimpleLLMFunc"
+
+
+async def test_cancelling_what_was_submitted_cancels_the_work():
+    started, ended = threading.Event(), threading.Event()
+
+    async def work():
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    future = asyncio.wrap_future(submit(work()))
+    assert await asyncio.to_thread(started.wait, 20)
+    future.cancel()
+    assert await asyncio.to_thread(ended.wait, 20)
+
+
+def test_submit_raises_what_the_work_raises():
+    async def fails():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        submit(fails()).result(20)

@@ -38,6 +38,7 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
 )
 from SimpleLLMFunc.interface.budget import charge_question, is_limited
+from SimpleLLMFunc.interface.cost import priced, require_prices
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -185,7 +186,10 @@ async def model_turn(
     actions = request.actions
     usage: Usage | None = None
     was_sent = True
-    with charge_question(expected) as charge:
+    if is_limited("usd"):
+        await require_prices(llm)
+    cost = llm.price(Usage(input_tokens=expected)) if is_limited("usd") else None
+    with charge_question(expected, cost or 0.0) as charge:
         try:
             raw: Any
             if stream:
@@ -206,18 +210,21 @@ async def model_turn(
                         assembler.add(chunk)
                         shown = chunk.with_text(answer.feed(chunk.text)) if answer else chunk
                         yield ReplyDelta(turn, shown.text, shown.tool_calls, shown)
-                raw = reply = assembler.completion()
+                raw = reply = await priced(assembler.completion(), llm)
                 if actions:
                     raw = reply = actions.read(reply)
                 if answer and (rest := reply.text.removeprefix(answer.given)):
                     # What only the whole reply showed to be the answer: a typed one, or plain prose.
                     yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
             else:
-                raw = reply = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
+                answered = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
+                raw = reply = await priced(answered, llm)
                 if actions:
                     raw = reply = actions.read(reply)
-            usage = told = extract_usage_from_response(reply) or Usage()
+            told = extract_usage_from_response(reply) or Usage()
             was_sent = not reply.cached
+            # What came from a cache was read and written once, when it was paid.
+            usage = told if was_sent else None
         except SimpleLLMFuncError as error:
             if partial := getattr(error, "partial", ""):
                 yield MessageAppended(turn, {"role": "assistant", "content": partial})

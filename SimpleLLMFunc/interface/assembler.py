@@ -248,6 +248,7 @@ class ReplyAssembler:
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
         self._new_id = new_id
         self._tries = 0
+        self._is_cached = False
         self._begin()
 
     def _begin(self) -> None:
@@ -263,6 +264,7 @@ class ReplyAssembler:
             if self._tries:
                 self._begin()
             self._tries = chunk.tries
+        self._is_cached = chunk.cached
         if not self._id:
             self._id = chunk.id
         if not self._model:
@@ -311,7 +313,8 @@ class ReplyAssembler:
             model=self._model,
             created=self._created,
             usage=self._usage,
-            tries=(self._tries or 1) if tries is None else tries,
+            tries=(self._tries or (0 if self._is_cached else 1)) if tries is None else tries,
+            cached=self._is_cached,
         )
         return replace(reply, raw=reply.to_dict())
 

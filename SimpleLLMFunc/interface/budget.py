@@ -35,6 +35,7 @@ class Spent:
         self.requests = 0
         self._limits = {"usd": usd, "tokens": tokens, "requests": requests, "seconds": seconds}
         self._reserved = 0
+        self._reserved_usd = 0.0
         self._started = time.monotonic()
         self._ended: float | None = None
         self._lock = threading.Lock()
@@ -53,7 +54,7 @@ class Spent:
         limit = self._limits["seconds"]
         return None if limit is None else max(0.0, limit - self.seconds)
 
-    def reserve(self, *, requests: int, tokens: int) -> None:
+    def reserve(self, *, requests: int, tokens: int, usd: float = 0.0) -> None:
         """Take what a request needs, or refuse it.
 
         Raises:
@@ -61,20 +62,26 @@ class Spent:
         """
         with self._lock:
             self._check("seconds", self.seconds, 0)
-            self._check("usd", self.usd, 0)
+            self._check("usd", self.usd + self._reserved_usd, usd)
             self._check("requests", self.requests, requests)
             self._check("tokens", self.tokens + self._reserved, tokens)
             self.requests += requests
             self._reserved += tokens
+            self._reserved_usd += usd
 
-    def settle(self, *, reserved: int, usage: Usage | None, requests: int = 0) -> None:
+    def settle(self, *, reserved: int, usage: Usage | None, requests: int = 0, reserved_usd: float = 0.0) -> None:
         """Give back a reservation and note what was really used; `requests` corrects their number."""
         with self._lock:
             self._reserved -= reserved
+            self._reserved_usd = max(0.0, self._reserved_usd - reserved_usd)
             self.requests += requests
             if usage is not None:
                 self.tokens += usage.total_tokens
                 self.usd += usage.cost or 0.0
+
+    def limits(self, unit: str) -> bool:
+        """Say whether the scope limits this unit: "usd", "tokens", "requests" or "seconds"."""
+        return self._limits[unit] is not None
 
     def out_of_time(self) -> BudgetExceeded:
         """Return the error for a call that the seconds of this scope have ended."""
@@ -103,10 +110,12 @@ def budget(
     """Limit everything that is asked inside the block.
 
     A request that would break a limit is not sent; the tokens of its answer cannot be known before, so the last
-    answer may go over `tokens` and `usd`, and nothing is sent after it. Scopes nest: the strictest holds.
+    answer may go over `tokens` and `usd`, and nothing is sent after it. Scopes nest: the strictest holds. An answer
+    from a cache takes nothing.
 
     Args:
-        usd: money. Needs prices: an answer whose price is not known counts nothing.
+        usd: money. Needs the extra `cost`. A model whose price is not known raises `ConfigError` before it is asked,
+            unless it has no address, or one on this machine or its network: from there nobody sends a bill.
         tokens: read and written.
         requests: HTTP requests, further tries and re-asks included.
         seconds: wall-clock time since the scope began.
@@ -135,6 +144,7 @@ class Charge:
 
     scopes: tuple[Spent, ...]
     tokens: int
+    usd: float = 0.0
     prepaid: int = 1
 
     def settle(self, usage: Usage | None, *, was_sent: bool = True) -> None:
@@ -145,7 +155,9 @@ class Charge:
             was_sent: False where no request left (the answer came from a cache).
         """
         for scope in self.scopes:
-            scope.settle(reserved=self.tokens, usage=usage, requests=0 if was_sent else -1)
+            scope.settle(
+                reserved=self.tokens, usage=usage, requests=0 if was_sent else -1, reserved_usd=self.usd
+            )
 
 
 _CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=None)
@@ -157,23 +169,25 @@ def strictest_time_limit() -> Spent | None:
     return min(limited, key=lambda scope: scope.left() or 0.0, default=None)
 
 
-def is_limited() -> bool:
-    """Say whether the caller runs inside a budget."""
-    return bool(_SCOPES.get())
+def is_limited(unit: str | None = None) -> bool:
+    """Say whether the caller runs inside a budget; given a unit ("usd" …), whether one of them limits that."""
+    scopes = _SCOPES.get()
+    return bool(scopes) if unit is None else any(scope.limits(unit) for scope in scopes)
 
 
 @contextmanager
-def charge_question(tokens: int) -> Iterator[Charge]:
+def charge_question(tokens: int, usd: float = 0.0) -> Iterator[Charge]:
     """Let one question to a model through, or refuse it; the first request of it is paid here.
 
     Args:
         tokens: what it will probably read.
+        usd: what reading that will cost.
 
     Raises:
         BudgetExceeded: nothing may be sent.
     """
-    charge = Charge(_SCOPES.get(), tokens)
-    _reserve(charge.scopes, requests=1, tokens=tokens)
+    charge = Charge(_SCOPES.get(), tokens, usd)
+    _reserve(charge.scopes, requests=1, tokens=tokens, usd=usd)
     before = _CHARGE.get()
     _CHARGE.set(charge)
     try:
@@ -195,13 +209,13 @@ def charge_try() -> None:
     _reserve(_SCOPES.get(), requests=1, tokens=0)
 
 
-def _reserve(scopes: tuple[Spent, ...], *, requests: int, tokens: int) -> None:
+def _reserve(scopes: tuple[Spent, ...], *, requests: int, tokens: int, usd: float = 0.0) -> None:
     taken: list[Spent] = []
     try:
         for scope in scopes:
-            scope.reserve(requests=requests, tokens=tokens)
+            scope.reserve(requests=requests, tokens=tokens, usd=usd)
             taken.append(scope)
     except BudgetExceeded:
         for scope in taken:
-            scope.settle(reserved=tokens, usage=None, requests=-requests)
+            scope.settle(reserved=tokens, usage=None, requests=-requests, reserved_usd=usd)
         raise

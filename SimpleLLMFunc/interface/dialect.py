@@ -4,7 +4,7 @@ What deviates, and is put right here:
 
 * tool-call deltas without `index` (Gemini), with ``index: 0`` for every call (Ollama), with id and name repeated in
   each chunk (vLLM and others), without id, with an id that two calls share, with arguments as an object or as ``""``;
-* reasoning under several names, apart from the answer;
+* reasoning under several names, apart from the answer (or at its beginning: `thoughts.py`);
 * usage in every chunk, in the choice, or in a field of its own: counted once;
 * a plain JSON reply to a request for a stream;
 * system messages that must stand first, reasoning that must (or must not) go back.
@@ -90,6 +90,7 @@ def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:
         created=reply.created,
         usage=reply.usage,
         tries=reply.tries,
+        cached=reply.cached,
     )
 
 

@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
+from SimpleLLMFunc.interface.cost import price_of
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.usage import Usage
 
 __all__ = ["LLM_Interface"]
 
@@ -24,6 +26,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         profile: what it can do; the default promises nothing beyond chat and native tool calls.
         context_window: tokens it can read and write together, None when unknown.
         base_url: where it is reached, None where there is no address.
+        members: the models that it asks in its turn; empty where it answers itself.
     """
 
     model_name: str = ""
@@ -31,6 +34,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     profile: Profile = GENERIC
     context_window: int | None = None
     base_url: str | None = None
+    members: tuple[LLM_Interface, ...] = ()
 
     @abstractmethod
     async def chat(
@@ -96,3 +100,12 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         if stream:
             body["stream"] = True
         return {**body, **params}
+
+    def price(self, usage: Usage, model: str = "") -> float | None:
+        """Return what `usage` costs in USD, None when that is not known.
+
+        Args:
+            model: as the reply names it; empty for the model that is asked.
+        """
+        told = price_of(usage, model, self.provider, self.base_url) if model else None
+        return price_of(usage, self.model_name, self.provider, self.base_url) if told is None else told

@@ -23,6 +23,7 @@ from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply, norm
 from SimpleLLMFunc.interface.retry import Again, TryFailed
 from SimpleLLMFunc.interface.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.sse import EventDecoder, ServerSentEvent
+from SimpleLLMFunc.interface.thoughts import StreamedThoughts, without_thoughts
 from SimpleLLMFunc.interface.transport import LARGEST_BODY, HttpReply, now, read_all
 from SimpleLLMFunc.interface.wire_json import decode, decode_large, mend
 from SimpleLLMFunc.logger.redact import redact
@@ -83,7 +84,7 @@ async def _whole(reply: HttpReply, body: bytes, model: str, tries: int) -> ChatC
     if problem or not isinstance(data, Mapping):
         head = body[:2000].decode("utf-8", "replace")
         raise _bad(problem, head, model, tries, status=reply.status, again="never")
-    completion = normalise_reply(ChatCompletion.from_dict(data, tries=tries))
+    completion = without_thoughts(normalise_reply(ChatCompletion.from_dict(data, tries=tries)))
     if completion.finish_reason in _INTERRUPTED:
         said = f"it broke off the answer: {completion.finish_reason}"
         raise TryFailed(ServerUnavailable(model, status=reply.status, body=said, tries=tries))
@@ -146,6 +147,8 @@ def _from_events(body: bytes, model: str, tries: int) -> ChatCompletion:
             assembler.add(chunk)
     if not reader.is_complete:
         raise reader.broken("the connection was closed")
+    if rest := reader.rest():
+        assembler.add(rest)
     return assembler.completion(tries)
 
 
@@ -163,6 +166,8 @@ class _ChunkReader:
         self._open: set[int] = set()
         self._finished: set[int] = set()
         self._halves: dict[int, str] = {}
+        self._thoughts = StreamedThoughts()
+        self._last: ChatCompletionChunk | None = None
         self._has_shown = False
         self._has_answer = False
         self._has_usage = False
@@ -203,9 +208,16 @@ class _ChunkReader:
             return None  # a ping, or an event of a kind we do not know
         if self._halves or b"\\ud" in data or b"\\uD" in data:
             self._join_halves(value)
-        chunk = self._chunk(value)
+        chunk = self._last = self._thoughts.apart(self._chunk(value))
         self._note(chunk)
         return chunk
+
+    def rest(self) -> ChatCompletionChunk | None:
+        """Return what the end of the stream shows to be text, None where there is nothing."""
+        rest = self._thoughts.rest(self._last) if self._last else None
+        if rest:
+            self._note(rest)
+        return rest
 
     def _chunk(self, value: dict[str, Any]) -> ChatCompletionChunk:
         if value.get("object") == "chat.completion":
@@ -292,6 +304,8 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
                 reply.patience.progress()
                 yield chunk
             if reader.is_done:
+                if rest := reader.rest():
+                    yield rest
                 await _finish(reply)
                 return
         if size > LARGEST_BODY:
@@ -304,6 +318,8 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
         yield chunk
     if not reader.is_complete:
         raise reader.broken("the connection was closed")
+    if rest := reader.rest():
+        yield rest
 
 
 async def _next_piece(reply: HttpReply, reader: _ChunkReader) -> bytes:

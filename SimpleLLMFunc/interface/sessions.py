@@ -7,7 +7,9 @@ import atexit
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from SimpleLLMFunc.sync import ForkSafeLock
 
@@ -58,13 +60,45 @@ def _open_session() -> aiohttp.ClientSession:
 
     return aiohttp.ClientSession(
         # No limit: how many calls are in flight is decided above, by rate limits and keys.
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
+        connector=_connector_class()(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
         timeout=aiohttp.ClientTimeout(total=None, connect=10.0),
         cookie_jar=aiohttp.DummyCookieJar(),
         max_line_size=_LONGEST_HEADER,
         max_field_size=_LONGEST_HEADER,
         trust_env=False,
     )
+
+
+@lru_cache(maxsize=1)
+def _connector_class() -> type[aiohttp.TCPConnector]:
+    import aiohttp
+
+    known: WeakSet[Any] = WeakSet()
+
+    class Connector(aiohttp.TCPConnector):
+        """Gives out no kept connection on which something came that nobody had asked for.
+
+        aiohttp would take it for the answer to the next request: the silently wrong answer of somebody else's question.
+        """
+
+        async def connect(self, *args: Any, **kwargs: Any) -> aiohttp.connector.Connection:
+            while True:
+                connection = await super().connect(*args, **kwargs)
+                protocol = connection.protocol
+                assert protocol is not None, "a connection that was just given out"
+                if protocol not in known:
+                    known.add(protocol)
+                    return connection  # a new one: whatever comes on it is for the one who opened it
+                try:
+                    await asyncio.sleep(0)  # one round of the loop, to see what waits in the socket's buffer
+                except BaseException:
+                    connection.close()
+                    raise
+                if protocol.is_connected() and not protocol.should_close:
+                    return connection
+                connection.close()
+
+    return Connector
 
 
 def _close_with(loop: asyncio.AbstractEventLoop) -> None:

@@ -40,6 +40,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function.review import EmptyReview
 from SimpleLLMFunc.sync import run_sync
 from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.utils import in_context
 
 __all__ = ["REFUSAL_WORDS", "CallContext", "Core", "Plan", "Run", "names_refusal", "refused_by"]
@@ -294,6 +295,7 @@ class Core(ABC):
         wire = request.wire(llm, is_last=self.options.max_tool_calls == 0)
         messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
         body = llm.render(messages, tools=tools, response_format=response_format, stream=stream, **wire)
+        input_tokens = estimate_tokens(messages, tools, response_format)
         return Preview(
             messages=messages,
             tools=tools,
@@ -301,7 +303,8 @@ class Core(ABC):
             params=wire,
             output_mode=plan.mode,
             output_mode_reason=plan.reason,
-            input_tokens=estimate_tokens(messages, tools, response_format),
+            input_tokens=input_tokens,
+            cost=llm.price(Usage(input_tokens=input_tokens)),
             body=body,
             url=f"{llm.base_url.rstrip('/')}/chat/completions" if llm.base_url else "",
         )

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, Final, TypeVar, cast
 
+from SimpleLLMFunc.sync import Errands
 from SimpleLLMFunc.tools.annotations import underlying
 
 __all__ = ["MAX_ITEMS", "in_thread", "run_callable"]
@@ -44,11 +45,13 @@ async def in_thread(func: Callable[..., T], *args: Any) -> T:
     """Run `func` in a thread of its own, with the caller's context variables, and return its result.
 
     The thread is a daemon: a cancelled call leaves it behind, its result is ignored, and it does not keep the
-    interpreter from ending. A pool would be the wrong shape: a few tools that hang would use it up.
+    interpreter from ending. What it waits for on the library's own loop (a decorated `def`) is cancelled with it.
+    A pool would be the wrong shape: a few tools that hang would use it up.
     """
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[tuple[bool, Any]] = loop.create_future()
     context = contextvars.copy_context()
+    errands = Errands()
 
     def deliver(outcome: tuple[bool, Any]) -> None:
         if not waiter.done():
@@ -57,7 +60,7 @@ async def in_thread(func: Callable[..., T], *args: Any) -> T:
     def work() -> None:
         outcome: tuple[bool, Any]
         try:
-            outcome = (True, context.run(func, *args))
+            outcome = (True, context.run(errands.run, func, *args))
         except BaseException as error:  # noqa: BLE001 - it is raised again where it is awaited
             outcome = (False, error)
         try:
@@ -67,7 +70,11 @@ async def in_thread(func: Callable[..., T], *args: Any) -> T:
 
     threading.Thread(target=work, name=f"SimpleLLMFunc-tool-{next(_numbers)}", daemon=True).start()
     # As a value, because a future refuses StopIteration as an exception.
-    succeeded, result = await waiter
+    try:
+        succeeded, result = await waiter
+    except asyncio.CancelledError:
+        errands.cancel()
+        raise
     if succeeded:
         return cast("T", result)
     try:

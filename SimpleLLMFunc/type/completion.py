@@ -150,13 +150,18 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class CompletionUsage:
-    """Token counts with the names of the wire; `tokens` gives them as a `Usage`."""
+    """Token counts with the names of the wire; `tokens` gives them as a `Usage`.
+
+    Attributes:
+        cost: USD, where whoever made the reply knows it; never on the wire.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     total_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cost: float | None = None
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompletionUsage:
@@ -183,8 +188,14 @@ class CompletionUsage:
 
     @property
     def tokens(self) -> Usage:
-        """The same counts under our names."""
-        return Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.reasoning_tokens)
+        """The same counts under our names.
+
+        Some services (Gemini, xAI) leave the reasoning out of `completion_tokens` and show it in the total alone; it is
+        written and paid like the rest.
+        """
+        output = max(self.completion_tokens, self.total_tokens - self.prompt_tokens)
+        reasoning = self.reasoning_tokens or output - self.completion_tokens
+        return Usage(self.prompt_tokens, output, self.cached_tokens, reasoning, self.cost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """One session per event loop; closed with it, never shared with a child."""
 
 import asyncio
+import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from SimpleLLMFunc.errors import BadReply
 from SimpleLLMFunc.interface import sessions
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.sessions import session_of_this_loop
+
+HELLO = [{"role": "user", "content": "hello"}]
 
 
 async def test_a_loop_has_one_session():
@@ -238,3 +244,56 @@ def test_a_forked_child_ends_quietly():
         )
     )
     assert sorted(done.stdout.split()) == ["child", "parent"]
+
+
+async def test_an_answer_that_nobody_asked_for_is_nobodys_answer():
+    late, said = asyncio.Event(), asyncio.Event()
+    connections = []
+
+    async def serve(reader, writer):
+        connections.append(writer)
+        with contextlib.closing(writer):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+                await reader.readexactly(length)
+                writer.write(_http_reply(f"for connection {len(connections)}"))
+                await late.wait()
+                writer.write(_http_reply("for somebody else"))
+                said.set()
+
+    async with await asyncio.start_server(_quietly(serve), "127.0.0.1", 0) as server:
+        llm = OpenAICompatible("m", base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        assert (await llm.chat(HELLO)).text == "for connection 1"
+        late.set()
+        await said.wait()
+        assert (await llm.chat(HELLO)).text == "for connection 2"
+        await (await session_of_this_loop()).close()
+
+
+async def test_a_server_that_speaks_first_is_asked_once():
+    asked = []
+
+    async def serve(reader, writer):
+        asked.append(writer)
+        with contextlib.closing(writer):
+            writer.write(b"220 mail.example ESMTP\r\n")
+            await reader.read()
+
+    async with await asyncio.start_server(_quietly(serve), "127.0.0.1", 0) as server:
+        llm = OpenAICompatible("m", base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", max_retries=0)
+        with pytest.raises(BadReply):
+            await llm.chat(HELLO, deadline=5)
+        assert len(asked) == 1
+
+
+def _http_reply(text):
+    body = json.dumps({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"}]}).encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def _quietly(serve):
+    async def quiet(reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await serve(reader, writer)
+
+    return quiet

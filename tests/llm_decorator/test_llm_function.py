@@ -517,7 +517,7 @@ def test_native_and_tool_mode_describe_the_type_when_asking_again():
     assert "Type Description (JSON)" in llm.requests[1][-1]["content"]
 
 
-@pytest.mark.parametrize("empty", ["", "  \n", {"role": "assistant", "content": None}])
+@pytest.mark.parametrize("empty", ["", "  \n", "<think>Hm.</think>\n", {"role": "assistant", "content": None}])
 def test_an_empty_answer_is_asked_again_without_a_word(empty):
     grade, llm = grader(empty, GOOD)
     assert grade("x").score == 4
@@ -533,6 +533,28 @@ def test_retry_times_are_further_attempts():
         assert len(llm.calls) == requests
         assert len(caught.value.attempts) == requests
         assert "retry_times" not in llm.calls[0].params
+
+
+def test_text_mode_still_gives_the_annotated_type():
+    @llm_function(ScriptedLLM("3", "3"), output_mode="text")
+    def count(text: str) -> int:
+        """Count."""
+        raise NotImplementedError
+
+    assert count("x") == 3
+    assert list(count.stream("x")) == [3]
+
+
+def test_reasoning_before_a_text_is_no_part_of_it():
+    @llm_function(ScriptedLLM("<think>Hm.</think>Hello"))
+    def say(text: str) -> str:
+        """Say."""
+        raise NotImplementedError
+
+    result = say.call("x")
+    assert result.value == "Hello"
+    assert result.text == "<think>Hm.</think>Hello"
+    assert result.repairs == [("", "reasoning left out")]
 
 
 def test_an_empty_answer_after_tools_does_not_run_them_again():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from SimpleLLMFunc.base.json_text import without_reasoning
 from SimpleLLMFunc.base.messages import extract_usage_from_response
 from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.record import RunRecord
@@ -49,7 +50,7 @@ class EmptyReview:
             OutputTruncated: nothing but a cut.
             EmptyResponseError: empty, and no further attempt is left.
         """
-        if reply.text.strip():
+        if without_reasoning(reply.text)[0].strip():  # a model that only thought has not answered
             return await self.judge(reply, messages)
         self.note(reply)
         if reply.finish_reason == "length":
@@ -120,11 +121,8 @@ class AnswerReview(EmptyReview):
             OutputTruncated: the answer was cut; a cut answer is never read as a value.
             ResponseParseError: it does not fit, and may not be asked for again.
         """
-        if self.record.output_mode == "text":
-            self.note(reply)
-            self.parsed = Parsed(reply.text)
-            return None
-        if reply.finish_reason == "length":
+        is_plain = self.spec.is_text and self.record.output_mode == "text"
+        if reply.finish_reason == "length" and not is_plain:
             self.note(reply)
             raise OutputTruncated(partial=reply.text)
         try:

@@ -43,15 +43,17 @@ async def growing_values(events: AsyncGenerator[ReActEvent, None], review: Answe
     record = review.record
     reader = pieces = None
     shown: Any = review  # nothing yet: no value is the review
+    is_plain = False
     try:
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, TurnStarted):
                     pieces = _AnswerPieces(in_tool=record.output_mode == "tool")
+                    is_plain = review.spec.is_text and record.output_mode == "text"
                     reader = PartialReader(review.spec, repair=review.repair, mode=record.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     text = pieces.of(event)
-                    if record.output_mode == "text":
+                    if is_plain:
                         if text:
                             yield text
                     else:
@@ -60,7 +62,7 @@ async def growing_values(events: AsyncGenerator[ReActEvent, None], review: Answe
                             yield value
     except RunAborted:
         return
-    if record.output_mode != "text" and review.parsed is not None:
+    if not is_plain and review.parsed is not None:
         value = review.parsed.value
         if type(value) is not type(shown) or value != shown:
             yield value
