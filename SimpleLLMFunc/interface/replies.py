@@ -332,6 +332,9 @@ async def _next_piece(reply: HttpReply, reader: _ChunkReader) -> bytes:
             return b""
         if isinstance(failed.error, ConnectionFailed):
             raise reader.broken(failed.error.reason) from failed.__cause__
+        if reader.partial:
+            # Whatever it was: what has been shown is not asked for again.
+            raise reader.broken(str(failed.error)) from failed.__cause__
         raise
     except DeadlineExceeded as error:
         if reader.is_complete:

@@ -1,0 +1,123 @@
+"""What the command line names: `module`, `package.module:function`, `folder/file.py:function`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.logger.redact import redact
+
+__all__ = ["load_module", "load_object", "split_target"]
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """Return module and name of ``module:name``; the name is empty where there is none.
+
+    Raises:
+        ConfigError: no module, or a colon with nothing after it.
+    """
+    # From the end: a path may begin with a drive letter and a colon.
+    module, colon, name = target.rpartition(":")
+    if not colon or name.endswith(".py") or "/" in name or "\\" in name:
+        module, name, colon = target, "", ""
+    if not module.strip() or (colon and not name.strip()):
+        raise ConfigError(f"{target!r} names no module. Write `module`, `module:function` or `file.py:function`.")
+    return module.strip(), name.strip()
+
+
+def load_module(name: str) -> ModuleType:
+    """Import a module by its dotted name, looked for in the working directory first, or by the path of its file.
+
+    Raises:
+        ConfigError: there is none, or it fails while it is imported; the original is the cause.
+    """
+    if name.endswith(".py") or os.sep in name or "/" in name:
+        return _load_file(Path(name))
+    _search_first(Path.cwd())
+    importlib.invalidate_caches()
+    with _translated(name):
+        return importlib.import_module(name)
+
+
+def load_object(target: str) -> Any:
+    """Return what ``module:name`` names; the name may have dots, as in ``module:Class.method``.
+
+    Raises:
+        ConfigError: as `load_module`, or the module has no such name.
+    """
+    module_name, name = split_target(target)
+    if not name:
+        raise ConfigError(f"{target!r} is a module only. Name a function in it: `{target}:function`.")
+    found: Any = load_module(module_name)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = (
+                ", ".join(each for each in vars(found) if not each.startswith("_"))
+                if hasattr(found, "__dict__")
+                else ""
+            )
+            raise ConfigError(f"{module_name!r} has no {name!r}. It has: {cut(known, 300) or 'nothing'}.")
+        found = getattr(found, part)
+    return found
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ConfigError(f"there is no file {str(path)!r}. Give the path of a Python file, or the name of a module.")
+    # What stands beside it, it may import, as when it is run.
+    _search_first(path.resolve().parent)
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path.resolve()):
+        return loaded
+    # Under its own name where that is free, so that what it defines can be found again by name.
+    name = path.stem if loaded is None else f"_loaded_{path.stem}"
+    specification = importlib.util.spec_from_file_location(name, path.resolve())
+    if specification is None or specification.loader is None:
+        raise ConfigError(f"{str(path)!r} is no Python file.")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    try:
+        with _translated(str(path)):
+            specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _search_first(folder: Path) -> None:
+    text = str(folder)
+    if text not in sys.path:
+        sys.path.insert(0, text)
+
+
+@contextlib.contextmanager
+def _translated(name: str) -> Generator[None, None, None]:
+    """Turn whatever a module raises while it is imported into a `ConfigError`; our own errors pass."""
+    try:
+        yield
+    except (SimpleLLMFuncError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
+            raise ConfigError(
+                f"there is no module {name!r}. Looked in the working directory and where Python looks; "
+                "start in the folder that holds it, or install its package."
+            ) from error
+        said = cut(redact(f"{type(error).__name__}: {error}".removesuffix(": ")), 500)
+        raise ConfigError(
+            f"{name!r} failed while it was imported: {said}. Import it with Python alone to see where."
+        ) from error
+
+
+def _is_part(missing: str | None, name: str) -> bool:
+    """Whether the module not found is the one asked for, or a package it stands in, and not one that it imports."""
+    return missing is not None and (name == missing or name.startswith(f"{missing}."))

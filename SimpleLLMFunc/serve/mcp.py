@@ -1,0 +1,255 @@
+"""Decorated functions offered as MCP tools, over stdio or over streamable HTTP on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from SimpleLLMFunc import __version__
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.logger.records import push_debug
+from SimpleLLMFunc.serve.offer import Decorated, Offer, OfferFailed, decorated_functions, offers
+from SimpleLLMFunc.serve.stdio import Lines, Printer, protocol_streams
+from SimpleLLMFunc.tools.mcp_server import require_mcp
+
+if TYPE_CHECKING:
+    import uvicorn
+
+__all__ = ["PATH", "decorated_functions", "serve_http", "serve_mcp", "serve_stdio"]
+
+PATH: Final = "/mcp"
+"""Where the HTTP server has its endpoint."""
+
+_THIS_MACHINE: Final = ("127.0.0.1", "localhost", "::1")
+_GRACE_SECONDS: Final = 1
+
+
+def serve_mcp(
+    functions: Mapping[str, Decorated] | Any,
+    *,
+    http: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    name: str = "SimpleLLMFunc",
+) -> None:
+    """Offer decorated functions as MCP tools until stdin ends, or until Ctrl-C.
+
+    Args:
+        functions: by name, or a module, which offers all it has.
+        http: over streamable HTTP at ``http://host:port/mcp`` instead of stdin and stdout.
+        host: an address of this machine; there is no login, so others are refused.
+        port: 0 for any that is free.
+        name: what the server calls itself.
+
+    Raises:
+        ConfigError: nothing to offer, another machine's address, a port that is taken, or the extra is missing.
+    """
+    chosen = functions if isinstance(functions, Mapping) else decorated_functions(functions)
+    if http:
+        asyncio.run(serve_http(chosen, host=host, port=port, name=name))
+        return
+    with protocol_streams() as (reading, writing):
+        asyncio.run(serve_stdio(chosen, reading, writing, name=name))
+
+
+async def serve_stdio(
+    functions: Mapping[str, Decorated], reading: int, writing: int, *, name: str = "SimpleLLMFunc"
+) -> None:
+    """Serve one client over two file descriptors until the first of them ends.
+
+    Raises:
+        ConfigError: the extra is missing.
+    """
+    server = _server(functions, name)
+    lines = Lines(reading)
+    serving = asyncio.ensure_future(_converse(server, lines, Printer(writing)))
+    try:
+        await asyncio.wait({serving, lines.ended}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = lines.ended.done()
+    finally:
+        # Not cancelled: what the package is just doing would fail with an error of its own. For it, stdin has ended.
+        lines.end()
+        await asyncio.wait({serving}, timeout=_GRACE_SECONDS)
+        serving.cancel()
+        await asyncio.wait({serving})
+    if not serving.cancelled() and (error := serving.exception()):
+        if not has_left:
+            raise error
+        # The client has left in the middle of something; that is the end, and no failure.
+        push_debug(f"the MCP client has left: {error!r}")
+
+
+async def _converse(server: Any, lines: Any, printer: Any) -> None:
+    from mcp.server.stdio import stdio_server
+
+    # Ours are not the files that the package expects, but do all that it asks of them.
+    async with stdio_server(stdin=lines, stdout=printer) as streams:
+        await server.run(*streams, server.create_initialization_options())
+
+
+async def serve_http(
+    functions: Mapping[str, Decorated],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    name: str = "SimpleLLMFunc",
+    announce: Callable[[str], object] | None = None,
+) -> None:
+    """Serve any number of clients over streamable HTTP until cancelled, or until Ctrl-C.
+
+    Args:
+        functions: by name.
+        host: an address of this machine.
+        port: 0 for any that is free.
+        name: what the server calls itself.
+        announce: called with the address as soon as clients can connect.
+
+    Raises:
+        ConfigError: another machine's address, a port that is taken, or the extra is missing.
+    """
+    server = _server(functions, name)
+    import uvicorn
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    with _listening(host, port) as listener:
+        # Plain JSON answers: there is nothing to stream, for a tool gives one result.
+        manager = StreamableHTTPSessionManager(app=server, json_response=True, security_settings=_security())
+        web = uvicorn.Server(
+            uvicorn.Config(
+                _application(manager),
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+        # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
+        web.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+        async with manager.run():
+            if announce is not None:
+                shown = f"[{host}]" if ":" in host else host
+                announce(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
+            await _run_until_cancelled(web, listener)
+
+
+async def _run_until_cancelled(web: uvicorn.Server, listener: socket.socket) -> None:
+    serving = asyncio.ensure_future(web.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        # Not cancelled: it would leave its connections open.
+        web.should_exit = True
+        await asyncio.wait({serving})
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int) -> Any:
+    if host not in _THIS_MACHINE:
+        raise ConfigError(
+            f"the functions are offered on this machine only ({', '.join(_THIS_MACHINE)}), not at {host!r}: there is no "
+            "login, and every call costs. For others, put a server with a login in front."
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"port {port} cannot be used ({reason}). Choose another one, or 0 for any free one."
+        ) from error
+    with listener:
+        yield listener
+
+
+def _security() -> Any:
+    """Return the settings that refuse a web page whose name has been made to lead to this machine."""
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    hosts = [f"[{host}]:*" if ":" in host else f"{host}:*" for host in _THIS_MACHINE]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+    )
+
+
+def _application(manager: Any) -> Any:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"].rstrip("/") != PATH:
+            await _refuse(send, 404, f"MCP is at {PATH}")
+        elif scope["method"] == "GET":
+            # What a client gets by GET is a stream of what the server has to say by itself, and this one has nothing.
+            await _refuse(send, 405, "Use POST", (b"allow", b"POST, DELETE"))
+        else:
+            await manager.handle_request(scope, receive, send)
+
+    return application
+
+
+async def _refuse(send: Any, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+    start = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain"), *headers]}
+    await send(start)
+    await send({"type": "http.response.body", "body": f"{text}\n".encode()})
+
+
+# --- the protocol ----------------------------------------------------------------------------------------
+
+
+def _server(functions: Mapping[str, Decorated], name: str) -> Any:
+    """Return a server of the `mcp` package that offers the functions."""
+    require_mcp()
+    from mcp import types
+    from mcp.server.lowlevel import Server
+
+    known = offers(functions)
+    listing = types.ListToolsResult.model_validate({"tools": [_description(offer) for offer in known.values()]})
+
+    async def answer(parameters: Any) -> Any:
+        return types.CallToolResult.model_validate(await _answer(known, parameters.name, parameters.arguments))
+
+    make: Any = Server
+    if hasattr(Server, "add_request_handler"):  # mcp 2
+
+        async def on_list_tools(_context: Any, _parameters: Any) -> Any:
+            return listing
+
+        async def on_call_tool(_context: Any, parameters: Any) -> Any:
+            return await answer(parameters)
+
+        return make(name, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
+    server = make(name, version=__version__)
+    envelope: Any = types.ServerResult
+
+    async def handle_list(_request: Any) -> Any:
+        return envelope(listing)
+
+    async def handle_call(request: Any) -> Any:
+        return envelope(await answer(request.params))
+
+    # Not its decorators: they check the arguments a second time, by other rules.
+    server.request_handlers[types.ListToolsRequest] = handle_list
+    server.request_handlers[types.CallToolRequest] = handle_call
+    return server
+
+
+def _description(offer: Offer) -> dict[str, Any]:
+    described = {"name": offer.name, "description": offer.tool.description, "inputSchema": offer.tool.parameters}
+    return described if offer.output_schema is None else {**described, "outputSchema": offer.output_schema}
+
+
+async def _answer(known: Mapping[str, Offer], name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    offer = known.get(name)
+    if offer is None:
+        return _failed(f"There is no tool {name!r}. The tools are: {', '.join(known)}.")
+    try:
+        text, structured = await offer.answer(arguments)
+    except OfferFailed as failure:
+        return _failed(str(failure))
+    content = [{"type": "text", "text": text}] if text else []
+    return {"content": content} if structured is None else {"content": content, "structuredContent": structured}
+
+
+def _failed(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True}

@@ -1,0 +1,183 @@
+"""A decorated function as others call it from outside: its schemas, and its answer as data."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import traceback
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any, Final, TypeAlias, get_args
+
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+
+from SimpleLLMFunc.base.output_mode import OutputSpec
+from SimpleLLMFunc.base.strict_schema import inlined_root
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.llm_decorator.decorated import (
+    AsyncLLMChat,
+    AsyncLLMFunction,
+    AsyncLLMStream,
+    LLMChat,
+    LLMFunction,
+    LLMStream,
+)
+from SimpleLLMFunc.logger.records import push_error
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.sync import submit
+from SimpleLLMFunc.tools import ArgumentsError, Tool
+from SimpleLLMFunc.tools.names import wire_names
+from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath
+
+__all__ = ["Decorated", "Offer", "decorated_functions", "offers"]
+
+Decorated: TypeAlias = (
+    AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]
+)
+"""What can be offered: what `@llm_function` returns."""
+
+_KINDS: Final = (AsyncLLMFunction, LLMFunction, AsyncLLMStream, LLMStream)
+_CHATS: Final = (AsyncLLMChat, LLMChat)
+_FILES: Final = (ImgPath, Audio, File)
+_MAX_ERROR_CHARS: Final = 2000
+
+
+def decorated_functions(module: ModuleType, names: Iterable[str] = ()) -> dict[str, Decorated]:
+    """Return the decorated functions of a module, by name.
+
+    Args:
+        module: what it imported from elsewhere is left out, unless its `__all__` lists it.
+        names: those wanted; none for all of them but the private ones.
+
+    Raises:
+        ConfigError: a name is not there or no decorated function, or the module has none at all.
+    """
+    wanted = list(names)
+    found = {name: value for name, value in vars(module).items() if isinstance(value, _KINDS)}
+    if wanted:
+        for name in wanted:
+            if name not in found:
+                raise ConfigError(_why_not(module, name, found))
+        return {name: found[name] for name in wanted}
+    listed = getattr(module, "__all__", None)
+    offered = {
+        name: value
+        for name, value in found.items()
+        if (name in listed if listed is not None else not name.startswith("_") and _is_of(module, value))
+    }
+    if not offered:
+        raise ConfigError(
+            f"the module {module.__name__} has no function to offer. Decorate one with @llm_function at its top level"
+            f"{', or name one of: ' + ', '.join(found) if found else ''}."
+        )
+    return offered
+
+
+def _names_a_file(hint: Any) -> bool:
+    return hint in _FILES or any(_names_a_file(part) for part in get_args(hint))
+
+
+def _is_of(module: ModuleType, function: Decorated) -> bool:
+    # A package shows what its modules hold.
+    home = str(getattr(function, "__module__", ""))
+    return home == module.__name__ or home.startswith(f"{module.__name__}.")
+
+
+def _why_not(module: ModuleType, name: str, found: Iterable[str]) -> str:
+    known = ", ".join(found) or "none"
+    if not hasattr(module, name):
+        return f"the module {module.__name__} has no {name!r}. Its decorated functions are: {known}."
+    if isinstance(getattr(module, name), _CHATS):
+        return f"{module.__name__}.{name} is a chat, which keeps a history. Offer an @llm_function: {known}."
+    return f"{module.__name__}.{name} is not decorated with @llm_function. Those that are: {known}."
+
+
+def offers(functions: Mapping[str, Decorated]) -> dict[str, Offer]:
+    """Return what is offered, by the name that others call it by."""
+    names = wire_names(functions)
+    return {names[name]: Offer(names[name], function) for name, function in functions.items()}
+
+
+class Offer:
+    """A decorated function with the schemas of what it takes and gives.
+
+    Attributes:
+        name: what it is called from outside.
+        tool: the function as a tool: description, schema of the parameters, check of the arguments.
+        output_schema: of the structured answer, always an object; None where the answer is text, or nothing.
+
+    Raises:
+        ToolDefinitionError: a parameter without a type, or with one no schema can be made of.
+        ConfigError: a parameter that takes a file's path.
+    """
+
+    def __init__(self, name: str, function: Decorated) -> None:
+        self.name = name
+        self.tool = Tool(func=function, name=name)
+        self._core = function._core  # noqa: SLF001 - the one coroutine behind all four kinds of functions
+        for parameter, hint in self._core.metadata[1].items():
+            if parameter != "return" and _names_a_file(hint):
+                # A caller from outside must not name files of this machine.
+                raise ConfigError(
+                    f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
+                    "Take an ImgUrl (a data: address holds the image itself), or text."
+                )
+        self.output_schema = _output_schema(self._spec)
+
+    @property
+    def _spec(self) -> OutputSpec:
+        return self._core.spec
+
+    async def answer(self, arguments: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
+        """Ask the function; return its answer as text, and as structured data where it has a type.
+
+        The call runs on the library's own event loop, and is cancelled with the one who waits here.
+
+        Raises:
+            OfferFailed: with a text for the caller: no secret, no traceback.
+        """
+        try:
+            args, kwargs = self.tool.bind(dict(arguments or {}))
+        except ArgumentsError as error:
+            raise OfferFailed(f"The arguments do not fit {self.name}: {error}.") from None
+        try:
+            value = await asyncio.wrap_future(submit(self._value(tuple(args), kwargs)))
+            return self._rendered(value)
+        except SimpleLLMFuncError as error:
+            problem = f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
+            push_error(f"{self.name} failed: {''.join(traceback.format_exception(error))}")
+            problem = f"{type(error).__name__}: {error}"
+        raise OfferFailed(cut(redact(problem), _MAX_ERROR_CHARS))
+
+    async def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return (await self._core.result(self._core.start(args, kwargs, stream=False))).value
+
+    def _rendered(self, value: Any) -> tuple[str, dict[str, Any] | None]:
+        spec = self._spec
+        if spec.is_none:
+            return "", None
+        if spec.is_text:
+            return str(value), None
+        data: Any = json.loads(spec.adapter.dump_json(value, by_alias=True, warnings=False))
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        if isinstance(data, dict) and not spec.is_wrapped:
+            return text, data
+        return text, {"result": data}
+
+
+class OfferFailed(Exception):
+    """A call from outside failed; the text is for the caller."""
+
+
+def _output_schema(spec: OutputSpec) -> dict[str, Any] | None:
+    if spec.is_text or spec.is_none:
+        return None
+    try:
+        schema = spec.adapter.json_schema(mode="serialization", by_alias=True)
+    except (PydanticInvalidForJsonSchema, PydanticUserError):
+        return None  # a type that is read by a schema, and written otherwise
+    if not spec.is_wrapped:
+        return inlined_root(schema)
+    definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
