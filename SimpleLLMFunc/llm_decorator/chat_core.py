@@ -28,7 +28,7 @@ class ChatCore(Core):
             signature, self.options.toolkit, [history] if history else [], template_params, self.tools[0] or []
         )
         actions = self.actions_for(llm, None)
-        request = ModelRequest(messages, self.tools[0], None, self.options.llm_kwargs, None, actions)
+        request = ModelRequest(messages, self.specs_for(llm), None, self.options.llm_kwargs, None, actions)
         return Plan(request, "text", "text: a chat answers in plain text")
 
     async def fitted(self, plan: Plan, llm: LLM_Interface, func_name: str) -> Plan:

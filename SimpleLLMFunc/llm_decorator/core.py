@@ -38,6 +38,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_tools_for_exe
 from SimpleLLMFunc.llm_decorator.steps.common.signature import Metadata, parse_function_signature
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function.review import EmptyReview
+from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.sync import run_sync
 from SimpleLLMFunc.type.message import ToolSpec
 from SimpleLLMFunc.type.usage import Usage
@@ -130,6 +131,14 @@ class Core(ABC):
         """The toolkit in wire form, and what runs."""
         return prepare_tools_for_execution(self.options.toolkit, getattr(self.func, "__name__", ""))
 
+    @cached_property
+    def _strict_specs(self) -> list[ToolSpec] | None:
+        return process_tools(self.options.toolkit, getattr(self.func, "__name__", ""), strict=True)[0]
+
+    def specs_for(self, llm: LLM_Interface) -> list[ToolSpec] | None:
+        """Return the tools in the form that this provider wants."""
+        return self._strict_specs if llm.profile.strict else self.tools[0]
+
     def prepare(self) -> None:  # noqa: B027 - a chat has nothing to build
         """Build what does not change between calls; a return type nobody can ask for is an error here."""
 
@@ -157,7 +166,8 @@ class Core(ABC):
         """Return this core with other options."""
         other = copy(self)
         other.options = self.options.changed(options)
-        vars(other).pop("tools", None)
+        for name in ("tools", "_strict_specs"):
+            vars(other).pop(name, None)
         if other.options.toolkit:
             _ = other.tools
         return other
@@ -251,7 +261,8 @@ class Core(ABC):
                     events = react_events(
                         llm,
                         plan.request.messages,
-                        *self.tools,
+                        plan.request.tools,
+                        self.tools[1],
                         max_tool_calls=options.max_tool_calls,
                         stream=stream,
                         review=review,

@@ -73,7 +73,7 @@ class FunctionCore(Core):
         actions = None
         if answer_tool is None:
             actions = self.actions_for(llm, None if mode == "text" else self.spec.schema)
-        request = ModelRequest(messages, self.tools[0], response_format, options.llm_kwargs, answer_tool, actions)
+        request = ModelRequest(messages, self.specs_for(llm), response_format, options.llm_kwargs, answer_tool, actions)
         return Plan(request, mode, reason)
 
     def review(self, record: RunRecord) -> AnswerReview:

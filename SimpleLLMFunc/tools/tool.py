@@ -16,6 +16,7 @@ from SimpleLLMFunc.tools.docstring import Documentation, read_docstring
 from SimpleLLMFunc.tools.json_schema import SchemaParameters
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.tools.schema import ArgumentsError, BoundArguments, SignatureParameters, ToolParameters
+from SimpleLLMFunc.tools.strict import strict_parameters
 from SimpleLLMFunc.type.message import ToolSpec
 
 __all__ = ["FunctionTool", "ModelRetry", "Tool", "ToolContext", "as_tool", "tool"]
@@ -119,16 +120,22 @@ class Tool:
         """What runs: the function given, or the subclass's `run`."""
         return self._func
 
-    def to_openai_tool(self) -> ToolSpec:
-        """Return the tool as providers want it, under a name they take."""
-        return {
-            "type": "function",
-            "function": {
-                "name": wire_name(self.name),
-                "description": self.description or self.name,
-                "parameters": self.parameters,
-            },
+    def to_openai_tool(self, *, strict: bool = False) -> ToolSpec:
+        """Return the tool as providers want it, under a name they take.
+
+        Args:
+            strict: in the form that holds a model to the schema, where the parameters come from a signature and
+                have such a form with the same meaning.
+        """
+        function: dict[str, Any] = {
+            "name": wire_name(self.name),
+            "description": self.description or self.name,
+            "parameters": self.parameters,
         }
+        # A schema given by hand is checked as sent, and could not take the null that stands for "left out".
+        if strict and self._takes.may_repair and (held := strict_parameters(self.parameters)) is not None:
+            function.update(parameters=held, strict=True)
+        return {"type": "function", "function": function}
 
     if not TYPE_CHECKING:
 

@@ -463,6 +463,24 @@ def test_typed_result_together_with_tools():
         assert llm.requests[1][-1]["content"] == "rain: seen"
 
 
+def test_a_strict_provider_is_shown_the_strict_form_of_tools():
+    @tool
+    def look(what: str, limit: int = 3) -> str:
+        """Look."""
+        return f"{what} {limit}"
+
+    grade, llm = grader(tool_calls(("look", {"what": "rain", "limit": None})), GOOD, toolkit=[look], profile=NATIVE)
+    grade("x")
+    function = llm.calls[0].tools[0]["function"]
+    assert function["strict"] is True
+    assert function["parameters"]["required"] == ["what", "limit"]
+    assert function["parameters"]["additionalProperties"] is False
+    assert llm.requests[1][-1]["content"] == "rain 3"
+    grade, llm = grader(GOOD, toolkit=[look])
+    grade("x")
+    assert "strict" not in llm.calls[0].tools[0]["function"]
+
+
 def test_a_bad_answer_is_sent_back_with_its_violations():
     grade, llm = grader('{"score": "high", "why": "clear"}', GOOD)
     result = grade.call("x")

@@ -14,13 +14,14 @@ __all__ = ["process_tools"]
 
 
 def process_tools(
-    toolkit: Sequence[Tool | Callable[..., Any]] | None, func_name: str
+    toolkit: Sequence[Tool | Callable[..., Any]] | None, func_name: str, *, strict: bool = False
 ) -> tuple[list[ToolSpec] | None, dict[str, Tool]]:
     """Return the tools as the provider wants them, and the tools by their names on the wire.
 
     Args:
         toolkit: tools, decorated functions, plain callables; None and the empty list offer nothing.
         func_name: whose toolkit it is, for messages.
+        strict: show the form that holds a model to the schema, where a tool has one.
 
     Raises:
         ToolDefinitionError: one is not usable as a tool, or two have one name.
@@ -34,7 +35,7 @@ def process_tools(
     if not tools:
         return None, {}
     names = wire_names(tools)
-    specs = [made.to_openai_tool() for made in tools.values()]
+    specs = [made.to_openai_tool(strict=strict) for made in tools.values()]
     for spec, name in zip(specs, names.values(), strict=True):
         spec["function"]["name"] = name
     return specs, {names[own]: made for own, made in tools.items()}

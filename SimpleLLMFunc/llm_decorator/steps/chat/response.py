@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content, extract_stream_response_content
 from SimpleLLMFunc.logger import get_location, push_debug
 from SimpleLLMFunc.type.message import Message
@@ -18,6 +19,9 @@ __all__ = [
     "process_chat_response_stream",
     "process_single_chat_response",
 ]
+
+LOGGED_CHARS = 2000
+"""Characters of a response that the log shows."""
 
 
 def process_single_chat_response(
@@ -76,4 +80,5 @@ async def process_chat_response_stream(
 
 
 def _received(func_name: str, response: Any) -> str:
-    return f"LLM Chat {func_name!r} received {response!r}"
+    # Cut before it is redacted, which takes a second for ten megabytes.
+    return f"LLM Chat {func_name!r} received {cut(repr(response), LOGGED_CHARS)}"
