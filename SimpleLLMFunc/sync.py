@@ -224,11 +224,13 @@ class _Job(Generic[T]):
     def result(self) -> T:
         errands = _errands.get()
         try:
+            if errands is not None:
+                errands.check()
             self._bridge.call(self._begin)
             if errands is not None:
                 errands.begin(self)
             _wait(self._done)
-        except UsageError:  # no loop to run it on
+        except (UsageError, asyncio.CancelledError):  # no loop to run it on, or given up before it began
             self._work.close()
             raise
         except BaseException:
@@ -294,9 +296,11 @@ class _Pump(Generic[T]):
             BaseException: what the source raised.
         """
         self._bridge.refuse_own_thread()
+        errands = _errands.get()
+        if errands is not None:
+            errands.check()
         self._handed.clear()
         self._patience = CLOSE_SECONDS
-        errands = _errands.get()
         try:
             self._bridge.call(self._want)
             if errands is not None:
@@ -418,6 +422,15 @@ class Errands:
             waited_for = list(self._open)
         for errand in waited_for:
             _give_up(errand)
+
+    def check(self) -> None:
+        """Raise if the waiting has been ended.
+
+        Raises:
+            CancelledError: it has; nothing new is to begin.
+        """
+        if self._is_cancelled:
+            raise asyncio.CancelledError("the run that this is done for has ended")
 
     def begin(self, errand: _Errand) -> None:
         """Note that `errand` is waited for from now on."""

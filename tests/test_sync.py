@@ -17,7 +17,7 @@ import pytest
 
 from SimpleLLMFunc import sync
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.sync import ForkSafeLock, iterate_sync, run_sync, submit
+from SimpleLLMFunc.sync import Errands, ForkSafeLock, iterate_sync, run_sync, submit
 
 variable = contextvars.ContextVar("variable", default="unset")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -805,7 +805,7 @@ def test_a_wait_can_be_given_up_from_another_thread(how):
             is_closed.set()
 
     async def first():
-        async with aclosing(items()) as source:
+        async with contextlib.aclosing(items()) as source:
             return await anext(source)
 
     errands = Errands()
