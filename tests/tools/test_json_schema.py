@@ -157,7 +157,7 @@ def test_attack_10_nothing_is_fetched():
             try:
                 made(schema).bind({"a": 1})
             except ToolDefinitionError as error:
-                assert "remote" in str(error)  # noqa: PT017 - the other schema is fine
+                assert "remote" in str(error)
         with pytest.raises(TimeoutError):
             listener.accept()
 
