@@ -9,7 +9,7 @@ DEMO := $(VENV)/.installed-demo
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench clean
+.PHONY: help demo test test-all check format bench faults faults-long clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,12 @@ format: $(DEV) ## let ruff set the code
 
 bench: $(DEV) ## figures for this machine
 	$(PY) -m benchmarks.output_engine
+
+faults: $(DEV) ## every fault a service can have, against the four kinds of functions; writes docs/reference/faults.md
+	$(PY) -m tests.faults.matrix --write
+
+faults-long: $(DEV) ## 5,000 random servers
+	$(PY) -m pytest tests/faults/test_random_servers.py --hypothesis-profile=faults-long
 
 clean: ## remove the environment and all caches of the tools
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

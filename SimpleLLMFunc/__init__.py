@@ -45,7 +45,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from SimpleLLMFunc.interface.budget import budget
+    from SimpleLLMFunc.interface.cache import CachedLLM
     from SimpleLLMFunc.interface.current import use_llm
+    from SimpleLLMFunc.interface.fallback import FallbackLLM
     from SimpleLLMFunc.interface.guard import forbid_real_calls
     from SimpleLLMFunc.interface.key_pool import APIKeyPool
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -97,7 +99,9 @@ _HOME = {
         "UsageError",
     ),
     "SimpleLLMFunc.interface.budget": ("budget",),
+    "SimpleLLMFunc.interface.cache": ("CachedLLM",),
     "SimpleLLMFunc.interface.current": ("use_llm",),
+    "SimpleLLMFunc.interface.fallback": ("FallbackLLM",),
     "SimpleLLMFunc.interface.guard": ("forbid_real_calls",),
     "SimpleLLMFunc.interface.key_pool": ("APIKeyPool",),
     "SimpleLLMFunc.interface.llm_interface": ("LLM_Interface",),
@@ -120,6 +124,7 @@ __all__ = [
     "BadReply",
     "BadRequest",
     "BudgetExceeded",
+    "CachedLLM",
     "CallError",
     "ChatPair",
     "CheckpointError",
@@ -129,6 +134,7 @@ __all__ = [
     "ContextTooLong",
     "DeadlineExceeded",
     "EmptyResponseError",
+    "FallbackLLM",
     "File",
     "ImgPath",
     "ImgUrl",

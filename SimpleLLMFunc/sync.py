@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import selectors
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -157,6 +158,19 @@ class _Bridge:
         for task in asyncio.all_tasks(self._loop):
             # asyncio's own way to say so (gather uses it); else each is complained about at the child's end.
             task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+        self._loop.set_debug(False)  # what the child's end finalizes is not on the loop's thread, and harmless
+        selector = getattr(self._loop, "_selector", None)
+        if selector is None:
+            return
+        # The child's end closes the generators and transports that it has inherited. They must not reach what is the
+        # parent's: neither the poll object, from which they would take its sockets (and its streams would hear nothing
+        # any more), nor the sockets themselves, on which they would end its TLS sessions.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in [key.fd for key in selector.get_map().values()]:
+            os.dup2(nothing, descriptor, inheritable=False)
+        os.close(nothing)
+        self._loop._selector = selectors.DefaultSelector()  # type: ignore[attr-defined] # noqa: SLF001
+        selector.close()
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)

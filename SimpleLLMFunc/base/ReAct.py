@@ -181,15 +181,11 @@ async def model_turn(
     started = time.monotonic()
     arguments = request.wire(llm, is_last=is_last)
     messages = arguments.pop("messages")
-    expected = estimate_tokens(messages, arguments["tools"], arguments["response_format"]) if is_limited() else 0
     arguments.update(trace_id=trace_id, deadline=limits.clock.left())
     actions = request.actions
     usage: Usage | None = None
     was_sent = True
-    if is_limited("usd"):
-        await require_prices(llm)
-    cost = llm.price(Usage(input_tokens=expected)) if is_limited("usd") else None
-    with charge_question(expected, cost or 0.0) as charge:
+    with charge_question(*await _expected(llm, messages, arguments)) as charge:
         try:
             raw: Any
             if stream:
@@ -233,6 +229,21 @@ async def model_turn(
             charge.settle(usage, was_sent=was_sent)
     count_tokens(told)
     yield ReplyReceived(turn, reply, told, time.monotonic() - started, raw)
+
+
+async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: Mapping[str, Any]) -> tuple[int, float]:
+    """Return what a request will probably read, in tokens and in USD, where somebody limits that.
+
+    Raises:
+        ConfigError: there is a limit in USD, and the price is not known.
+    """
+    if not is_limited():
+        return 0, 0.0
+    tokens = estimate_tokens(messages, arguments["tools"], arguments["response_format"])
+    if not is_limited("usd"):
+        return tokens, 0.0
+    await require_prices(llm)
+    return tokens, llm.price(Usage(input_tokens=tokens)) or 0.0
 
 
 async def execute_llm(

@@ -7,7 +7,11 @@
 | `transport`, `sessions` | one HTTP exchange; one session per event loop |
 | `request`, `replies`, `sse`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
 | `retry`, `service_error`, `deadline`, `patience` | what is tried again, and how long all of it may take |
-| `key_pool`, `rate_limit`, `tokens` | keys and limits |
+| `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |
+| `circuit`, `pace` | what all calls of one model know about its service being down or busy |
+| `fallback`, `hedge` | `FallbackLLM`: the next model when one is down, a second request when one is late |
+| `cache`, `cache_store`, `flights` | `CachedLLM`: answers kept in a file |
+| `budget`, `cost` | what may be spent, and what was |
 | `current`, `guard` | which model a call asks, and whether it may |
 | `local_model`, `local_server`, `weights` | a model inside this process |
 
@@ -20,8 +24,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from SimpleLLMFunc.interface.cache import CachedLLM
     from SimpleLLMFunc.interface.current import use_llm
     from SimpleLLMFunc.interface.deadline import Deadline, deadline_scope
+    from SimpleLLMFunc.interface.fallback import FallbackLLM
     from SimpleLLMFunc.interface.guard import forbid_real_calls
     from SimpleLLMFunc.interface.key_pool import APIKeyPool
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -32,7 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APIKeyPool",
+    "CachedLLM",
     "Deadline",
+    "FallbackLLM",
     "LLM_Interface",
     "LocalModel",
     "OpenAICompatible",
@@ -45,7 +53,9 @@ __all__ = [
 
 _HOMES = {
     "APIKeyPool": "key_pool",
+    "CachedLLM": "cache",
     "Deadline": "deadline",
+    "FallbackLLM": "fallback",
     "LLM_Interface": "llm_interface",
     "LocalModel": "local_model",
     "OpenAICompatible": "openai_compatible",

@@ -17,7 +17,18 @@ from dataclasses import dataclass
 from SimpleLLMFunc.errors import BudgetExceeded, UsageError
 from SimpleLLMFunc.type.usage import Usage
 
-__all__ = ["Charge", "Spent", "budget", "charge_question", "charge_try", "is_limited", "strictest_time_limit"]
+__all__ = [
+    "Charge",
+    "Spent",
+    "Tries",
+    "budget",
+    "charge_lost",
+    "charge_question",
+    "charge_try",
+    "counting_tries",
+    "is_limited",
+    "strictest_time_limit",
+]
 
 
 class Spent:
@@ -155,9 +166,7 @@ class Charge:
             was_sent: False where no request left (the answer came from a cache).
         """
         for scope in self.scopes:
-            scope.settle(
-                reserved=self.tokens, usage=usage, requests=0 if was_sent else -1, reserved_usd=self.usd
-            )
+            scope.settle(reserved=self.tokens, usage=usage, requests=0 if was_sent else -1, reserved_usd=self.usd)
 
 
 _CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=None)
@@ -205,8 +214,41 @@ def charge_try() -> None:
     charge = _CHARGE.get()
     if charge is not None and charge.prepaid:
         charge.prepaid -= 1
-        return
-    _reserve(_SCOPES.get(), requests=1, tokens=0)
+    else:
+        _reserve(_SCOPES.get(), requests=1, tokens=0)
+    tries = _TRIES.get()
+    while tries is not None:
+        tries.count += 1
+        tries = tries.around
+
+
+def charge_lost(usage: Usage) -> None:
+    """Note what a request has probably taken whose reply nobody waited for; its requests were paid as they left."""
+    for scope in _SCOPES.get():
+        scope.settle(reserved=0, usage=usage)
+
+
+@dataclass(slots=True)
+class Tries:
+    """How many HTTP requests left inside a `counting_tries` block."""
+
+    count: int = 0
+    around: Tries | None = None
+
+
+_TRIES: ContextVar[Tries | None] = ContextVar("SimpleLLMFunc.tries", default=None)
+
+
+@contextmanager
+def counting_tries() -> Iterator[Tries]:
+    """Count the HTTP requests of the block, of one that is cancelled too; not to be left open over a ``yield``."""
+    before = _TRIES.get()
+    tries = Tries(around=before)
+    _TRIES.set(tries)
+    try:
+        yield tries
+    finally:
+        _TRIES.set(before)
 
 
 def _reserve(scopes: tuple[Spent, ...], *, requests: int, tokens: int, usd: float = 0.0) -> None:

@@ -55,6 +55,15 @@ class Credentials:
             return self._pool.get_least_loaded_key()
         return self._single()
 
+    @property
+    def is_single(self) -> bool:
+        """Whether all requests go out with one and the same key, or none."""
+        return self._pool is None or self._own is not None or len(self._pool) < 2
+
+    def ready_in(self) -> float:
+        """Return the seconds until a key of the pool is neither refused nor limited; 0 where one is now."""
+        return 0.0 if self._pool is None else self._pool.ready_in()
+
     def spare(self, key: str, failed: TryFailed) -> None:
         """Let other keys of the pool go first after the service refused or limited this one."""
         if self._pool is None or self._own is not None:

@@ -112,6 +112,12 @@ class APIKeyPool:
         with self._lock:
             self._load(key).cool_until = self._clock() + seconds
 
+    def ready_in(self) -> float:
+        """Return the seconds until a key is not cooling down; 0 where one is ready now."""
+        with self._lock:
+            now = self._clock()
+            return max(0.0, min((load.cool_until - now for load in self._loads.values()), default=0.0))
+
     def task_count(self, key: str) -> int:
         """Return how many calls are in flight with `key`."""
         with self._lock:

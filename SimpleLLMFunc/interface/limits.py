@@ -1,11 +1,17 @@
-"""The rate limits of one model: requests and tokens, waited for before each request."""
+"""The rate limits of one model: requests and tokens, waited for before each request.
+
+What the user says holds, corrected by what the service says is left; what the user does not say is learned from the
+headers of replies.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.interface.rate_headers import Told, told_limits
 from SimpleLLMFunc.interface.rate_limit import TokenBucket
 from SimpleLLMFunc.type.completion import CompletionUsage
 
@@ -43,11 +49,13 @@ class Limits:
         if settings.requests_per_minute is not None:
             self._requests.append(_per_minute(settings.requests_per_minute))
         self._tokens = None if settings.tokens_per_minute is None else _per_minute(settings.tokens_per_minute)
+        self._learned_requests = _Learned()
+        self._learned_tokens = _Learned()
 
     @property
     def counts_tokens(self) -> bool:
         """Whether anybody asks how many tokens a request takes."""
-        return self._tokens is not None
+        return self._tokens is not None or self._learned_tokens.bucket is not None
 
     async def wait(self, model_name: str, tokens: int, deadline: Deadline) -> None:
         """Wait until a request of about `tokens` may leave.
@@ -56,6 +64,9 @@ class Limits:
             DeadlineExceeded: that takes too long.
             ConfigError: it never may.
         """
+        await self._learned_requests.wait(1, deadline)
+        if tokens:
+            await self._learned_tokens.wait(tokens, deadline)
         for bucket in self._requests:
             if not await bucket.acquire(1, timeout=deadline.left()):
                 raise DeadlineExceeded(deadline.seconds, doing="waiting for the rate limit")
@@ -73,6 +84,72 @@ class Limits:
         """Correct an estimate by what it turned out to be."""
         if self._tokens is not None and usage is not None and usage.total_tokens:
             self._tokens.adjust(tokens - usage.total_tokens)
+
+    def landed(self, tokens: int) -> None:
+        """Note that a request is no longer on its way: the service has counted it, or will not."""
+        self._learned_requests.landed(1)
+        if tokens:
+            self._learned_tokens.landed(tokens)
+
+    def learn(self, headers: Mapping[str, str], now: float) -> None:
+        """Take in what a reply says is left; `now` is seconds since the epoch."""
+        requests, tokens = told_limits(headers, now)
+        if requests is not None:
+            # Only less than was said: a user who wants to send no more than so many has reasons.
+            for bucket in self._requests:
+                bucket.limit_to(requests.left)
+            self._learned_requests.learn(requests)
+        if tokens is not None:
+            if self._tokens is not None:
+                self._tokens.limit_to(tokens.left)
+            self._learned_tokens.learn(tokens)
+
+
+class _Learned:
+    """A limit that a service told of.
+
+    Attributes:
+        bucket: None until it did.
+    """
+
+    __slots__ = ("_flying", "bucket")
+
+    def __init__(self) -> None:
+        self.bucket: TokenBucket | None = None
+        self._flying = 0
+
+    async def wait(self, count: int, deadline: Deadline) -> None:
+        """Wait until `count` may leave; from then on it is on its way.
+
+        Raises:
+            DeadlineExceeded: that takes too long.
+        """
+        bucket = self.bucket
+        # What is more than all that is allowed is for the service to judge.
+        if bucket is not None and not await bucket.acquire(min(count, bucket.capacity), timeout=deadline.left()):
+            raise DeadlineExceeded(deadline.seconds, doing="waiting for the rate limit of the service")
+        self._flying += count
+
+    def landed(self, count: int) -> None:
+        """Note that `count` is no longer on its way."""
+        self._flying = max(0, self._flying - count)
+
+    def learn(self, told: Told) -> None:
+        """Take in what the service said."""
+        rate = told.refill_rate
+        if self.bucket is None:
+            if told.limit is None or not told.limit:
+                return  # no telling how much will be left later
+            self.bucket = TokenBucket(told.limit, rate or told.limit / 60)
+        bucket = self.bucket
+        bucket.capacity = max(bucket.capacity, told.limit or 0.0)
+        bucket.refill_rate = rate or bucket.refill_rate
+        # What is on its way may have been counted already, or not: the service has the last word when it has landed.
+        left, level = told.left - self._flying, bucket.level
+        if left > level:
+            bucket.adjust(left - level)
+        else:
+            bucket.limit_to(told.left)
 
 
 def _per_minute(count: float) -> TokenBucket:

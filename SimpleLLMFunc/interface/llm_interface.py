@@ -105,6 +105,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         """Return what `usage` costs in USD, None when that is not known.
 
         Args:
+            usage: tokens; a cost in it does not count.
             model: as the reply names it; empty for the model that is asked.
         """
         told = price_of(usage, model, self.provider, self.base_url) if model else None

@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.config import ProviderEntry, Settings, read_provider_file
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, RateLimited
 from SimpleLLMFunc.interface.budget import charge_try
+from SimpleLLMFunc.interface.circuit import Circuit, Ticket
 from SimpleLLMFunc.interface.credentials import Credentials, pool_from_file
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.guard import check_real_call_allowed
@@ -36,7 +38,15 @@ from SimpleLLMFunc.interface.request import (
 )
 from SimpleLLMFunc.interface.retry import TryFailed, decide
 from SimpleLLMFunc.interface.tokens import estimate_tokens
-from SimpleLLMFunc.interface.transport import ClientExchange, Exchange, HttpReply, HttpRequest, check_client, user_agent
+from SimpleLLMFunc.interface.transport import (
+    ClientExchange,
+    Exchange,
+    HttpReply,
+    HttpRequest,
+    check_client,
+    now,
+    user_agent,
+)
 from SimpleLLMFunc.interface.wire_json import decode, encode
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import redact, remember_secret
@@ -58,7 +68,10 @@ class _Call:
         body: what goes out, the same for each try.
         wire: the body as data, where a client of the openai package sends it.
         tokens: an estimate, 0 where nobody asks.
-        key: of the latest try.
+        key, ticket: of the latest try.
+        seen: the epoch of the circuit that began with a failure of this call, -1 where none did.
+        borne: failed tries of other calls that count for this one.
+        is_flying: the latest try has left, and nothing of it has come back.
     """
 
     body: bytes
@@ -70,6 +83,10 @@ class _Call:
     tokens: int = 0
     key: str = field(default="", repr=False)
     tries: int = 0
+    ticket: Ticket = field(default_factory=partial(Ticket, epoch=-1))
+    seen: int = -1
+    borne: int = 0
+    is_flying: bool = False
     failures: Counter[type[Exception]] = field(default_factory=Counter)
 
 
@@ -147,6 +164,7 @@ class OpenAICompatible(LLM_Interface):
         self._limits = Limits(
             LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
         )
+        self._circuit = Circuit(self.retry_delay)
         self._organization, self._project = settings.openai_organization, settings.openai_project
         self._url = endpoint(address)
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
@@ -315,7 +333,7 @@ class OpenAICompatible(LLM_Interface):
         if self._guarded:
             check_real_call_allowed(self.model_name)
         call.deadline.check("waiting to send the request")
-        await self._limits.wait(self.model_name, call.tokens, call.deadline)
+        await self._admitted(call, until_read)
         charge_try()
         call.key = "" if self._client is not None else until_read.enter_context(self._keys.lease())
         call.tries += 1
@@ -327,8 +345,31 @@ class OpenAICompatible(LLM_Interface):
             else ClientExchange(self._client, call.wire, request, patience)
         )
         reply = await until_read.enter_async_context(sending)
+        self._land(call)
+        if self._keys.is_single:  # of several, nobody knows whose limits these are
+            self._limits.learn(reply.headers, now())
         await check_status(reply, self.model_name, call.tries)
+        self._circuit.passed(call.ticket)
         return reply
+
+    async def _admitted(self, call: _Call, until_read: AsyncExitStack) -> None:
+        """Wait until the limits and the circuit let the request go."""
+        await self._limits.wait(self.model_name, call.tokens, call.deadline)
+        call.is_flying = True
+        until_read.callback(self._land, call)
+        call.ticket = await self._circuit.admit(
+            spare=self.max_retries + 1 - call.tries - call.borne,
+            seen=call.seen,
+            clock=call.deadline,
+            longest_wait=call.timeout,
+        )
+        until_read.callback(self._circuit.forget, call.ticket)
+        call.borne += call.ticket.shared
+
+    def _land(self, call: _Call) -> None:
+        if call.is_flying:
+            call.is_flying = False
+            self._limits.landed(call.tokens)
 
     async def _pause(self, call: _Call, failed: TryFailed) -> None:
         """Wait before the next try.
@@ -338,9 +379,16 @@ class OpenAICompatible(LLM_Interface):
         """
         self._keys.spare(call.key, failed)
         kind = type(failed.error)
+        if isinstance(failed.error, RateLimited) and not self._keys.is_single:
+            # It is the key that is limited: another one may go at once, and if there is none, the first that is ready.
+            failed.retry_after = self._keys.ready_in()
+        if failed.retry_after == 0 and isinstance(failed.error, RateLimited):
+            self._circuit.forget(call.ticket)
+        else:
+            call.seen = self._circuit.failed(call.ticket, failed)
         pause = decide(
             failed,
-            attempt=call.tries,
+            attempt=call.tries + call.borne,
             max_retries=self.max_retries,
             left=call.deadline.left(),
             rng=random.random,

@@ -69,6 +69,11 @@ def _open_session() -> aiohttp.ClientSession:
     )
 
 
+def _seen(end: asyncio.Future[None]) -> None:
+    if not end.cancelled():
+        end.exception()
+
+
 @lru_cache(maxsize=1)
 def _connector_class() -> type[aiohttp.TCPConnector]:
     import aiohttp
@@ -88,6 +93,8 @@ def _connector_class() -> type[aiohttp.TCPConnector]:
                 assert protocol is not None, "a connection that was just given out"
                 if protocol not in known:
                     known.add(protocol)
+                    if protocol.closed is not None:  # who only watches for the end need not ask how it came
+                        protocol.closed.add_done_callback(_seen)
                     return connection  # a new one: whatever comes on it is for the one who opened it
                 try:
                     await asyncio.sleep(0)  # one round of the loop, to see what waits in the socket's buffer

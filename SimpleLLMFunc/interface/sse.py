@@ -11,6 +11,7 @@ from dataclasses import dataclass
 __all__ = ["EventDecoder", "ServerSentEvent"]
 
 _BOM = b"\xef\xbb\xbf"
+_GARBLED = b'"choices"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,9 @@ class EventDecoder:
             self._data.append(b"")
         elif line == b"event":
             self._event = ""
+        elif _GARBLED in line:
+            # Whatever its name has become, this was a piece of an answer: the reader shall see that something is wrong.
+            self._data.append(line)
         # Comments (": …"), "id" and "retry" say nothing to a reader that never reconnects.
 
     def _without_bom(self, piece: bytes) -> bytes:

@@ -150,11 +150,28 @@ class Exchange:
 
     async def __aenter__(self) -> HttpReply:
         self._response = await translated(self._patience.wait(_post(self._request)), self._request)
+        connection = self._response.connection  # None where the whole body is here already
+        self._protocol = connection.protocol if connection is not None else None
+        self._lost = self._protocol.closed if self._protocol is not None else None
+        if self._lost is not None:
+            self._lost.add_done_callback(self._end_of_connection)
         return _OwnReply(self._response, self._request, self._patience)
 
     async def __aexit__(self, *_: object) -> None:
+        if self._lost is not None:
+            self._lost.remove_done_callback(self._end_of_connection)
         # After the end of the body the connection is back in the pool already; before it, it is closed now.
         self._response.close()
+
+    def _end_of_connection(self, _: object) -> None:
+        """Wake the reader of a body that can no longer end: after a broken chunk aiohttp closes, and tells nobody."""
+        import aiohttp
+
+        content = self._response.content
+        if not content.is_eof() and content.exception() is None:
+            error = aiohttp.ClientPayloadError("the body broke off")
+            error.__cause__ = self._protocol.exception() if self._protocol is not None else None
+            content.set_exception(error)
 
 
 async def _post(request: HttpRequest) -> aiohttp.ClientResponse:
@@ -355,6 +372,9 @@ def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> E
         import openai
 
         if isinstance(error, openai.APIConnectionError):
+            if type(error.__cause__).__name__ == "TooManyRedirects":
+                said = "it redirects too often"
+                return TryFailed(BadRequest(model, body=said, tries=tries), again="never")
             return _failed(_reason(error, text), model, tries)
         if isinstance(error, openai.APIResponseValidationError):
             return TryFailed(BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once")

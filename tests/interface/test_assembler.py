@@ -352,3 +352,14 @@ def test_a_long_stream_is_linear_work():
     reply = assembler.completion()
     assert len(reply.text) == 60_000
     assert len(reply.message.extra["audio"]["data"]) == 30_000
+
+
+def test_what_comes_from_a_cache_says_so():
+    cached = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]}
+    assembler = ReplyAssembler()
+    assembler.add(ChatCompletionChunk.from_dict(cached, tries=0, cached=True))
+    reply = assembler.completion()
+    assert (reply.cached, reply.tries) == (True, 0)
+    assembler = ReplyAssembler()
+    assembler.add(ChatCompletionChunk.from_dict(cached))
+    assert (assembler.completion().cached, assembler.completion().tries) == (False, 1)

@@ -8,7 +8,14 @@ import threading
 import pytest
 
 from SimpleLLMFunc import BudgetExceeded, UsageError, llm_function
-from SimpleLLMFunc.interface.budget import budget, charge_question, charge_try
+from SimpleLLMFunc.interface.budget import (
+    budget,
+    charge_lost,
+    charge_question,
+    charge_try,
+    counting_tries,
+    is_limited,
+)
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion, Usage
 
@@ -208,3 +215,41 @@ def test_the_clock_stands_still_after_the_scope():
         pass
     assert spent.seconds == spent.seconds
     assert "requests=0" in repr(spent)
+
+
+def test_what_is_limited():
+    assert not is_limited()
+    with budget(tokens=5):
+        assert is_limited()
+        assert is_limited("tokens")
+        assert not is_limited("usd")
+        with budget(usd=1):
+            assert is_limited("usd")
+
+
+def test_what_nobody_waited_for_counts():
+    with budget() as spent:
+        charge_lost(Usage(10, cost=0.5))
+    assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 0)
+
+
+def test_tries_are_counted_in_every_block_around_them():
+    with counting_tries() as outer:
+        charge_try()
+        with counting_tries() as inner:
+            charge_try()
+        charge_try()
+    charge_try()
+    assert (outer.count, inner.count) == (3, 1)
+
+
+def test_an_answer_from_a_cache_takes_no_tokens():
+    class Cached(ScriptedLLM):
+        async def chat(self, messages, **options):
+            return ChatCompletion.from_dict(reply().raw, tries=0, cached=True)
+
+    with budget(tokens=1000, requests=1) as spent:
+        for _ in range(3):
+            ask = llm_function(Cached())(counting("x")[0].__wrapped__)
+            assert ask("x") == "ok"
+    assert (spent.tokens, spent.requests) == (0, 0)

@@ -91,3 +91,16 @@ def test_the_keys_of_a_provider_file_are_found_again(tmp_path):
     assert pool_from_file(str(path), "p", "m").get_least_loaded_key() == "sk-aaaaaaaa"
     assert pool_from_file(str(path), "p", "other") is None
     assert pool_from_file(str(path), "other", "m") is None
+
+
+def test_whether_there_is_another_key():
+    two, one = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"]), APIKeyPool(["sk-aaaaaaaa"])
+    assert not Credentials("m", FAR, None, two).is_single
+    assert Credentials("m", FAR, None, one).is_single
+    assert Credentials("m", FAR, "sk-own-key-1", two).is_single
+    assert Credentials("m", NEAR, None, None).is_single
+    assert Credentials("m", NEAR, None, None).ready_in() == 0
+    two.cool_down("sk-aaaaaaaa", 60)
+    assert Credentials("m", FAR, None, two).ready_in() == 0
+    two.cool_down("sk-bbbbbbbb", 60)
+    assert 59 < Credentials("m", FAR, None, two).ready_in() <= 60

@@ -265,3 +265,15 @@ def test_a_child_process_does_not_count_its_parents_calls():
             os._exit(pool.tasks)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert pool.tasks == 1
+
+
+def test_it_says_when_a_key_is_ready():
+    clock = Clock()
+    pool = APIKeyPool(["a", "b"], clock=clock)
+    pool.cool_down("a", 30)
+    assert pool.ready_in() == 0
+    pool.cool_down("b", 10)
+    assert pool.ready_in() == 10
+    clock.now += 11
+    assert pool.ready_in() == 0
+    assert pickle.loads(pickle.dumps(pool)).ready_in() == 0

@@ -1,10 +1,16 @@
+import asyncio
+
 import pytest
 
-from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.interface.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.type.completion import CompletionUsage
+from tests.support.server import Answer, LoopbackServer, text_answer
 
+HELLO = [{"role": "user", "content": "hello"}]
 SOON = Deadline.after
 
 
@@ -64,3 +70,131 @@ def test_what_cannot_be_is_refused(settings):
 def test_settings_are_arguments_again():
     settings = LimitSettings(1, 2, 3, 4)
     assert LimitSettings(**settings.as_arguments()) == settings
+
+
+# --- what the service says -------------------------------------------------------------------------------
+
+
+def said(*, left, limit=None, reset=None, unit="requests"):
+    given = {"remaining": left, "limit": limit, "reset": reset}
+    return {f"x-ratelimit-{name}-{unit}": str(value) for name, value in given.items() if value is not None}
+
+
+async def leave(limits, tokens=0, seconds=5.0, *, lands=True):
+    await limits.wait("m", tokens, SOON(seconds))
+    if lands:
+        limits.landed(tokens)
+
+
+async def test_what_the_service_says_is_left_is_learned():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded, match="of the service"):
+        await leave(limits, seconds=0.02)
+
+
+async def test_what_it_says_later_counts_more():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=0, limit=100, reset="1000s"), 0)
+    limits.learn(said(left=2, limit=100, reset="1000s"), 0)
+    for _ in range(2):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, seconds=0.02)
+    # It comes back as fast as the service says.
+    limits.learn(said(left=0, limit=100, reset="100ms"), 0)
+    await leave(limits, seconds=5)
+
+
+async def test_what_is_on_its_way_has_perhaps_not_been_counted():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=50, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        await leave(limits, lands=False)
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        limits.landed(0)
+    limits.learn(said(left=4, limit=100, reset="1000s"), 0)
+    for _ in range(4):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, seconds=0.02)
+
+
+async def test_tokens_are_learned_too():
+    limits = Limits(LimitSettings())
+    assert not limits.counts_tokens
+    limits.learn(said(left=100, limit=1000, reset="1000s", unit="tokens"), 0)
+    assert limits.counts_tokens
+    await leave(limits, 90)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, 90, seconds=0.02)
+    await leave(limits, 0)  # from before they were counted
+
+
+async def test_what_is_more_than_all_that_is_allowed_is_for_the_service_to_judge():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=1000, limit=1000, reset="0s", unit="tokens"), 0)
+    await leave(limits, 5000)
+
+
+async def test_what_the_user_said_is_corrected_downwards_only():
+    limits = Limits(LimitSettings(requests_per_minute=2, tokens_per_minute=100))
+    limits.learn({**said(left=500, limit=500), **said(left=9000, limit=9000, unit="tokens")}, 0)
+    for _ in range(2):
+        await leave(limits, 10)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, 10, seconds=0.02)
+    limits = Limits(LimitSettings(requests_per_minute=2, tokens_per_minute=100))
+    limits.learn({**said(left=1), **said(left=15, unit="tokens")}, 0)
+    await leave(limits, 10)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, 10, seconds=0.02)
+
+
+async def test_headers_that_say_nothing_change_nothing():
+    limits = Limits(LimitSettings())
+    for headers in ({}, said(left="x"), said(left=0), said(left=0, limit=0)):
+        limits.learn(headers, 0)
+    await leave(limits, 10**9, seconds=0.02)
+
+
+async def test_a_model_learns_from_its_replies():
+    async with LoopbackServer(lambda request: _with_headers(request, said(left=1, limit=60, reset="3000s"))) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url)
+        for _ in range(2):
+            await llm.chat(HELLO)
+        server.handler = lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))
+        await llm.chat(HELLO, deadline=5)
+        with pytest.raises(DeadlineExceeded, match="rate limit of the service"):
+            await llm.chat(HELLO, deadline=0.05)
+        assert len(server.requests) == 3
+
+
+async def test_of_several_keys_nobody_knows_whose_limits_they_are():
+    async with LoopbackServer(lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))) as server:
+        pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
+        llm = OpenAICompatible("m", base_url=server.base_url, api_key_pool=pool)
+        for _ in range(3):
+            await llm.chat(HELLO, deadline=5)
+
+
+async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more():
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        server.reply_reset()
+        with pytest.raises(ConnectionFailed):
+            await llm.chat(HELLO)
+        server.answer(Answer(hold=asyncio.Event(), body=b""))
+        with pytest.raises(DeadlineExceeded):
+            await llm.chat(HELLO, deadline=0.1)
+        assert llm._limits._learned_requests._flying == 0
+
+
+def _with_headers(request, headers):
+    answer = text_answer("ok")(request)
+    answer.headers.update(headers)
+    return answer

@@ -121,6 +121,28 @@ def test_whatever_comes_ends_in_a_reply_or_in_one_of_our_errors(pieces, breaks, 
         assert status == 200
 
 
+@pytest.mark.parametrize(("before", "kind"), [([], BadReply), ([chunk({"content": "Hel"})], StreamInterrupted)])
+def test_what_breaks_the_transport_after_some_text_is_not_asked_for_again(before, kind):
+    class Refused(MemoryReply):
+        async def piece(self):
+            if self._pieces:
+                return self._pieces.pop(0)
+            raise TryFailed(BadReply("m", problem="not HTTP"), again="once")
+
+    async def run():
+        return [item async for item in read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), "m", 1)]
+
+    with pytest.raises((TryFailed, StreamInterrupted)) as caught:
+        asyncio.run(run())
+    error = caught.value.error if isinstance(caught.value, TryFailed) else caught.value
+    assert isinstance(error, kind)
+    assert isinstance(caught.value, TryFailed) == (kind is BadReply)
+
+
+def piece_of(event):
+    return sse(event, done=False)
+
+
 def test_with_several_choices_all_must_have_ended():
     def piece(index, finish=None):
         return {"choices": [{"index": index, "delta": {"content": str(index)}, "finish_reason": finish}]}

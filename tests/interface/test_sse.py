@@ -48,6 +48,13 @@ def test_a_stream_is_read_as_the_standard_says(stream, expected):
     assert texts(stream) == expected
 
 
+@pytest.mark.parametrize("line", [b"\x00data: %b", b"dat: %b", b":data: %b", b"%b", b"id: %b"])
+def test_a_piece_of_an_answer_under_a_broken_name_is_not_dropped(line):
+    # Dropped, the answer would be shorter, and nobody would know.
+    chunk = b'{"choices": []}'
+    assert texts(line % chunk + b"\n\n") == [(line % chunk).decode()]
+
+
 def test_the_type_belongs_to_its_event_only():
     events = decoded(b"event: error\ndata: a\n\ndata: b\n\nevent: x\n\ndata: c\n\n")
     assert [(event.event, event.text) for event in events] == [("error", "a"), ("", "b"), ("", "c")]

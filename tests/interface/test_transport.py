@@ -219,6 +219,28 @@ async def test_netrc_does_not_replace_the_key(server, monkeypatch, tmp_path):
     assert server.requests[0].key == CANARY
 
 
+# --- bodies that break -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n", b"-1\r\n", b"2\r\n{}X"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
+    # The HTTP client closes the connection, and leaves who reads the body waiting.
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        await asyncio.sleep(0.02)  # else head and chunk are read together, and the head is refused as well
+        writer.write(chunk)
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        llm = OpenAICompatible("m", base_url=address, max_retries=0)
+        with pytest.raises((ConnectionFailed, StreamInterrupted), match="broke off"):
+            await (streamed(llm, deadline=10) if stream else llm.chat(HELLO, deadline=10))
+
+
 # --- TLS -------------------------------------------------------------------------------------------------
 
 

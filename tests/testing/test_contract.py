@@ -6,11 +6,15 @@ import threading
 import unittest
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from SimpleLLMFunc.errors import AuthenticationError
+from SimpleLLMFunc.interface.cache import CachedLLM
+from SimpleLLMFunc.interface.fallback import FallbackLLM
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -115,6 +119,31 @@ class TestOpenAICompatible(contract.ProviderContract):
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
         with served(answers(scenario)) as server:
             yield OpenAICompatible("loopback", api_key=self.secret, base_url=server.base_url, max_retries=0)
+
+
+class TestFallbackLLM(TestOpenAICompatible):
+    """The first member is never there."""
+
+    @contextmanager
+    def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
+        with super().provider(scenario) as llm, served(lambda request: error_answer(503, "down")) as down:
+            yield FallbackLLM(OpenAICompatible("down", api_key=self.secret, base_url=down.base_url, max_retries=0), llm)
+
+
+class TestFallbackLLMThatHedges(TestOpenAICompatible):
+    @contextmanager
+    def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
+        with super().provider(scenario) as llm:
+            yield FallbackLLM(llm, hedge_after=0.1)
+
+
+class TestCachedLLM(TestOpenAICompatible):
+    @contextmanager
+    def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
+        with super().provider(scenario) as llm, TemporaryDirectory() as folder:
+            cached = CachedLLM(llm, Path(folder) / "answers.sqlite")
+            yield cached
+            cached.close()
 
 
 @pytest.mark.local_model

@@ -53,12 +53,13 @@ async def process_chat_response_stream(
         func_name: for the log.
         stream: whether the responses are chunks.
     """
-    history = copied(messages)
+    history, size = copied(messages), len(messages)
 
     def current() -> list[Message]:
-        nonlocal history
-        if len(history) != len(messages):
-            history = copied(messages)
+        nonlocal history, size
+        # Not by the length of what was given out: that is the consumer's, who may have changed it.
+        if size != len(messages):
+            history, size = copied(messages), len(messages)
         return history
 
     held: list[Any] = []  # raw mode: the last response waits for the end, when the history is whole

@@ -1,0 +1,194 @@
+"""What a Usage costs in USD, told by the `genai-prices` package (extra `cost`), whose prices are in its wheel.
+
+A price is looked up by the provider and by the model that the reply names, else the one that was asked for. None
+means that nobody knows: the extra is missing, or the model is in no list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from SimpleLLMFunc.config import is_local_address
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.usage import Usage
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+
+__all__ = ["load_prices", "price_of", "priced", "require_prices"]
+
+R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
+
+_THEIR_NAMES = {
+    "gemini": "google",
+    "moonshot": "moonshotai",
+    "xai": "x-ai",
+    "zhipu": "zhipuai",
+    **{
+        name: name
+        for name in (
+            "anthropic", "azure", "deepseek", "fireworks", "groq", "mistral", "openai", "openrouter", "together"
+        )
+    },
+}  # fmt: skip
+"""Our names of providers, and those of the price list."""
+
+_FREE = frozenset({"local", "ollama"})
+"""Providers that compute on the user's own machine."""
+
+_NOT_LISTED = frozenset({"qwen", "siliconflow", "volcengine"})
+"""Known services without prices in the list; the maker's price of a model is not theirs."""
+
+_CLOSED_WEIGHTS = ("chatgpt", "claude", "gemini", "gpt-", "grok", "o1", "o3", "o4")
+_OPEN_WEIGHTS = ("gpt-oss",)
+
+_MISSING = object()
+_module: Any = None
+
+
+def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None = None) -> float | None:
+    """Return what `usage` costs in USD, None when that is not known.
+
+    Behind an address that is in no list (a gateway, a double) a model counts what its maker takes. On this machine
+    and its network only models count so whose weights nobody can run at home.
+
+    The first call imports the prices, for about 0.3 s; `load_prices` does so off the event loop.
+
+    Args:
+        usage: cached tokens count by their own price, reasoning tokens as output.
+        model: as the service calls it.
+        provider: our name of who serves it.
+        base_url: where it is reached.
+    """
+    if provider in _FREE and not model.endswith("cloud"):  # Ollama passes its models named -cloud on
+        return 0.0
+    if not _may_be_listed(model, provider) or not _is_listed(model, provider, base_url):
+        return None
+    told = Usage(
+        max(usage.input_tokens, 0),
+        max(usage.output_tokens, 0),
+        min(max(usage.cached_tokens, 0), max(usage.input_tokens, 0)),
+        min(max(usage.reasoning_tokens, 0), max(usage.output_tokens, 0)),
+    )
+    try:
+        return _calculated(told, model, provider, base_url)
+    except (LookupError, ValueError, ArithmeticError):
+        return None
+
+
+def _may_be_listed(model: str, provider: str) -> bool:
+    # The name that doubles have by default needs no look into the list.
+    return bool(model) and model != "scripted" and provider not in _NOT_LISTED and provider not in _FREE
+
+
+@lru_cache(maxsize=1024)
+def _is_listed(model: str, provider: str, base_url: str | None) -> bool:
+    """Whether there is a price; remembered, because a look through all the list for nothing is slow."""
+    if _genai_prices() is None:
+        return False
+    if provider not in _THEIR_NAMES and is_local_address(base_url):
+        name = model.lower().rpartition("/")[2]
+        if not name.startswith(_CLOSED_WEIGHTS) or name.startswith(_OPEN_WEIGHTS):
+            return False
+    try:
+        _calculated(Usage(), model, provider, base_url)
+    except (LookupError, ValueError, ArithmeticError):
+        return False
+    return True
+
+
+def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -> float:
+    prices = _genai_prices()
+    counts = {
+        "input_tokens": usage.input_tokens,
+        "cache_read_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "output_reasoning_tokens": usage.reasoning_tokens,
+    }
+    spent = prices.Usage(**counts)
+    theirs = _THEIR_NAMES.get(provider)
+    if theirs is not None:
+        return float(prices.calc_price(spent, model, provider_id=theirs).total_price)
+    if base_url is not None and not is_local_address(base_url):
+        try:
+            return float(prices.calc_price(spent, model, provider_api_url=base_url).total_price)
+        except LookupError:
+            pass  # an address that the list does not know
+    maker, slash, name = model.partition("/")
+    if slash:  # openai/gpt-4o, as gateways call it
+        return float(prices.calc_price(spent, name, provider_id=maker).total_price)
+    return float(prices.calc_price(spent, model).total_price)
+
+
+def _genai_prices() -> Any:
+    """Return the package, None where it is not installed."""
+    global _module  # noqa: PLW0603 - what was found to be missing is not looked for at each call
+    if _module is None:
+        try:
+            import genai_prices
+        except ImportError:
+            _module = _MISSING
+        except Exception as error:  # noqa: BLE001 - a broken package must not break the call that it would price
+            push_warning(f"genai-prices cannot be used, so no cost is known: {error!r}")
+            _module = _MISSING
+        else:
+            _module = genai_prices
+    return None if _module is _MISSING else _module
+
+
+# --- what the rest of the library asks -------------------------------------------------------------------
+
+
+async def load_prices(llm: LLM_Interface) -> None:
+    """Import the prices where `llm` needs them and they are not there yet, in a worker thread."""
+    if _module is None and any(_may_be_listed(part.model_name, part.provider) for part in _parts(llm)):
+        await asyncio.to_thread(_genai_prices)
+
+
+async def priced(reply: R, llm: LLM_Interface) -> R:
+    """Return the reply (or chunk) of `llm` with its cost in the usage, as far as it is known."""
+    usage = reply.usage
+    if usage is None or usage.cost is not None:
+        return reply
+    await load_prices(llm)
+    cost = llm.price(usage.tokens, reply.model)
+    return reply if cost is None else replace(reply, usage=replace(usage, cost=cost))
+
+
+async def require_prices(llm: LLM_Interface) -> None:
+    """Return if a limit in USD can be kept with `llm`: its price is known, or nobody sends a bill.
+
+    Raises:
+        ConfigError: it would be ignored: a service that takes money, and no price.
+    """
+    await load_prices(llm)
+    unknown = [
+        part
+        for part in _parts(llm)
+        if part.base_url is not None and not is_local_address(part.base_url) and part.price(Usage()) is None
+    ]
+    if not unknown:
+        return
+    names = ", ".join(sorted({f"{part.model_name} ({part.provider})" for part in unknown}))
+    way_out = (
+        'Install the prices: pip install "SimpleLLMFunc[cost]". Or limit'
+        if _genai_prices() is None
+        else "The installed genai-prices does not list it. Update that, or limit"
+    )
+    raise ConfigError(
+        f"budget(usd=…) cannot be kept: the price of {names} is not known. {way_out} tokens instead: budget(tokens=…)."
+    )
+
+
+def _parts(llm: LLM_Interface) -> Iterator[LLM_Interface]:
+    """Yield the models that answer in the end."""
+    if not llm.members:
+        yield llm
+    for member in llm.members:
+        yield from _parts(member)
