@@ -20,7 +20,7 @@ demo: $(DEMO) ## a typed answer and a chat from a real model inside the process,
 test: $(DEV) ## the test suite
 	$(PY) -m pytest -m "not heavy"
 
-test-all: $(DEV) ## what needs a heavy or outside part
+test-all: $(DEV) ## what is heavy or needs an outside part: packaging, every fault of a service
 	$(PY) -m pytest -m heavy
 
 check: $(DEV) ## lint, types, import contracts

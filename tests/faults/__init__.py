@@ -1,0 +1,1 @@
+"""Servers that misbehave byte by byte, and what the library must make of them."""

@@ -1,0 +1,206 @@
+"""What a service that behaves would say, as bytes on the wire; the misbehaviour is added to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
+from typing import Any, Literal, TypeAlias
+
+from tests.faults.server import Act, Exchange, Request, head, in_chunk, with_length
+
+__all__ = [
+    "JSON_TEXT",
+    "LAST",
+    "STREAM_HEAD",
+    "TEXT",
+    "USAGE",
+    "answer_text",
+    "body_of",
+    "call",
+    "chunk",
+    "completion",
+    "delta",
+    "event",
+    "events_of",
+    "good",
+    "pieces_of",
+    "replies",
+    "says",
+    "sends",
+    "status",
+    "streams",
+]
+
+TEXT = "It is 7 °C in Köln,\u2028 no rain \U0001f327 until\n\nfive o'clock."
+"""What a chat gets: characters of 1 to 4 bytes, a line separator that ends no line, line ends that do not end the event."""
+
+JSON_TEXT = '{"city": "Köln \U0001f327", "celsius": 7}'
+"""What a typed function gets."""
+
+USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+
+LAST = b"0\r\n\r\n"
+"""The end of a body in chunked encoding."""
+
+STREAM_HEAD = head(content_type="text/event-stream", transfer_encoding="chunked")
+
+End: TypeAlias = Literal["keep", "close", "reset", "hold"]
+"""What happens after the bytes: the connection stays for the next request, ends politely, is torn down, or falls silent."""
+
+
+def answer_text(request: Request) -> str:
+    """What the request asks for: JSON where it gives a schema."""
+    return JSON_TEXT if request.data and "response_format" in request.data else TEXT
+
+
+def completion(text: str | None, *, finish_reason: str | None = "stop", **message: Any) -> dict[str, Any]:
+    """A whole reply."""
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": text, **message},
+                "finish_reason": finish_reason,
+            }
+        ],
+        "usage": USAGE,
+    }
+
+
+def chunk(finish_reason: str | None = None, **delta: Any) -> dict[str, Any]:
+    """One piece of a streamed reply."""
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+    }
+
+
+def call(name: str, arguments: Any, number: int = 0, **more: Any) -> dict[str, Any]:
+    """One tool call of a whole reply."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": text}, **more}
+
+
+def delta(index: int | None = None, **fields: Any) -> dict[str, Any]:
+    """One piece of a tool call in a stream; `name` and `arguments` go into its function."""
+    function = {name: fields.pop(name) for name in ("name", "arguments") if name in fields}
+    return {**({} if index is None else {"index": index}), **fields, **({"function": function} if function else {})}
+
+
+def body_of(data: Any) -> bytes:
+    """JSON as it is sent."""
+    return json.dumps(data, ensure_ascii=False).encode()
+
+
+def event(data: Any, end: bytes = b"\n") -> bytes:
+    """One server-sent event; a text stands as it is."""
+    return b"data: " + (data.encode() if isinstance(data, str) else body_of(data)) + end * 2
+
+
+def pieces_of(text: str, size: int = 4) -> list[str]:
+    """The pieces in which a text is streamed."""
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def events_of(
+    text: str, *, finish_reason: str | None = "stop", usage: bool = True, done: bool = True, end: bytes = b"\n"
+) -> list[bytes]:
+    """A whole answer as events."""
+    said: list[Any] = [chunk(role="assistant", content="")]
+    said += [chunk(content=piece) for piece in pieces_of(text)]
+    said.append(chunk(finish_reason))
+    if usage:
+        said.append({**chunk(), "choices": [], "usage": USAGE})
+    if done:
+        said.append("[DONE]")
+    return [event(each, end) for each in said]
+
+
+# --- acts ------------------------------------------------------------------------------------------------
+
+
+async def finish(exchange: Exchange, end: End) -> None:
+    """End an act."""
+    if end == "close":
+        exchange.close()
+    elif end == "reset":
+        exchange.reset()
+    elif end == "hold":
+        await exchange.hold()
+
+
+def sends(*pieces: bytes, end: End = "keep", gap: float = 0.0) -> Act:
+    """Exactly these bytes."""
+
+    async def act(exchange: Exchange) -> None:
+        await exchange.send(*pieces, gap=gap)
+        await finish(exchange, end)
+
+    return act
+
+
+def status(
+    code: int, message: str = "scripted", *, kind: str | None = None, body: bytes | None = None, **headers: Any
+) -> Act:
+    """An error status; `kind` is the code inside the body."""
+    error = body_of({"error": {"message": message, "type": None, "code": kind}})
+    return sends(with_length(error if body is None else body, code, **headers))
+
+
+def replies(data: Any, **headers: Any) -> Act:
+    """This JSON with status 200, whatever was asked for."""
+    return sends(with_length(body_of(data), **headers))
+
+
+def streams(*events: Any, end: End | None = None) -> Act:
+    """These events in chunked encoding: bytes as they are, data as events.
+
+    `end` None ends the body as it should be ended, and the connection stays.
+    """
+
+    async def act(exchange: Exchange) -> None:
+        wire = [each if isinstance(each, bytes) else event(each) for each in events]
+        await exchange.send(STREAM_HEAD, *(in_chunk(each) for each in wire))
+        if end is None:
+            await exchange.send(LAST)
+        await finish(exchange, end or "keep")
+
+    return act
+
+
+def says(
+    text: str | EllipsisType | None = None,
+    *,
+    finish_reason: str | None = "stop",
+    calls: Sequence[Mapping[str, Any]] = (),
+    **message: Any,
+) -> Act:
+    """A reply that fits the protocol, whole or streamed as the request wants it; ``...`` stands for the right text."""
+
+    async def act(exchange: Exchange) -> None:
+        said_text = answer_text(exchange.request) if isinstance(text, EllipsisType) else text
+        more = {**message, **({"tool_calls": [dict(each) for each in calls]} if calls else {})}
+        if not exchange.request.stream:
+            await exchange.send(with_length(body_of(completion(said_text, finish_reason=finish_reason, **more))))
+            return
+        if calls:
+            more["tool_calls"] = [{"index": number, **each} for number, each in enumerate(calls)]
+        first = chunk(role="assistant", content=None if said_text is None else "", **more)
+        said = [first, *(chunk(content=piece) for piece in pieces_of(said_text or "")), chunk(finish_reason)]
+        said.append({**chunk(), "choices": [], "usage": USAGE})
+        await streams(*said, "[DONE]")(exchange)
+
+    return act
+
+
+async def good(exchange: Exchange) -> None:
+    """The right answer."""
+    await says(...)(exchange)

@@ -1,0 +1,423 @@
+"""Plays a scenario to the library, in each of its views, and judges what came of it.
+
+The oracle: the result is exact, or one of our errors is raised, within the deadline and half a second, with as many
+requests as expected, no task, socket or counted key left behind, and no secret in any output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import io
+import logging
+import os
+import ssl
+import subprocess
+import tempfile
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from SimpleLLMFunc import (
+    APIKeyPool,
+    ChatPair,
+    Message,
+    OpenAICompatible,
+    SimpleLLMFuncError,
+    llm_chat,
+    llm_function,
+    sync,
+)
+from SimpleLLMFunc.interface import openai_compatible, sessions
+from SimpleLLMFunc.interface.budget import budget
+from SimpleLLMFunc.logger.handlers import JsonFormatter
+from tests.faults.replies import JSON_TEXT, pieces_of
+from tests.faults.scenario import Form, Kind, Scenario
+from tests.faults.server import FaultServer, Request
+
+__all__ = ["KEY", "Cell", "Seen", "cells_of", "connections_taken", "leftovers", "play", "sockets", "warm_up"]
+
+KEY = "sk-CANARY-0123456789abcdef"
+"""The key of every call; it must not be found in any output."""
+
+GRACE = 0.5
+"""Seconds after its deadline by which a call has ended."""
+
+LATE = "it took"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One square of the matrix."""
+
+    scenario: Scenario
+    kind: Kind
+    form: Form
+    is_async: bool
+    client: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.scenario.name} {self.form} {'async def' if self.is_async else 'def'} {self.kind}"
+
+
+@dataclass
+class Seen:
+    """What came of a cell.
+
+    Attributes:
+        outcome: "exact", the name of an error of ours, "WRONG", "FOREIGN name" or "HANG".
+        requests: how many the server saw.
+        problems: everything that is not as it must be; empty where all is well.
+    """
+
+    cell: Cell
+    outcome: str = "HANG"
+    requests: int = 0
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+
+def cells_of(scenario: Scenario, *, client: bool = False) -> list[Cell]:
+    """The squares of one scenario."""
+    return [
+        Cell(scenario, kind, form, is_async, client)
+        for form in scenario.forms
+        for kind in scenario.kinds
+        for is_async in (True, False)
+    ]
+
+
+async def play(scenario: Scenario, *, client: bool = False) -> list[Seen]:
+    """Play a scenario in all its views at once, and judge them.
+
+    A machine that is busy with other things makes any call late: late is what is late three times.
+    """
+    for _ in range(3):
+        seen = await _play_once(scenario, client=client)
+        problems = [problem for one in seen for problem in one.problems]
+        if not problems or not all(problem.startswith(LATE) for problem in problems):
+            break
+    return seen
+
+
+async def _play_once(scenario: Scenario, *, client: bool) -> list[Seen]:
+    tasks, before = asyncio.all_tasks(), sockets()
+    with contextlib.ExitStack() as stack:
+        if scenario.idle is not None:
+            stack.enter_context(mock.patch.object(openai_compatible, "IDLE_SECONDS", scenario.idle))
+        stack.enter_context(without_proxies())
+        log = stack.enter_context(captured_log())
+        cells = cells_of(scenario, client=client)
+        # What it takes to make the models is no part of the calls.
+        ready = asyncio.Barrier(len(cells))
+        seen = await asyncio.gather(*(_play_cell(cell, log, ready) for cell in cells))
+    for problem in await leftovers(tasks, before):
+        for one in seen:
+            one.problems.append(problem)
+    return seen
+
+
+async def _play_cell(cell: Cell, log: io.StringIO, ready: asyncio.Barrier) -> Seen:
+    scenario, seen = cell.scenario, Seen(cell)
+    plays = {scenario.name: scenario.acts, "elsewhere": scenario.elsewhere}
+    async with FaultServer(plays, tls=_server_context() if scenario.tls else None) as server:
+        place = scenario.address or FaultServer.address
+        pool = APIKeyPool([KEY])
+        async with _model(cell, place(server, scenario.name), pool) as llm:
+            notes: list[Any] = []
+            work = _work(cell, llm, notes)
+            await ready.wait()
+            error, values, spent, seen.seconds = await _outcome(cell, work)
+        requests = server.requests(scenario.name)
+        seen.requests = len(requests)
+        if isinstance(error, TimeoutError):
+            seen.problems.append(f"still running {GRACE} s after its deadline")
+        else:
+            _judge(seen, error, values, requests, notes)
+            output = [log.getvalue(), *(_output_of(each) for each in ([error] if error else values))]
+            seen.problems += ["a secret in the output" for text in output if KEY in text]
+            if spent < len(requests) and not scenario.name.startswith("redirect"):
+                seen.problems.append(f"a budget counts {spent} requests")
+        if not await server.until(lambda: server.busy == 0, 1.0):
+            seen.problems.append("the connection is still open")
+        seen.problems += [f"the server failed: {failure!r}" for failure in server.failures]
+        if pool.tasks:
+            seen.problems.append(f"{pool.tasks} keys are still counted")
+        expected = scenario.expects(cell.form, client=cell.client)
+        strayed = server.requests("elsewhere")
+        if any(KEY in str(request.headers) for request in strayed):
+            seen.problems.append("the key went to another host")
+        elif strayed and not expected.why:
+            seen.problems.append("a request went to another host")
+    return seen
+
+
+def _judge(
+    seen: Seen, error: BaseException | None, values: list[Any], requests: list[Request], notes: list[Any]
+) -> None:
+    cell, scenario = seen.cell, seen.cell.scenario
+    expected = scenario.expects(cell.form, client=cell.client)
+    wanted = scenario.value if cell.kind == "function" else scenario.text
+    if error is None:
+        seen.outcome = "exact" if values == [wanted] * scenario.calls else "WRONG"
+        if seen.outcome == "WRONG" != expected.outcome:
+            seen.problems.append(f"the result is {str(values)[:300]}")
+    elif isinstance(error, SimpleLLMFuncError):
+        seen.outcome = type(error).__name__
+    else:
+        seen.outcome = f"FOREIGN {type(error).__name__}"
+        seen.problems.append("".join(traceback.format_exception(error))[-1500:])
+    if seen.outcome != expected.outcome:
+        seen.problems.append(f"{seen.outcome} instead of {expected.outcome}: {str(error)[:300]}")
+        return
+    if seen.requests != expected.requests:
+        seen.problems.append(f"{seen.requests} requests instead of {expected.requests}")
+    most = scenario.deadline + GRACE if scenario.most is None else scenario.most
+    if not scenario.least <= seen.seconds <= most:
+        seen.problems.append(f"{LATE} {seen.seconds:.2f} s, not {scenario.least} to {most}")
+    if scenario.partial is not None:
+        text = JSON_TEXT if cell.kind == "function" else scenario.text
+        partial = "".join(pieces_of(text)[: scenario.partial])
+        if getattr(error, "partial", None) != partial:
+            seen.problems.append(f"partial is {getattr(error, 'partial', None)!r}, not {partial!r}")
+    if scenario.check is not None and not expected.why:
+        try:
+            scenario.check(error, requests, notes)
+        except (AssertionError, LookupError, TypeError) as failed:
+            seen.problems.append(f"check: {failed!r}"[:600])
+
+
+def _output_of(item: Any) -> str:
+    """Everything that a user may see of a result or an error."""
+    if isinstance(item, BaseException):
+        return "".join([str(item), repr(item), repr(vars(item)), *traceback.format_exception(item)])
+    return repr(item)
+
+
+# --- the call --------------------------------------------------------------------------------------------
+
+
+async def _outcome(cell: Cell, work: Callable[[], Any]) -> tuple[BaseException | None, list[Any], int, float]:
+    """Run the work; return its error, its values, how many requests a budget counted, and the seconds."""
+    scenario = cell.scenario
+    values: list[Any] = []
+    spent = 0
+
+    def run_here() -> None:
+        nonlocal spent
+        with budget(requests=1000) as counted:
+            try:
+                for number in range(scenario.calls):
+                    time.sleep(scenario.rest if number else 0)
+                    values.append(work())
+            finally:
+                spent = counted.requests
+                tokens.append(counted.tokens)
+
+    async def run() -> None:
+        nonlocal spent
+        if not cell.is_async:
+            await asyncio.to_thread(run_here)
+            return
+        with budget(requests=1000) as counted:
+            try:
+                for number in range(scenario.calls):
+                    await asyncio.sleep(scenario.rest if number else 0)
+                    values.append(await work())
+            finally:
+                spent = counted.requests
+                tokens.append(counted.tokens)
+
+    tokens: list[int] = []
+    started = time.monotonic()
+    task = asyncio.create_task(run())
+    await asyncio.wait({task}, timeout=scenario.deadline * scenario.calls + GRACE + 1)
+    seconds = time.monotonic() - started
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=1)
+        return TimeoutError(), values, spent, seconds
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
+    if error is None and scenario.usage is not None and tokens != [scenario.usage]:
+        values.append(f"usage {tokens}")
+    return error, values, spent, seconds
+
+
+def _work(cell: Cell, llm: OpenAICompatible, notes: list[Any]) -> Callable[[], Any]:
+    """Return what makes the call once: a plain function, or one that gives something to await."""
+    scenario = cell.scenario
+    options = {"deadline": scenario.deadline, **scenario.options}
+    if scenario.toolkit is not None:
+        options["toolkit"] = scenario.toolkit(notes)
+    decorated: Any = _function(cell, llm, options) if cell.kind == "function" else _chat(cell, llm, options)
+    argument = scenario.argument
+    if cell.kind == "chat":
+        if cell.is_async:
+            return lambda: _said_async(decorated([], argument))
+        return lambda: _said(decorated([], argument))
+    if cell.form == "whole":
+        return lambda: decorated(argument)
+    join = "".join if scenario.returns is str else _last
+    if cell.is_async:
+        return lambda: _joined(decorated.stream(argument), join)
+    return lambda: join(list(decorated.stream(argument)))
+
+
+def _function(cell: Cell, llm: OpenAICompatible, options: dict[str, Any]) -> Any:
+    if cell.is_async:
+
+        async def report(place: str):
+            """Report the weather."""
+
+    else:
+
+        def report(place: str):  # type: ignore[misc]
+            """Report the weather."""
+
+    report.__annotations__["return"] = cell.scenario.returns
+    return llm_function(llm, **options)(report)
+
+
+def _chat(cell: Cell, llm: OpenAICompatible, options: dict[str, Any]) -> Any:
+    if cell.is_async:
+
+        async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+            """Report the weather."""
+            raise NotImplementedError
+
+        return llm_chat(llm, stream=cell.form == "stream", **options)(chat)
+
+    def plain_chat(history: list[Message], message: str) -> Iterator[ChatPair]:
+        """Report the weather."""
+        raise NotImplementedError
+
+    return llm_chat(llm, stream=cell.form == "stream", **options)(plain_chat)
+
+
+def _last(items: Iterable[Any]) -> Any:
+    return list(items)[-1]
+
+
+async def _joined(stream: AsyncIterator[Any], join: Callable[[list[Any]], Any]) -> Any:
+    return join([item async for item in stream])
+
+
+def _said(pairs: Iterable[Any]) -> str:
+    """The text of a chat, if its history ends with it."""
+    got = list(pairs)
+    text = "".join(piece for piece, _ in got)
+    last = got[-1][1][-1]
+    return text if last["role"] == "assistant" and last["content"] == text else f"history {got[-1][1]!r}"
+
+
+async def _said_async(pairs: AsyncIterator[Any]) -> str:
+    return _said([pair async for pair in pairs])
+
+
+# --- the model -------------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def _model(cell: Cell, address: str, pool: APIKeyPool) -> AsyncIterator[OpenAICompatible]:
+    options: dict[str, Any] = {"retry_delay": 0.01, **cell.scenario.llm}
+    if not cell.client:
+        yield OpenAICompatible("m", base_url=address, api_key_pool=pool, **options)
+        return
+    import openai
+
+    client = openai.AsyncOpenAI(api_key=KEY, base_url=address)
+    try:
+        yield OpenAICompatible("m", client=client, **options)
+    finally:
+        # A client belongs to the loop it was used on.
+        if cell.is_async:
+            await client.close()
+        else:
+            await asyncio.to_thread(sync.run_sync, client.close())
+
+
+@functools.lru_cache(maxsize=1)
+def _server_context() -> ssl.SSLContext:
+    """A certificate that nobody trusts, made anew."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as folder:
+        key, certificate = Path(folder, "key.pem"), Path(folder, "cert.pem")
+        new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+        names = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
+        subprocess.run(["openssl", "req", "-x509", *new_key, *names], check=True, capture_output=True)
+        context.load_cert_chain(certificate, key)
+    return context
+
+
+# --- what is left behind ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def without_proxies() -> Iterator[None]:
+    """No proxy of the environment stands between a scenario and its address."""
+    with mock.patch.dict(os.environ):
+        for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+            del os.environ[name]
+        yield
+
+
+@contextlib.contextmanager
+def captured_log() -> Iterator[io.StringIO]:
+    """What the library logs meanwhile, at every level."""
+    logger, text = logging.getLogger("SimpleLLMFunc"), io.StringIO()
+    handler = logging.StreamHandler(text)
+    handler.setFormatter(JsonFormatter())
+    level, propagate = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    try:
+        yield text
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+async def warm_up() -> None:
+    """Start the loop of synchronous calls, whose sockets and tasks are not to be counted."""
+    await asyncio.to_thread(sync.run_sync, asyncio.sleep(0))
+
+
+def sockets() -> int:
+    """How many sockets this process has open; 0 where nobody can tell."""
+    found = 0
+    with contextlib.suppress(FileNotFoundError):
+        for place in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found += str(place.readlink()).startswith("socket:")
+    return found
+
+
+def connections_taken() -> int:
+    """How many connections are in use, and not resting in a pool; on all loops."""
+    return sum(len(session.connector._acquired) for session, _ in sessions._sessions.values() if session.connector)
+
+
+async def leftovers(tasks: set[asyncio.Task[Any]], before: int, seconds: float = 1.0) -> list[str]:
+    """Return what is still there of a call that has ended, on this loop and on that of synchronous calls."""
+    until = time.monotonic() + seconds
+    while True:
+        bridge = sync._running
+        late = asyncio.all_tasks() - tasks
+        foreign = asyncio.all_tasks(bridge._loop) if bridge is not None else set()
+        more, taken = sockets() - before, connections_taken()
+        if not late and not foreign and more <= 0 and not taken:
+            return []
+        if time.monotonic() > until:
+            return [
+                *(f"a task is left: {task!r}"[:300] for task in late | foreign),
+                *([f"{more} sockets left"] if more > 0 else []),
+                *([f"{taken} connections left in use"] if taken else []),
+            ]
+        await asyncio.sleep(0.005)

@@ -1,0 +1,119 @@
+"""Rows 18 to 26: streams that break, stall, or are written in an unusual way."""
+
+from __future__ import annotations
+
+from tests.faults.acts import (
+    breaks_after,
+    bytewise,
+    formatted,
+    on_several_lines,
+    pings_after,
+    stream_for_whole,
+    whole_for_stream,
+    with_comments,
+    with_noise,
+)
+from tests.faults.replies import chunk, delta, event, good, says, streams
+from tests.faults.scenario import Scenario, forecast_tool, no_tool_ran, tells
+from tests.faults.service_faults import OVERLOADED
+
+PARTIAL = 3
+"""How many pieces of text arrive before a stream breaks."""
+
+BAD_JSON = b'data: {"choices": [}\n\n'
+ERROR = event({"error": {"message": "out of memory"}})
+ERROR_EVENT = b"event: error\n" + event({"message": "out of memory"})
+ERROR_TEXT = b"event: error\ndata: out of memory\n\n"
+BROKEN_OFF = event(chunk("insufficient_system_resource"))
+HALF_CALL = chunk(tool_calls=[delta(0, id="a", name="forecast", arguments='{"city": "Bonn"}')])
+
+
+def broken(name: str, row: str, fault: str, *acts: object) -> Scenario:
+    """A stream that breaks after some text: what came stays valid, and nothing is asked again."""
+    return Scenario(name, row, fault, acts).only("stream").then("StreamInterrupted", partial=PARTIAL)  # type: ignore[arg-type]
+
+
+ENDS = [
+    broken("stream_closed", "18", "closed in the middle of the text", breaks_after(PARTIAL, "close")),
+    # A reset may overtake what is still on its way, so nobody can say how much has arrived.
+    broken("stream_reset", "18", "reset in the middle of the text", breaks_after(PARTIAL, "reset", pause=0.05)),
+    broken(
+        "stream_bad_chunk",
+        "18",
+        "a broken chunk within the text",
+        breaks_after(PARTIAL, "hold", bad_chunk=True, pause=0.05),
+    ),
+    Scenario("stream_closed_early", "18", "closed before any text, once", [breaks_after(0, "close"), good])
+    .only("stream")
+    .then(requests=2),
+    Scenario("stream_reset_early", "18", "reset before any text, once", [breaks_after(0, "reset"), good])
+    .only("stream")
+    .then(requests=2),
+    Scenario("stream_closed_in_call", "18", "closed within a tool call, once: it does not run")
+    .plays(streams(HALF_CALL, end="close"), good)
+    .only("stream")
+    .using(toolkit=forecast_tool)
+    .then(requests=2, check=no_tool_ran),
+    broken("stream_cut_politely", "19", "ended politely in the middle of the text", breaks_after(PARTIAL, None)),
+    broken(
+        "stream_stalls", "20", "silence after three pieces; the idle limit comes first", breaks_after(PARTIAL, "hold")
+    ).then(idle=0.2, least=0.2, most=1.0),
+    broken(
+        "stream_stalls_deadline",
+        "20",
+        "silence after three pieces; the deadline comes first",
+        breaks_after(PARTIAL, "hold"),
+    ).then("DeadlineExceeded", deadline=0.3, least=0.3),
+    broken("stream_pings", "21", "comments for ever are no progress", pings_after(PARTIAL, 0.02)).then(
+        idle=0.2, least=0.2, most=1.0
+    ),
+    broken(
+        "stream_pings_deadline", "21", "comments for ever; the deadline comes first", pings_after(PARTIAL, 0.02)
+    ).then("DeadlineExceeded", deadline=0.3, least=0.3),
+    broken(
+        "stream_ping_events",
+        "21",
+        "pings in the shape of events for ever",
+        pings_after(PARTIAL, 0.02, event({"type": "ping"})),
+    ).then(idle=0.2, least=0.2, most=1.0),
+    broken("stream_error", "22", "an error within the text", breaks_after(PARTIAL, None, ERROR)).then(
+        check=tells("out of memory")
+    ),
+    broken("stream_error_event", "22", "an error event within the text", breaks_after(PARTIAL, None, ERROR_EVENT)).then(
+        check=tells("out of memory")
+    ),
+    Scenario("stream_error_early", "22", "an overload before any text, once", [streams(OVERLOADED), good])
+    .only("stream")
+    .then(requests=2),
+    broken(
+        "stream_broken_off", "22", "finish_reason insufficient_system_resource", breaks_after(PARTIAL, None, BROKEN_OFF)
+    ).then(check=tells("insufficient_system_resource")),
+    Scenario("finish_reason_unknown", "22", "a finish_reason that nobody knows", [says(..., finish_reason="eos")]),
+    broken("stream_bad_json", "23", "bad JSON in one event", breaks_after(PARTIAL, None, BAD_JSON)).then("BadReply"),
+    broken("stream_bad_json_error", "23", "bad JSON in an error event", breaks_after(PARTIAL, None, ERROR_TEXT)).then(
+        check=tells("out of memory")
+    ),
+]
+
+FORMATS = [
+    Scenario(f"stream_{name}", "24", fault, [act]).only("stream")
+    for name, fault, act in (
+        ("crlf", "lines end with CRLF", formatted(end=b"\r\n")),
+        ("cr", "lines end with CR", formatted(end=b"\r")),
+        ("bom", "a byte order mark at the start", formatted(before=b"\xef\xbb\xbf")),
+        ("comments", "comments, ids and unknown fields", formatted(each=with_comments)),
+        ("lines", "JSON over several data lines", formatted(each=on_several_lines)),
+        ("no_done", "no [DONE]", formatted(done=False)),
+        ("bytewise", "every byte in a packet of its own", formatted(each=bytewise)),
+        ("one_packet", "everything in one packet", formatted(glued=True)),
+    )
+] + [
+    Scenario("stream_noise", "25", "chunks that say nothing; the usage in each of them", [with_noise])
+    .only("stream")
+    .then(usage=16),
+    Scenario("usage_once", "25", "the usage counts once", [good]).then(usage=16),
+    Scenario("whole_for_stream", "26", "plain JSON for a stream", [whole_for_stream]).only("stream").then(usage=16),
+    Scenario("stream_for_whole", "26", "a stream for plain JSON", [stream_for_whole]).only("whole").then(usage=16),
+]
+
+STREAM_FAULTS = [*ENDS, *FORMATS]

@@ -1,0 +1,289 @@
+"""Row 33: a cancelled call ends within 100 ms, in whatever phase it is, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import pytest
+from pydantic import AfterValidator
+
+from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, llm_chat, llm_function
+from tests.faults.acts import breaks_after
+from tests.faults.replies import call, good, says, sends, status
+from tests.faults.runner import KEY, connections_taken, leftovers, sockets, warm_up
+from tests.faults.server import FaultServer
+
+LATEST = 0.1 + 0.2
+"""Seconds that a cancellation may take, and what a busy machine may add."""
+
+CALLS_TOOL = says(None, calls=[call("work", {})], finish_reason="tool_calls")
+
+
+class Stage:
+    """A server with one play, a model for it, and what the phases need."""
+
+    def __init__(self, server, **options):
+        self.pool = APIKeyPool([KEY])
+        self.entered = asyncio.Event()
+        self.release = threading.Event()
+        scheme = options.pop("scheme", "http")
+        address = server.address("play", scheme=scheme)
+        self.llm = OpenAICompatible("m", base_url=address, api_key_pool=self.pool, retry_delay=0.01, **options)
+        self.server = server
+        self.loop = asyncio.get_running_loop()
+
+    async def async_work(self) -> str:
+        """Work."""
+        self.entered.set()
+        await asyncio.sleep(30)
+        return "done"
+
+    def sync_work(self) -> str:
+        """Work."""
+        self.loop.call_soon_threadsafe(self.entered.set)
+        self.release.wait(30)
+        return "done"
+
+    def slow_check(self, value: int) -> int:
+        self.loop.call_soon_threadsafe(self.entered.set)
+        self.release.wait(30)
+        return value
+
+    async def requested(self):
+        await self.server.until(lambda: self.server.busy > 0 or bool(self.server.requests("play")))
+
+    def function(self, returns=str, **options):
+        async def report(place: str):
+            """Report."""
+
+        report.__annotations__["return"] = returns
+        return llm_function(self.llm, **options)(report)("x")
+
+    async def chat(self, **options):
+        @llm_chat(self.llm, stream=True, **options)
+        async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+            """Talk."""
+            raise NotImplementedError
+
+        return [pair async for pair in talk([], "x")]
+
+    async def values(self, **options):
+        @llm_function(self.llm, **options)
+        async def report(place: str) -> str:
+            """Report."""
+            raise NotImplementedError
+
+        return [value async for value in report.stream("x")]
+
+
+async def in_queue(stage, ask):
+    # The bucket is empty after the first call.
+    await stage.llm.chat([{"role": "user", "content": "x"}])
+    task = asyncio.create_task(ask())
+    await asyncio.sleep(0.02)
+    return task
+
+
+async def when_connected(stage, ask):
+    task = asyncio.create_task(ask())
+    await stage.server.until(lambda: stage.server.connections > 0)
+    return task
+
+
+async def when_asked(stage, ask):
+    task = asyncio.create_task(ask())
+    await stage.requested()
+    await asyncio.sleep(0.02)
+    return task
+
+
+async def when_entered(stage, ask):
+    task = asyncio.create_task(ask())
+    await stage.entered.wait()
+    return task
+
+
+async def silent(exchange):
+    await exchange.hold()
+
+
+PHASES = {
+    "before the request": ([good], in_queue, {"rate_limit_capacity": 1, "rate_limit_refill_rate": 0.001}, None),
+    # Nobody answers the handshake: the connection is not yet one.
+    "connecting": ("handshake", when_connected, {"scheme": "https"}, None),
+    "headers": ([sends(end="hold")], when_asked, {}, None),
+    "mid-stream": ([breaks_after(2, "hold")], when_asked, {}, None),
+    "backoff": ([status(429, retry_after=30)], when_asked, {}, None),
+    "sync tool": ([CALLS_TOOL, good], when_entered, {}, "sync_work"),
+    "async tool": ([CALLS_TOOL, good], when_entered, {}, "async_work"),
+}
+
+
+def asked_in(stage, view, tool):
+    options = {} if tool is None else {"toolkit": [_named(getattr(stage, tool))]}
+    if view == "function":
+        return lambda: stage.function(**options)
+    return lambda: (stage.values if view == "values" else stage.chat)(**options)
+
+
+def _named(method):
+    if asyncio.iscoroutinefunction(method):
+
+        async def work() -> str:
+            """Work."""
+            return await method()
+
+    else:
+
+        def work() -> str:
+            """Work."""
+            return method()
+
+    return work
+
+
+async def cancelled(task):
+    """Cancel, and return the seconds until it has ended."""
+    loop = asyncio.get_running_loop()
+    assert not task.done()
+    started = loop.time()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return loop.time() - started
+
+
+@pytest.mark.parametrize("view", ["function", "values", "chat"])
+@pytest.mark.parametrize("phase", PHASES)
+async def test_a_cancelled_call_leaves_nothing(phase, view):
+    acts, begin, options, tool = PHASES[phase]
+    await warm_up()
+    tasks, before = asyncio.all_tasks(), sockets()
+    server = _Mute() if acts == "handshake" else FaultServer({"play": acts})
+    async with server:
+        stage = Stage(server, **options)
+        task = await begin(stage, asked_in(stage, view, tool))
+        assert await cancelled(task) < LATEST
+        stage.release.set()
+        assert stage.pool.tasks == 0
+        assert connections_taken() == 0
+        if phase in {"headers", "mid-stream", "connecting"}:
+            assert await server.until(lambda: server.open_connections == 0)
+    assert await leftovers(tasks, before) == []
+
+
+async def test_a_call_cancelled_while_its_answer_is_read_leaves_nothing():
+    await warm_up()
+    tasks, before = asyncio.all_tasks(), sockets()
+    async with FaultServer({"play": [says('{"value": 7}' + " " * 300_000)]}) as server:
+        stage = Stage(server)
+        task = asyncio.create_task(stage.function(Annotated[int, AfterValidator(stage.slow_check)]))
+        await stage.entered.wait()
+        assert await cancelled(task) < LATEST
+        stage.release.set()
+        assert stage.pool.tasks == 0
+    assert await leftovers(tasks, before) == []
+
+
+class _Mute:
+    """A server that accepts connections, and says nothing."""
+
+    def __init__(self):
+        self.connections = self.open_connections = self.busy = 0
+        self._changed = asyncio.Event()
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await self._server.wait_closed()
+
+    def address(self, play, *, scheme):
+        return f"{scheme}://127.0.0.1:{self.port}/{play}/v1"
+
+    async def _serve(self, reader, writer):
+        self.connections += 1
+        self.open_connections += 1
+        self._changed.set()
+        while await reader.read(65536):
+            pass
+        writer.close()
+        self.open_connections -= 1
+        self._changed.set()
+
+    async def until(self, is_true):
+        async with asyncio.timeout(5):
+            while not is_true():
+                self._changed.clear()
+                await self._changed.wait()
+        return True
+
+
+# --- at any instant --------------------------------------------------------------------------------------
+
+INSTANTS = 200
+AT_ONCE = 10
+
+
+async def test_200_instants():
+    """A run of many phases is cancelled at 200 instants, from before its beginning to after its end."""
+    await warm_up()
+    tasks, before = asyncio.all_tasks(), sockets()
+
+    async def answer(exchange):
+        await exchange.pause(0.005)
+        await says("an answer in pieces")(exchange)
+
+    both = says(None, calls=[call("wait", {}, 0), call("sleep", {}, 1)], finish_reason="tool_calls")
+
+    async def act(exchange):
+        # Connections carry no mark of the run they belong to; the messages tell how far it is.
+        messages = exchange.request.data["messages"]
+        if messages[-1]["role"] == "tool":
+            await answer(exchange)
+        elif next(counter) % 2:
+            await status(503)(exchange)
+        else:
+            await both(exchange)
+
+    async def sleep() -> str:
+        """Sleep."""
+        await asyncio.sleep(0.005)
+        return "slept"
+
+    def wait() -> str:
+        """Wait."""
+        threading.Event().wait(0.005)
+        return "waited"
+
+    counter = itertools.count()
+    ends = {"cancelled": 0, "done": 0}
+    async with FaultServer({"play": [act]}) as server:
+        stage = Stage(server, max_retries=5)
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def one(number):
+            async with room:
+                view = (stage.function, stage.values, stage.chat)[number % 3]
+                task = asyncio.create_task(view(toolkit=[sleep, wait]))
+                await asyncio.wait({task}, timeout=number * 0.0008)
+                if task.done():
+                    task.result()
+                    ends["done"] += 1
+                else:
+                    assert await cancelled(task) < LATEST
+                    ends["cancelled"] += 1
+
+        await asyncio.gather(*(one(number) for number in range(INSTANTS)))
+        assert stage.pool.tasks == 0
+        assert connections_taken() == 0
+        assert await server.until(lambda: server.busy == 0)
+    assert min(ends.values()) > 10, ends
+    assert await leftovers(tasks, before) == []

@@ -1,0 +1,320 @@
+"""Servers drawn at random: any sequence of bytes, cuts, pauses and resets, and one model that lives through all of them.
+
+The oracle: the result is exact, or one of our errors is raised, within the deadline and half a second, with no task,
+socket or counted key left behind, and no secret in any output. ``make faults-long`` draws 5,000 of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc.interface import openai_compatible, replies
+from tests.faults.replies import (
+    LAST,
+    STREAM_HEAD,
+    TEXT,
+    answer_text,
+    body_of,
+    chunk,
+    completion,
+    delta,
+    event,
+    events_of,
+    good,
+)
+from tests.faults.runner import GRACE, KEY, captured_log, connections_taken, leftovers, sockets, warm_up
+from tests.faults.scenario import WEATHER, Weather
+from tests.faults.server import Exchange, FaultServer, Request, head, in_chunk, with_length
+
+IS_LONG = settings.get_current_profile_name() == "faults-long"
+SECONDS = 0.25
+"""Deadline of each call."""
+
+SILENCE = 0.06
+"""What one try waits for, so that a call lives through two silent tries."""
+
+
+# --- what a server may say -------------------------------------------------------------------------------
+
+
+def _length(request: Request) -> bytes:
+    text = answer_text(request)
+    if request.stream:
+        return STREAM_HEAD + b"".join(map(in_chunk, events_of(text))) + LAST
+    return with_length(body_of(completion(text)))
+
+
+def _chunks(request: Request) -> bytes:
+    text = answer_text(request)
+    if request.stream:
+        return STREAM_HEAD + b"".join(map(in_chunk, events_of(text, end=b"\r\n"))) + LAST
+    body = body_of(completion(text))
+    head_ = head(content_type="application/json", transfer_encoding="chunked")
+    return head_ + in_chunk(body[:50]) + in_chunk(body[50:]) + LAST
+
+
+def _packed(request: Request) -> bytes:
+    text = answer_text(request)
+    body = b"".join(events_of(text)) if request.stream else body_of(completion(text))
+    kind = "text/event-stream" if request.stream else "application/json"
+    return with_length(gzip.compress(body, mtime=0), content_type=kind, content_encoding="gzip")
+
+
+def _closing(request: Request) -> bytes:
+    text = answer_text(request)
+    if request.stream:
+        return head(content_type="text/event-stream") + b"".join(events_of(text))
+    return head(content_type="application/json") + body_of(completion(text))
+
+
+def _broken_call(request: Request) -> bytes:
+    pieces = [delta(0, id="a", name="nope", arguments='{"city": '), delta(0, arguments='"Köln"}')]
+    events = [*(event(chunk(tool_calls=[piece])) for piece in pieces), event(chunk("tool_calls"))]
+    return STREAM_HEAD + b"".join(map(in_chunk, events)) + LAST
+
+
+def _error(status: int, **headers: Any) -> Callable[[Request], bytes]:
+    return lambda request: with_length(body_of({"error": {"message": f"your key is {request.key}"}}), status, **headers)
+
+
+WORDS: dict[str, Callable[[Request], bytes]] = {
+    "length": _length,
+    "chunks": _chunks,
+    "packed": _packed,
+    "closing": _closing,
+    "call": _broken_call,
+    "400": _error(400),
+    "401": _error(401),
+    "429": _error(429, retry_after="0.01"),
+    "503": _error(503),
+    "error": lambda request: with_length(body_of({"error": {"message": "no", "code": 503}})),
+    "event": lambda request: STREAM_HEAD + in_chunk(event({"error": {"message": f"{request.key}"}})) + LAST,
+    "redirect": lambda request: with_length(b"", 307, location=request.path),
+    "continue": lambda request: b"HTTP/1.1 100 Continue\r\n\r\n",
+}
+FRAMED = ("length", "chunks", "packed")
+"""Answers in which a foreign byte cannot pass for a part of the text: their frame breaks."""
+
+JUNK = st.one_of(
+    st.binary(min_size=1, max_size=40),
+    st.sampled_from([b"\r\n", b"\n\n", b"\r\n\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"data: ",                      b": ping\n\n", b"\xef\xbb\xbf", b"\x00", b"\x1f\x8b\x08", b"ffffffff\r\n", b"{", b"]", b"<html>"]),
+)  # fmt: skip
+
+
+@dataclass
+class Script:
+    """What happens with one request: bytes and pauses, then an end.
+
+    Attributes:
+        steps: bytes as they are, a pause in seconds, or how far (0 to 1) a word is to be said.
+    """
+
+    word: str = "length"
+    steps: list[bytes | float | tuple[float]] = field(default_factory=list)
+    end: str = "keep"
+
+    async def act(self, exchange: Exchange) -> None:
+        said, at = WORDS[self.word](exchange.request), 0
+        for step in self.steps:
+            if isinstance(step, bytes):
+                await exchange.send(step)
+            elif isinstance(step, float):
+                await exchange.pause(step)
+            else:
+                to = max(at, round(step[0] * len(said)))
+                await exchange.send(said[at:to])
+                at = to
+        if self.end == "hold":
+            await exchange.hold()
+        elif self.end == "reset":
+            exchange.reset()
+        elif self.end == "close":
+            exchange.close()
+
+
+PAUSES = st.sampled_from([0.0, 0.001, 0.01, 0.03])
+SHARES = st.one_of(st.just((1.0,)), st.tuples(st.floats(0, 1)))
+ENDS = st.sampled_from(["keep", "close", "close", "reset", "reset", "hold"])
+SCRIPTS = st.one_of(
+    st.builds(
+        Script, st.sampled_from(FRAMED), st.lists(st.one_of(SHARES, SHARES, JUNK, PAUSES), min_size=1, max_size=5), ENDS
+    ),
+    st.builds(
+        Script, st.sampled_from(sorted(WORDS)), st.lists(st.one_of(SHARES, PAUSES), min_size=1, max_size=4), ENDS
+    ),
+)
+
+
+class RandomServer(RuleBasedStateMachine):
+    """Writes scripts, and has the library read them."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.stack = ExitStack()
+        self.stack.enter_context(mock.patch.object(openai_compatible, "IDLE_SECONDS", SILENCE))
+        self.stack.enter_context(mock.patch.object(replies, "_AFTER_END_SECONDS", SILENCE))
+        self.log = self.stack.enter_context(captured_log())
+        self.runner = self.stack.enter_context(asyncio.Runner())
+        self.runner.run(warm_up())
+        self.sockets = sockets()
+        self.scripts: list[Script] = []
+        self.script = Script()
+        self.server = self.runner.run(FaultServer({"random": [self.act]}).__aenter__())
+        self.pool = APIKeyPool([KEY])
+        self.llm = OpenAICompatible(
+            "m", base_url=self.server.address("random"), api_key_pool=self.pool, max_retries=1, retry_delay=0.002,
+            timeout=SILENCE,
+        )  # fmt: skip
+        self.views = _views(self.llm)
+
+    async def act(self, exchange: Exchange) -> None:
+        await (self.scripts.pop(0).act(exchange) if self.scripts else good(exchange))
+
+    # --- what the server does ---
+
+    @rule(script=SCRIPTS)
+    def misbehaves(self, script: Script) -> None:
+        self.scripts.append(script)
+
+    @rule(word=st.sampled_from(sorted(WORDS)), to=st.floats(0, 1))
+    @precondition(lambda self: not self.script.steps)
+    def begins(self, word: str, to: float) -> None:
+        self.script.word = word
+        self.script.steps.append((to,))
+
+    @rule(to=st.one_of(st.just(1.0), st.floats(0, 1)))
+    def says_more(self, to: float) -> None:
+        self.script.steps.append((to,))
+
+    @rule(data=JUNK)
+    @precondition(lambda self: self.script.word in FRAMED)
+    def says_junk(self, data: bytes) -> None:
+        self.script.steps.append(data)
+
+    @rule(seconds=PAUSES)
+    def pauses(self, seconds: float) -> None:
+        self.script.steps.append(seconds)
+
+    @rule(end=ENDS)
+    @precondition(lambda self: self.script.steps)
+    def ends(self, end: str) -> None:
+        self.script.end = end
+        self.scripts.append(self.script)
+        self.script = Script()
+
+    # --- what the library makes of it ---
+
+    @rule(view=st.sampled_from(["function", "values", "chat", "pieces", "def"]))
+    @precondition(lambda self: self.scripts)
+    def asks(self, view: str) -> None:
+        scripts = list(self.scripts)
+        # A machine that is busy with other things makes any call late: late is what is late three times.
+        for _ in range(3):
+            self.scripts[:] = scripts
+            if self.runner.run(self.ask(view)) < SECONDS + GRACE:
+                break
+        else:
+            raise AssertionError("later than the deadline allows, three times")
+        self.scripts.clear()
+
+    async def ask(self, view: str) -> float:
+        """Ask once; return the seconds it took."""
+        tasks = asyncio.all_tasks()
+        expected = TEXT if view in {"chat", "pieces"} else WEATHER
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(SECONDS + 5):
+                value = await self.views[view]()
+        except SimpleLLMFuncError as error:
+            output = "".join([str(error), repr(error), repr(vars(error)), *traceback.format_exception(error)])
+        else:
+            output = repr(value)
+            assert value == expected, "silently wrong"
+        seconds = time.monotonic() - started
+        assert KEY not in output + self.log.getvalue(), "a secret"
+        assert self.pool.tasks == 0
+        assert connections_taken() == 0, "a connection is still in use"
+        until = time.monotonic() + 1.0
+        # A connection that the server is about to accept has a task too, which is not the library's.
+        while left := asyncio.all_tasks() - tasks - self.server.tasks:
+            assert time.monotonic() < until, left
+            await asyncio.sleep(0.001)
+        return seconds
+
+    def teardown(self) -> None:
+        if not hasattr(self, "runner"):
+            return
+        with self.stack:
+            try:
+                if self.script.steps:
+                    self.ends("close")
+                if self.scripts:
+                    self.asks("pieces")
+            finally:
+                self.runner.run(self.server.__aexit__())
+            assert self.runner.run(self.left()) == []
+            assert self.server.failures == []
+
+    async def left(self) -> list[str]:
+        return await leftovers(asyncio.all_tasks(), self.sockets)
+
+
+def _views(llm: OpenAICompatible) -> dict[str, Callable[[], Any]]:
+    @llm_function(llm, deadline=SECONDS, max_reasks=0, retry_times=0)
+    async def report(place: str) -> Weather:
+        """Report the weather."""
+        raise NotImplementedError
+
+    @llm_function(llm, deadline=SECONDS, max_reasks=0, retry_times=0)
+    def plain(place: str) -> Weather:
+        """Report the weather."""
+        raise NotImplementedError
+
+    @llm_chat(llm, deadline=SECONDS, retry_times=0)
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Report the weather."""
+        raise NotImplementedError
+
+    async def values() -> Any:
+        return [value async for value in report.stream("x")][-1]
+
+    async def said() -> str:
+        return "".join([text async for text, _ in chat([], "x")])
+
+    async def pieces() -> str:
+        return "".join([text async for text, _ in chat.with_options(stream=True)([], "x")])
+
+    return {
+        "function": lambda: report("x"),
+        "def": lambda: asyncio.to_thread(plain, "x"),
+        "values": values,
+        "chat": said,
+        "pieces": pieces,
+    }
+
+
+@pytest.mark.timeout(3 * 3600 if IS_LONG else 60)
+class TestRandomServers(RandomServer.TestCase):  # type: ignore[name-defined,misc]
+    """The machine, as a test."""
+
+    settings = settings(
+        settings.get_profile("faults-long"),
+        max_examples=5_000 if IS_LONG else 300,
+        stateful_step_count=12 if IS_LONG else 8,
+        derandomize=not IS_LONG,
+        database=None if not IS_LONG else settings.default.database,
+    )
