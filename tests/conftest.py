@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from importlib import import_module
 
 import pytest
+
+# Under a shell that runs us in the background Ctrl-C is ignored, and what ignores it hands that on: the tests that
+# interrupt a process of their own need the default.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest.register_assert_rewrite("SimpleLLMFunc.testing.contract", "tests.support")
 

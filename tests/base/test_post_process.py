@@ -116,7 +116,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.heavy) if name.startswith("list of") else name for name in HOSTILE]
+)
 @pytest.mark.parametrize("wanted", [Item, int, list[int], Any, bool, Item | None], ids=str)
 def test_hostile_answers_are_refused_or_read_and_nothing_else(name: str, wanted: Any) -> None:
     begun = time.process_time()
@@ -129,6 +131,7 @@ def test_hostile_answers_are_refused_or_read_and_nothing_else(name: str, wanted:
     assert time.process_time() - begun < 30
 
 
+@pytest.mark.heavy
 def test_ten_megabytes_of_a_good_answer() -> None:
     text = "[" + ",".join(['{"name": "x", "price": 1.5}'] * 350_000) + "]"
     assert len(parse_text(text, list[Item]).value) == 350_000

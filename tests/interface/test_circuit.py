@@ -28,6 +28,8 @@ from tests.support.server import Answer, LoopbackServer, error_answer, text_answ
 
 HELLO = [{"role": "user", "content": "hello"}]
 
+pytestmark = pytest.mark.heavy  # storms of a thousand calls
+
 
 class Clock:
     """Seconds that pass when the test says so."""
