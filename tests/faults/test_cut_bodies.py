@@ -14,7 +14,7 @@ from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.replies import read_chunks
 from SimpleLLMFunc.interface.retry import TryFailed
 from tests.faults.recordings import RECORDINGS
-from tests.faults.replies import LAST, STREAM_HEAD, in_chunk
+from tests.faults.replies import LAST, STREAM_HEAD, event, in_chunk
 from tests.faults.server import FaultServer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -90,7 +90,17 @@ async def test_ended_at_every_byte(recording):
 
 # --- the same through a socket, with the head of the reply -----------------------------------------------
 
-WIRE = STREAM_HEAD + b"".join(map(in_chunk, RECORDINGS[0].body.split(b"\r")[:1])) + LAST
+SAID = "caf\u00e9 \U0001f327"
+WIRE = b"".join(
+    [
+        STREAM_HEAD,
+        in_chunk(event('{"choices":[{"delta":{"content":"caf\u00e9 "}}]}')),
+        in_chunk(event('{"choices":[{"delta":{"content":"\U0001f327"}}]}')),
+        in_chunk(event('{"choices":[{"delta":{},"finish_reason":"stop"}]}')),
+        in_chunk(event("[DONE]")),
+        LAST,
+    ]
+)
 AT_ONCE = 50
 
 
@@ -118,7 +128,7 @@ async def test_a_reply_split_at_every_byte_of_the_wire():
         await exchange.pause(0.002)
         await exchange.send(WIRE[at:])
 
-    assert set(await asked(act, len(WIRE))) == {RECORDINGS[0].text}
+    assert set(await asked(act, len(WIRE))) == {SAID}
 
 
 @pytest.mark.parametrize("end", ["close", "reset"])
@@ -131,7 +141,7 @@ async def test_a_reply_that_ends_at_every_byte_of_the_wire(end):
     found = await asked(act, len(WIRE) + 1)
     kinds = {type(said).__name__ for said in found}
     assert kinds == {"str", "ConnectionFailed", "StreamInterrupted"}
-    assert all(said == RECORDINGS[0].text for said in found if isinstance(said, str))
+    assert all(said == SAID for said in found if isinstance(said, str))
     partials = [said.partial for said in found if isinstance(said, StreamInterrupted)]
-    assert all(RECORDINGS[0].text.startswith(partial) for partial in partials)
-    assert max(map(len, partials)) == len(RECORDINGS[0].text)
+    assert all(SAID.startswith(partial) for partial in partials)
+    assert max(map(len, partials)) == len(SAID)

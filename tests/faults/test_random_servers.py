@@ -314,7 +314,7 @@ class TestRandomServers(RandomServer.TestCase):  # type: ignore[name-defined,mis
     settings = settings(
         settings.get_profile("faults-long"),
         max_examples=5_000 if IS_LONG else 300,
-        stateful_step_count=12 if IS_LONG else 8,
+        stateful_step_count=12 if IS_LONG else 6,
         derandomize=not IS_LONG,
         database=None if not IS_LONG else settings.default.database,
     )
