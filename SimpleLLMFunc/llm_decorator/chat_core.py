@@ -7,12 +7,12 @@ from typing import Any
 
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.review import EmptyReview
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.core import Core, Plan
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import compacted, fits, room_for_input, trimmed
 from SimpleLLMFunc.llm_decorator.steps.chat.message import build_chat_messages, find_history_param
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.llm_decorator.steps.function.review import EmptyReview
 from SimpleLLMFunc.type.message import Message
 
 __all__ = ["ChatCore"]

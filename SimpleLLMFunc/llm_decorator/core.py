@@ -15,20 +15,20 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.json_action import JsonActions
-from SimpleLLMFunc.base.observe import current_sinks, show
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
+from SimpleLLMFunc.base.refusals import names_refusal, refused_by, remember_refusal
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
 from SimpleLLMFunc.base.result import OutputMode, Preview
-from SimpleLLMFunc.errors import BadRequest, DeadlineExceeded, RunError, SignatureError, SimpleLLMFuncError
-from SimpleLLMFunc.interface.budget import strictest_time_limit
+from SimpleLLMFunc.base.review import EmptyReview
+from SimpleLLMFunc.base.run import recorded
+from SimpleLLMFunc.errors import BadRequest, RunError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.llm_decorator.options import Options
@@ -37,14 +37,13 @@ from SimpleLLMFunc.llm_decorator.steps.common.log_context import setup_log_conte
 from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_tools_for_execution
 from SimpleLLMFunc.llm_decorator.steps.common.signature import Metadata, parse_function_signature
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.llm_decorator.steps.function.review import EmptyReview
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.sync import run_sync
 from SimpleLLMFunc.type.message import ToolSpec
 from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.utils import in_context
 
-__all__ = ["REFUSAL_WORDS", "CallContext", "Core", "Plan", "Run", "names_refusal", "refused_by"]
+__all__ = ["CallContext", "Core", "Plan", "Run"]
 
 
 @dataclass(slots=True)
@@ -212,7 +211,7 @@ class Core(ABC):
         what = self.refused_part(error, request, run)
         if what is None or error.status not in {400, 404, 422}:
             return None
-        _REFUSED.setdefault(run.llm, set()).add(what)
+        remember_refusal(run.llm, what)
         plan = self.plan(run.signature, run.template_params, run.llm)
         run.record.output_mode, run.record.output_mode_reason = plan.mode, plan.reason
         # What came after the first messages (tool rounds, a re-ask) stays.
@@ -233,7 +232,7 @@ class Core(ABC):
         events = self._events(signature, template_params, record, review, abort, stream=stream)
         return Run(in_context(events, contextvars.copy_context()), record, review)
 
-    async def _events(
+    def _events(
         self,
         signature: FunctionSignature,
         template_params: Any,
@@ -245,54 +244,43 @@ class Core(ABC):
     ) -> AsyncGenerator[ReActEvent, None]:
         """Steps 2 to 4: the events of one run."""
         options = self.options
-        arguments = signature.bound_args.arguments
-        limited = strictest_time_limit()
-        sinks = (*current_sinks(), *options.sinks)
-        limits = [options.deadline, limited.left() if limited else None]
-        try:
-            async with setup_log_context(signature.func_name, signature.trace_id, arguments):
-                with deadline_scope(
-                    min((seconds for seconds in limits if seconds is not None), default=None)
-                ) as deadline:
-                    llm = resolve_llm(options.llm_interface)
-                    plan = await self.fitted(self.plan(signature, template_params, llm), llm, signature.func_name)
-                    record.output_mode, record.output_mode_reason = plan.mode, plan.reason
-                    context = CallContext(signature, template_params, llm, record, plan)
-                    events = react_events(
-                        llm,
-                        plan.request.messages,
-                        plan.request.tools,
-                        self.tools[1],
-                        max_tool_calls=options.max_tool_calls,
-                        stream=stream,
-                        review=review,
-                        refused=lambda error, request: self.refused(error, request, context),
-                        response_format=plan.request.response_format,
-                        answer_tool=plan.request.answer_tool,
-                        params=options.llm_kwargs,
-                        actions=plan.request.actions,
-                        policy=ToolPolicy(
-                            options.on_tool_error,
-                            options.max_result_chars,
-                            options.toolkit_confirm,
-                            options.tool_context,
-                        ),
-                        deadline=deadline,
-                        abort=abort,
-                        trace_id=signature.trace_id,
-                        func_name=signature.func_name,
-                    )
-                    async with aclosing(events):
-                        async for event in events:
-                            record.note(event)
-                            if sinks:
-                                show(sinks, signature.trace_id, event)
-                            yield event
-        except SimpleLLMFuncError as error:
-            if isinstance(error, DeadlineExceeded) and limited and limited.left() == 0:
-                raise record.explained(limited.out_of_time()) from error
-            record.explained(error)
-            raise
+
+        async def begin(clock: Deadline) -> AsyncGenerator[ReActEvent, None]:
+            llm = resolve_llm(options.llm_interface)
+            plan = await self.fitted(self.plan(signature, template_params, llm), llm, signature.func_name)
+            record.output_mode, record.output_mode_reason = plan.mode, plan.reason
+            context = CallContext(signature, template_params, llm, record, plan)
+            return react_events(
+                llm,
+                plan.request.messages,
+                plan.request.tools,
+                self.tools[1],
+                max_tool_calls=options.max_tool_calls,
+                stream=stream,
+                review=review,
+                refused=lambda error, request: self.refused(error, request, context),
+                response_format=plan.request.response_format,
+                answer_tool=plan.request.answer_tool,
+                params=options.llm_kwargs,
+                actions=plan.request.actions,
+                policy=ToolPolicy(
+                    options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context
+                ),
+                deadline=clock,
+                abort=abort,
+                trace_id=signature.trace_id,
+                func_name=signature.func_name,
+            )
+
+        return recorded(
+            record,
+            begin,
+            log_context=lambda: setup_log_context(
+                signature.func_name, signature.trace_id, signature.bound_args.arguments
+            ),
+            deadline=options.deadline,
+            sinks=tuple(options.sinks),
+        )
 
     def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
         """Return the exact request of a call, without sending it."""
@@ -330,27 +318,6 @@ class CallContext:
     llm: LLM_Interface
     record: RunRecord
     plan: Plan
-
-
-_REFUSED: WeakKeyDictionary[LLM_Interface, set[str]] = WeakKeyDictionary()
-"""What a model behind an interface has refused: output modes, and "tools" for native tool calls."""
-
-# What a 400 says when it means the mode, and not something in the conversation.
-REFUSAL_WORDS = {
-    "native": ("response_format", "json_schema", "response format", "structured output", "guided", "grammar"),
-    "tool": ("tool", "function"),
-}
-
-
-def refused_by(llm: LLM_Interface) -> frozenset[str]:
-    """Return what a model has refused so far: output modes, and "tools" for native tool calls."""
-    return frozenset(_REFUSED.get(llm, ()))
-
-
-def names_refusal(error: BadRequest, mode: str) -> bool:
-    """Say whether a 400 means the way the answer was asked for, and not something in the conversation."""
-    body = error.body.lower()
-    return any(word in body for word in REFUSAL_WORDS[mode])
 
 
 def _without(hints: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.ReAct import raw_responses
 from SimpleLLMFunc.base.result import Preview, Result
+from SimpleLLMFunc.base.review import AnswerReview
 from SimpleLLMFunc.errors import RunAborted, UsageError
 from SimpleLLMFunc.interface.transport import to_openai
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
 from SimpleLLMFunc.llm_decorator.core import Core, Run
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.steps.chat.response import process_chat_response_stream
-from SimpleLLMFunc.llm_decorator.steps.function.review import AnswerReview
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
 from SimpleLLMFunc.sync import iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool

@@ -8,15 +8,16 @@ from typing import Any, get_args
 
 from SimpleLLMFunc.base.output_mode import OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.record import RunRecord
+from SimpleLLMFunc.base.refusals import REFUSAL_WORDS, names_refusal, refused_by
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.result import Result
+from SimpleLLMFunc.base.review import AnswerReview
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.core import REFUSAL_WORDS, CallContext, Core, Plan, Run, names_refusal, refused_by
+from SimpleLLMFunc.llm_decorator.core import CallContext, Core, Plan, Run
 from SimpleLLMFunc.llm_decorator.scope import iterator_kind
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, build_initial_prompts
-from SimpleLLMFunc.llm_decorator.steps.function.review import AnswerReview
 
 __all__ = ["FunctionCore"]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import typing
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from SimpleLLMFunc.base.run import generate_trace_id
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.logger import get_current_trace_id
 
 __all__ = [
     "bind_function_arguments",
@@ -62,30 +61,6 @@ def extract_function_metadata(func: Callable[..., Any], local_names: Mapping[str
     if return_type is type(None):
         return_type = None
     return signature, hints, return_type, inspect.getdoc(func) or "", func_name
-
-
-def generate_trace_id(func_name: str) -> str:
-    """Return a new trace id, ``{func_name}_{uuid}``, and ``_{parent}`` where a run is going on around it.
-
-    The id of a parent that has a parent itself is cut to the parent's own part, so that ids do not grow
-    with the depth of nesting.
-    """
-    own = f"{func_name}_{uuid.uuid4()}"
-    parent = get_current_trace_id()
-    return f"{own}_{_own_part(parent)}" if parent else own
-
-
-def _own_part(trace_id: str) -> str:
-    # The own part ends with the first uuid: 36 characters, of which the hyphens stand at known places.
-    for start in range(len(trace_id) - 35):
-        piece = trace_id[start : start + 36]
-        if piece[8:24:5] == "----" and (start == 0 or trace_id[start - 1] == "_"):
-            try:
-                uuid.UUID(piece)
-            except ValueError:
-                continue
-            return trace_id[: start + 36]
-    return trace_id
 
 
 def bind_function_arguments(

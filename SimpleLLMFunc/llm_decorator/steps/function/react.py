@@ -10,11 +10,11 @@ from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.request import ToolMap
+from SimpleLLMFunc.base.review import EmptyReview
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.react import execute_llm_call, prepare_tools_for_execution
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
-from SimpleLLMFunc.llm_decorator.steps.function.review import EmptyReview
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message, ToolSpec

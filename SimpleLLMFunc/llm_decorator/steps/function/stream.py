@@ -9,8 +9,8 @@ from typing import Any
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
 from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
 from SimpleLLMFunc.base.partial import ItemReader, PartialReader
+from SimpleLLMFunc.base.review import AnswerReview
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted
-from SimpleLLMFunc.llm_decorator.steps.function.review import AnswerReview
 
 __all__ = ["growing_values", "list_items"]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from SimpleLLMFunc.errors import Violation, cut
+from SimpleLLMFunc.base.review import violations_text
 
 __all__ = [
     "DEFAULT_SYSTEM_PROMPT_TEMPLATE",
@@ -45,22 +43,3 @@ DEFAULT_USER_PROMPT_TEMPLATE = """\
 Arguments:
 {parameters}"""
 """The field is that of the decorator's `user_prompt_template`."""
-
-_SHOWN_VIOLATIONS = 20
-
-
-def violations_text(violations: Sequence[Violation], return_type_description: str = "") -> str:
-    """Return the message that asks for the answer again: what did not fit, and the type where it is given."""
-    lines = [
-        f"- {path or 'the whole answer'}: expected {cut(expected, 200)}, got {cut(got, 200)}"
-        for path, expected, got in violations[:_SHOWN_VIOLATIONS]
-    ]
-    if len(violations) > _SHOWN_VIOLATIONS:
-        lines.append(f"- and {len(violations) - _SHOWN_VIOLATIONS} more")
-    wanted = f"\n\nThe return value must be:\n{return_type_description}" if return_type_description else ""
-    return (
-        "Your answer could not be used:\n"
-        + "\n".join(lines)
-        + wanted
-        + "\n\nAnswer again with the corrected return value alone."
-    )

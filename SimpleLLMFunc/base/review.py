@@ -1,8 +1,9 @@
-"""The review of `@llm_function`: is this reply the answer, and if not, what is the model told?"""
+"""The review of a typed answer: is this reply the answer, and if not, what is the model told?"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.json_text import without_reasoning
@@ -10,17 +11,18 @@ from SimpleLLMFunc.base.messages import extract_usage_from_response
 from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.result import Attempt, Parsed, RepairLevel
-from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError, cut
-from SimpleLLMFunc.llm_decorator.steps.function.templates import violations_text
+from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
 from SimpleLLMFunc.logger import get_location, push_warning
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.type.usage import Usage
 
-__all__ = ["AnswerReview", "EmptyReview"]
+__all__ = ["AnswerReview", "EmptyReview", "violations_text"]
 
 SHOWN_ANSWER = 4_000
 """Characters of a bad answer that the model is shown again."""
+
+_SHOWN_VIOLATIONS = 20
 
 LARGE_ANSWER = 256_000
 """Characters above which an answer is read in a worker thread, so that the event loop goes on."""
@@ -152,3 +154,20 @@ class AnswerReview(EmptyReview):
             {"role": "assistant", "content": cut(text, SHOWN_ANSWER)},
             {"role": "user", "content": violations_text(error.violations, description)},
         ]
+
+
+def violations_text(violations: Sequence[Violation], return_type_description: str = "") -> str:
+    """Return the message that asks for the answer again: what did not fit, and the type where it is given."""
+    lines = [
+        f"- {path or 'the whole answer'}: expected {cut(expected, 200)}, got {cut(got, 200)}"
+        for path, expected, got in violations[:_SHOWN_VIOLATIONS]
+    ]
+    if len(violations) > _SHOWN_VIOLATIONS:
+        lines.append(f"- and {len(violations) - _SHOWN_VIOLATIONS} more")
+    wanted = f"\n\nThe return value must be:\n{return_type_description}" if return_type_description else ""
+    return (
+        "Your answer could not be used:\n"
+        + "\n".join(lines)
+        + wanted
+        + "\n\nAnswer again with the corrected return value alone."
+    )

@@ -1,0 +1,35 @@
+"""What the model behind an interface did not accept: remembered, so that it is asked otherwise at once."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+
+__all__ = ["REFUSAL_WORDS", "names_refusal", "refused_by", "remember_refusal"]
+
+_REFUSED: WeakKeyDictionary[LLM_Interface, set[str]] = WeakKeyDictionary()
+"""What a model behind an interface has refused: output modes, and "tools" for native tool calls."""
+
+# What a 400 says when it means the mode, and not something in the conversation.
+REFUSAL_WORDS = {
+    "native": ("response_format", "json_schema", "response format", "structured output", "guided", "grammar"),
+    "tool": ("tool", "function"),
+}
+
+
+def refused_by(llm: LLM_Interface) -> frozenset[str]:
+    """Return what a model has refused so far: output modes, and "tools" for native tool calls."""
+    return frozenset(_REFUSED.get(llm, ()))
+
+
+def names_refusal(error: BadRequest, mode: str) -> bool:
+    """Say whether a 400 means the way the answer was asked for, and not something in the conversation."""
+    body = error.body.lower()
+    return any(word in body for word in REFUSAL_WORDS[mode])
+
+
+def remember_refusal(llm: LLM_Interface, what: str) -> None:
+    """Note that the model behind `llm` refused an output mode, or "tools"."""
+    _REFUSED.setdefault(llm, set()).add(what)
