@@ -18,7 +18,7 @@ demo: $(DEMO) ## a typed answer and a chat from a real model inside the process,
 	$(PY) examples/01_first_function.py
 
 test: $(DEV) ## the test suite
-	$(PY) -m pytest -m "not heavy"
+	$(PY) -m pytest -m "not heavy" -n auto
 
 test-all: $(DEV) ## what is heavy or needs an outside part: packaging, every fault of a service
 	$(PY) -m pytest -m heavy

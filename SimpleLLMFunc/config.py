@@ -152,7 +152,10 @@ def _shown_address(base_url: str) -> str:
 
 
 class ProviderEntry(BaseModel):
-    """One model of one provider, as `OpenAICompatible` takes it; `api_keys` are ready to use and in no repr."""
+    """One model of one provider, as `OpenAICompatible` takes it; `api_keys` are ready to use.
+
+    They are in no repr, nor is what may hold a secret as well: the address and the headers among `api_params`.
+    """
 
     model_config = ConfigDict(
         extra="forbid",
@@ -165,7 +168,7 @@ class ProviderEntry(BaseModel):
 
     model_name: Annotated[str, Field(min_length=1)]
     api_keys: Annotated[list[str], Field(repr=False)]
-    base_url: str | None = None
+    base_url: Annotated[str | None, Field(repr=False)] = None
     max_retries: Annotated[int, Field(ge=0, le=100)] = 2
     retry_delay: Annotated[float, Field(ge=0, le=3600)] = 0.5
     rate_limit_capacity: Annotated[float, Field(gt=0)] | None = None
@@ -173,7 +176,7 @@ class ProviderEntry(BaseModel):
     requests_per_minute: Annotated[float, Field(gt=0)] | None = None
     tokens_per_minute: Annotated[float, Field(gt=0)] | None = None
     context_window: Annotated[int, Field(gt=0)] | None = None
-    api_params: dict[str, Any] = {}
+    api_params: Annotated[dict[str, Any], Field(repr=False)] = {}
 
 
 def read_provider_file(
@@ -339,9 +342,13 @@ def _filled(where: str, key: str, environ: Mapping[str, str]) -> str:
     return "".join(environ[part].strip() if index % 2 else part for index, part in enumerate(parts))
 
 
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}")
+"""Long, and of letters and digits: no name, but perhaps a key."""
+
+
 def _shown(name: str, kind: str) -> str:
     """Return how a name from the file is shown: one that is no plain word may be a misplaced key, and is not shown."""
-    plain = re.fullmatch(r"[\w .-]{1,40}", name) and not re.match(r"(sk|pk|rk)[-_]", name)
+    plain = re.fullmatch(r"[\w .-]{1,40}", name) and not re.match(r"(sk|pk|rk)[-_]", name) and not _RANDOM.search(name)
     return f"{kind} {name!r}" if plain else f"a {kind} that is no plain name"
 
 

@@ -37,7 +37,7 @@ answer's shape? An error is built from facts and writes its own text; the text n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 __all__ = [
@@ -84,6 +84,15 @@ def cut(text: str, limit: int = BODY_LIMIT) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+_mask: Callable[[str], str] = str
+
+
+def mask_messages_with(mask: Callable[[str], str]) -> None:
+    """Let the message of every error pass through `mask`; which secrets there are is known on a floor above."""
+    global _mask  # noqa: PLW0603 - set once, when the secrets' own module is imported
+    _mask = mask
+
+
 def _rebuild(cls: type[SimpleLLMFuncError], args: tuple[Any, ...], state: dict[str, Any]) -> SimpleLLMFuncError:
     error = cls.__new__(cls, *args)
     error.args = args
@@ -118,6 +127,9 @@ class SimpleLLMFuncError(Exception):
     tries: int = 0
     text: str = ""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(_mask(arg) if isinstance(arg, str) else arg for arg in args))
+
     def with_run(self, **facts: Any) -> Self:
         """Set facts about the run (the attributes above) that the raiser could not know; return self."""
         for name, value in facts.items():
@@ -149,6 +161,7 @@ class ToolDefinitionError(UsageError):
 
     def __init__(self, tool: str, problem: str) -> None:
         self.tool = tool
+        self.problem = problem
         super().__init__(f"tool {tool!r}: {problem}")
 
 
@@ -442,6 +455,7 @@ class ToolFailed(RunError):
 
     def __init__(self, tool: str, problem: str) -> None:
         self.tool = tool
+        self.problem = problem
         super().__init__(f"tool {tool!r} failed: {problem}")
 
 

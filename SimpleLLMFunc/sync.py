@@ -42,15 +42,21 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` on the library's own event loop, with the caller's context variables, and wait for its result.
 
     What `work` raises is raised here, with its traceback. If the wait itself is interrupted (Ctrl-C), `work` is
-    cancelled first.
+    cancelled first. A daemon thread that still waits when the interpreter ends gets SystemExit.
+
+    At the end of the interpreter, when that loop has been stopped, it runs on one of its own, in this thread.
 
     Raises:
-        UsageError: called from that loop's own thread, where waiting would never end; or `work` is no coroutine.
+        UsageError: called from that loop's own thread, where waiting would never end; or `work` is no coroutine; or
+            the interpreter has begun to take itself apart.
     """
     if not isinstance(work, Coroutine):
         raise UsageError(f"run_sync takes a coroutine, as calling an async function gives it, not {work!r:.80}.")
     try:
         bridge = _bridge()
+        if bridge is None:
+            with _late_runner() as runner:
+                return runner.run(work, context=copy_context())
         bridge.refuse_own_thread()
     except UsageError:
         work.close()
@@ -67,10 +73,14 @@ def submit(work: Coroutine[Any, Any, T]) -> Future[T]:
         UsageError: the interpreter is about to end.
     """
     try:
-        return _bridge().submit(work)
+        bridge = _bridge()
     except UsageError:
         work.close()
         raise
+    if bridge is None:
+        work.close()
+        raise UsageError(_TOO_LATE)
+    return bridge.submit(work)
 
 
 def iterate_sync(source: AsyncIterator[T]) -> Generator[T, None, None]:
@@ -84,6 +94,8 @@ def iterate_sync(source: AsyncIterator[T]) -> Generator[T, None, None]:
         UsageError: called, or asked for an item, from that loop's own thread.
     """
     bridge = _bridge()
+    if bridge is None:
+        return _iterate_here(source, copy_context())
     bridge.refuse_own_thread()
     return _iterate(_Pump(bridge, source, copy_context()))
 
@@ -94,6 +106,43 @@ def _iterate(pump: _Pump[T]) -> Generator[T, None, None]:
             yield pump.take()
     finally:
         pump.close()
+
+
+# --- at the end of the interpreter ------------------------------------------------------------------------
+
+_TOO_LATE = "the interpreter is about to end: no further call can be made here. Make it earlier."
+
+
+def _late_runner() -> asyncio.Runner:
+    """Return what runs coroutines in this thread, when there is no bridge any more.
+
+    Raises:
+        UsageError: a loop is running here already, and nobody else could run another one.
+    """
+    if asyncio._get_running_loop() is not None:  # noqa: SLF001 - the public one raises
+        raise UsageError(_TOO_LATE)
+    return asyncio.Runner()
+
+
+def _iterate_here(source: AsyncIterator[T], context: Context) -> Generator[T, None, None]:
+    """Yield the items of `source`, which runs on a loop of its own in this thread."""
+
+    async def ended() -> None:
+        aclose = getattr(source, "aclose", None)
+        if aclose is not None:
+            await aclose()
+
+    async def following() -> list[T]:
+        async for item in source:
+            return [item]
+        return []
+
+    with _late_runner() as runner:
+        try:
+            while items := runner.run(following(), context=context):
+                yield from items
+        finally:
+            runner.run(ended(), context=context)
 
 
 # --- the thread and its loop -------------------------------------------------------------------------------
@@ -109,9 +158,18 @@ class _Bridge:
         self._thread = threading.Thread(target=self._serve, name="SimpleLLMFunc", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError as error:
+        except RuntimeError:
             self._loop.close()
-            raise UsageError("no thread can be started here: the interpreter is about to end.") from error
+            raise
+
+    def check_alive(self) -> None:
+        """Raise in a daemon thread whose call the end of the interpreter has cut off.
+
+        Raises:
+            SystemExit: that is so. A thread that it ends says nothing: a traceback would tell no more than that.
+        """
+        if self._ending:
+            raise SystemExit(_TOO_LATE)
 
     @property
     def is_own_thread(self) -> bool:
@@ -136,13 +194,14 @@ class _Bridge:
         try:
             self._loop.call_soon_threadsafe(function)
         except RuntimeError as error:  # the loop is closed
-            raise UsageError("the interpreter is about to end: no further call can be made.") from error
+            raise UsageError(_TOO_LATE) from error
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError as error:  # the loop is closed
-            raise UsageError("the interpreter is about to end: no further call can be made.") from error
+            work.close()
+            raise UsageError(_TOO_LATE) from error
 
     def create_task(self, work: Coroutine[Any, Any, T], context: Context) -> asyncio.Task[T]:
         return self._loop.create_task(work, context=context)
@@ -205,19 +264,35 @@ async def _wind_up(loop: asyncio.AbstractEventLoop) -> bool:
     return not tasks and not late
 
 
-def _bridge() -> _Bridge:
+def _bridge() -> _Bridge | None:
+    """Return the bridge, built at the first call; None where the interpreter is about to end, and has none.
+
+    Raises:
+        UsageError: the interpreter has begun to take itself apart.
+    """
     global _running  # noqa: PLW0603 - one per process is the point
+    if sys.is_finalizing():
+        raise UsageError(_TOO_LATE)  # threads do not run any more: starting one would wait for ever
     with _starting:
-        if _running is None:
-            _running = _Bridge()
+        if _running is None and not (_has_stopped or _is_after_the_end()):
+            try:
+                _running = _Bridge()
+            except RuntimeError:
+                return None
             atexit.register(_stop_bridge)
         return _running
 
 
+def _is_after_the_end() -> bool:
+    """Whether this is the main thread after its end: in a function that `atexit` calls, perhaps the last one."""
+    thread = threading.current_thread()
+    return thread is threading.main_thread() and not thread.is_alive()
+
+
 def _stop_bridge() -> None:
-    global _running
+    global _running, _has_stopped
     atexit.unregister(_stop_bridge)
-    bridge, _running = _running, None
+    bridge, _running, _has_stopped = _running, None, True
     if bridge is not None:
         bridge.stop()
 
@@ -257,6 +332,8 @@ class _Job(Generic[T]):
                 errands.end(self)
         task, self._task = cast("asyncio.Task[T]", self._task), None
         try:
+            if task.cancelled():
+                self._bridge.check_alive()
             return task.result()
         finally:
             # Else: error → traceback → this frame → task → error, which only the garbage collector would end.
@@ -352,6 +429,8 @@ class _Pump(Generic[T]):
 
     def _raise_error(self) -> None:
         error, self._error = self._error, None
+        if isinstance(error, asyncio.CancelledError):
+            self._bridge.check_alive()
         if error is not None:
             try:
                 raise error
@@ -395,7 +474,7 @@ class _Pump(Generic[T]):
         if not task.cancelled():
             self._error = task.exception()
         elif not self._closing:
-            self._error = asyncio.CancelledError("the caller's run was cancelled, or the interpreter is about to end")
+            self._error = asyncio.CancelledError("the caller's run was cancelled")
         self._ended.set()
         self._handed.set()
 
@@ -507,6 +586,7 @@ class ForkSafeLock:
 
 
 _running: _Bridge | None = None
+_has_stopped = False
 _starting = ForkSafeLock()
 
 

@@ -6,9 +6,9 @@ import types
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Generator
 from contextlib import AsyncExitStack
 from contextvars import Context, ContextVar
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-__all__ = ["ScopedVar", "get_last_item_of_async_generator", "in_context"]
+__all__ = ["Block", "ScopedVar", "get_last_item_of_async_generator", "in_context", "stepped"]
 
 T = TypeVar("T")
 
@@ -28,37 +28,51 @@ async def get_last_item_of_async_generator(generator: AsyncIterable[T]) -> T | N
     return last
 
 
-async def in_context(generator: AsyncGenerator[T, None], context: Context) -> AsyncGenerator[T, None]:
-    """Yield the items of `generator`, whose code sees and sets the variables of `context` and of no other.
+class in_context(AsyncGenerator[T, None]):  # noqa: N801 - called like a function
+    """The items of `generator`, whose code sees and sets the variables of `context` and of no other.
 
     What it sets is not seen by the consumer, and the consumer's own changes do not reach it: an async
     generator otherwise shares the context of whoever asks for the next item.
     """
-    try:
-        while True:
-            try:
-                item = await _stepped(generator.__anext__(), context)
-            except StopAsyncIteration:
-                return
-            yield item
-    finally:
-        await _stepped(generator.aclose(), context)
+
+    __slots__ = ("_context", "_generator")
+
+    def __init__(self, generator: AsyncGenerator[T, None], context: Context) -> None:
+        self._generator = generator
+        self._context = context
+
+    def __anext__(self) -> Coroutine[Any, Any, T]:
+        return cast("Coroutine[Any, Any, T]", stepped(self._generator.__anext__(), self._context))
+
+    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+        """Do what `asend` of the generator does."""
+        return cast("Coroutine[Any, Any, T]", stepped(self._generator.asend(value), self._context))
+
+    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+        """Do what `athrow` of the generator does."""
+        return cast("Coroutine[Any, Any, T]", stepped(self._generator.athrow(*error), self._context))
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """Do what `aclose` of the generator does."""
+        return cast("Coroutine[Any, Any, None]", stepped(self._generator.aclose(), self._context))
 
 
 @types.coroutine
-def _stepped(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any, Any, T]:
+def stepped(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any, Any, T]:
     """Await `work` with every step of it run inside `context`, in the same task."""
-    step, value = work.send, None
+    value: Any = None
+    thrown: BaseException | None = None
     while True:
         try:
-            waited_for = context.run(step, value)
+            waited_for = context.run(work.send, value) if thrown is None else context.run(work.throw, thrown)
         except StopIteration as stop:
             result: T = stop.value
             return result
+        value = thrown = None
         try:
-            step, value = work.send, (yield waited_for)
+            value = yield waited_for
         except BaseException as error:  # noqa: BLE001 - passed on into `work`, cancellation too
-            step, value = work.throw, error
+            thrown = error
 
 
 class ScopedVar(Generic[T]):
@@ -70,36 +84,38 @@ class ScopedVar(Generic[T]):
     """
 
     def __init__(self, name: str) -> None:
-        self._innermost: ContextVar[_Block[T] | None] = ContextVar(name, default=None)
+        self._innermost: ContextVar[Block[T] | None] = ContextVar(name, default=None)
 
     def get(self) -> T | None:
         """Return the value of the innermost block, None outside of any."""
         block = self._innermost.get()
         return None if block is None else block.value
 
-    def enter(self, value: T) -> _Block[T]:
+    def enter(self, value: T) -> Block[T]:
         """Begin a block in which `get` returns `value`."""
-        block = _Block(value, _not_ended(self._innermost.get()))
+        block = Block(value, _not_ended(self._innermost.get()))
         self._innermost.set(block)
         return block
 
-    def leave(self, block: _Block[T]) -> None:
+    def leave(self, block: Block[T]) -> None:
         """End the block that `enter` returned, in whatever context."""
         block.ended = True
         if self._innermost.get() is block:
             self._innermost.set(_not_ended(block.around))
 
 
-class _Block(Generic[T]):
+class Block(Generic[T]):
+    """What `ScopedVar.enter` gives, for `leave`."""
+
     __slots__ = ("around", "ended", "value")
 
-    def __init__(self, value: T, around: _Block[T] | None) -> None:
+    def __init__(self, value: T, around: Block[T] | None) -> None:
         self.value = value
         self.around = around
         self.ended = False
 
 
-def _not_ended(block: _Block[T] | None) -> _Block[T] | None:
+def _not_ended(block: Block[T] | None) -> Block[T] | None:
     while block is not None and block.ended:
         block = block.around
     return block

@@ -18,8 +18,8 @@ pytest.register_assert_rewrite("SimpleLLMFunc.testing.contract", "tests.support"
 @pytest.fixture(autouse=True)
 def _forget_secrets(monkeypatch):
     # The secrets of a process are masked in every later text: what one test plants would show in another's.
-    redact = import_module("SimpleLLMFunc.logger.redact")
-    monkeypatch.setattr(redact, "_known", redact._known)
+    known = import_module("SimpleLLMFunc.logger.known")
+    monkeypatch.setattr(known, "_known", known._known)
 
 
 @pytest.fixture(autouse=True)

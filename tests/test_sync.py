@@ -616,25 +616,136 @@ def test_a_waiting_daemon_thread_does_not_keep_the_interpreter():
     )
 
 
-def test_calls_while_the_interpreter_ends_work_or_are_refused():
-    done = run_script(
+def test_calls_at_the_end_of_the_interpreter_work_on_a_loop_of_their_own():
+    check_script(
         """
-        import atexit
-        from SimpleLLMFunc.errors import UsageError
+        import asyncio, atexit, contextvars
+        COLOUR = contextvars.ContextVar("COLOUR", default="none")
+
         def late():
+            COLOUR.set("late")
+            print(run_sync(work()))
+            stream = iterate_sync(items())
+            print(next(stream), next(stream))
+            stream.close()
+            print(list(iterate_sync(items())))
+            print(COLOUR.get())
+            asyncio.run(inside())
+            given_up = work()
             try:
-                print(run_sync(work()))
+                submit(given_up)
             except UsageError as error:
-                print("refused")
+                print("refused:", "about to end" in str(error))
+
+        async def inside():
+            try:
+                run_sync(work())
+            except UsageError:
+                print("refused inside a loop")
+
         atexit.register(late)      # runs after the bridge has been stopped
-        from SimpleLLMFunc.sync import run_sync
+        from SimpleLLMFunc.errors import UsageError
+        from SimpleLLMFunc.sync import iterate_sync, run_sync, submit
+
         async def work():
-            return "late"
+            await asyncio.sleep(0)
+            colour = COLOUR.get()
+            COLOUR.set("inner")
+            return colour
+
+        async def items():
+            token = COLOUR.set("item")
+            try:
+                yield COLOUR.get()
+                await asyncio.sleep(0)
+                yield 2
+                yield 3
+            finally:
+                COLOUR.reset(token)  # raises in another context
+                await asyncio.sleep(0)
+                print("closed")
+
         print(run_sync(work()))
-        """
+        """,
+        "none\nlate\nitem 2\nclosed\nclosed\n['item', 2, 3]\nlate\nrefused inside a loop\nrefused: True",
     )
-    assert done.stdout.split() in (["late", "late"], ["late", "refused"])
-    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_when_the_interpreter_takes_itself_apart_a_call_is_refused_at_once():
+    check_script(
+        """
+        from SimpleLLMFunc.errors import UsageError
+        from SimpleLLMFunc.sync import iterate_sync, run_sync
+
+        async def work():
+            return "worked"
+
+        async def items():
+            yield 1
+
+        class Last:
+            def __del__(self, run_sync=run_sync, iterate_sync=iterate_sync, work=work, items=items, refused=UsageError):
+                for call in lambda: run_sync(work()), lambda: next(iterate_sync(items())):
+                    try:
+                        call()
+                    except refused as error:
+                        print("about to end" in str(error), flush=True)
+
+        print(run_sync(work()), flush=True)
+        kept = Last()
+        kept.itself = kept
+        """,
+        "worked\nTrue\nTrue",
+    )
+
+
+def test_daemon_threads_that_wait_at_the_end_end_without_a_word_and_may_be_waited_for():
+    check_script(
+        """
+        import asyncio, atexit, threading
+
+        def late():               # runs after the bridge has been stopped
+            gate.set()
+            for thread in threads:
+                thread.join()
+            print("ends", told)
+
+        atexit.register(late)
+        from SimpleLLMFunc.sync import iterate_sync, run_sync
+        started, gate, told = threading.Semaphore(0), threading.Event(), []
+
+        async def forever():
+            started.release()
+            await asyncio.Event().wait()
+
+        async def items():
+            yield 1
+            started.release()
+            await asyncio.Event().wait()
+
+        async def last():
+            await asyncio.sleep(0)
+            told.append("told")
+
+        def calls():
+            run_sync(forever())
+
+        def reads():
+            for _ in iterate_sync(items()):
+                pass
+
+        def begins():
+            gate.wait()
+            run_sync(last())
+
+        threads = [threading.Thread(target=target, daemon=True) for target in (calls, reads, begins)]
+        for thread in threads:
+            thread.start()
+        for _ in range(2):
+            started.acquire()
+        """,
+        "ends ['told']",
+    )
 
 
 def test_work_that_ignores_its_cancellation_does_not_keep_the_interpreter():

@@ -42,13 +42,14 @@ from SimpleLLMFunc.interface.cost import priced, require_prices
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in, without_thoughts
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.logger import count_tokens
-from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
-__all__ = ["execute_llm", "model_turn", "raw_responses", "react_events"]
+__all__ = ["execute_llm", "model_turn", "raw_response", "raw_responses", "react_events"]
 
 
 async def react_events(
@@ -106,11 +107,12 @@ async def react_events(
         ToolFailed: a tool failed and the policy says "raise".
     """
     limits = Limits(deadline or Deadline.after(None), abort)
-    history = copied(messages)
+    messages = history = copied(messages)  # what was given is not kept beside its copy
+    # The same messages in a list of its own: what leaves here is copied (`ModelRequest.wire`, the events, the review).
     request = ModelRequest(
-        copied(messages), list(tools or ()) or None, response_format, params or {}, answer_tool, actions
+        list(history), list(tools or ()) or None, response_format, params or {}, answer_tool, actions
     )
-    usage = Usage()
+    usage = NO_USAGE
     turn, rounds = 1, 0
     yield RunStarted(trace_id, copied(history))
     while True:
@@ -121,11 +123,14 @@ async def react_events(
             turn_events = model_turn(
                 llm, request, turn, stream=stream, is_last=is_last, limits=limits, trace_id=trace_id
             )
-            async with aclosing(turn_events):
+            try:
                 async for event in turn_events:
                     yield event
                     if isinstance(event, ReplyReceived):
                         received = event
+                    del event  # not kept while the next one is waited for
+            finally:
+                await turn_events.aclose()
         except BadRequest as error:
             changed = refused(error, request) if refused else None
             if changed is None:
@@ -148,8 +153,8 @@ async def react_events(
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
                     yield round_event
-            history += copied(grown)
-            request = replace(request, messages=request.messages + copied(grown))
+            request = replace(request, messages=request.messages + grown)
+            history += grown
         else:
             again = await review(reply, copied(history)) if review else None
             if again is None:
@@ -189,46 +194,90 @@ async def model_turn(
         try:
             raw: Any
             if stream:
-                assembler = ReplyAssembler()
-                answer = AnswerText() if actions else None
-                tries = 0
-                # What had arrived of an action is no text of an answer.
+                arrived = _Arrived(turn, AnswerText() if actions else None)
                 chunks = limits.each(
-                    llm.chat_stream(messages, **arguments),
-                    "receiving the answer",
-                    lambda: answer.given if answer else assembler.text,
+                    llm.chat_stream(messages, **arguments), "receiving the answer", arrived.text_so_far
                 )
-                async with aclosing(chunks):
+                del messages, arguments  # not kept while the model answers
+                try:
                     async for chunk in chunks:
-                        if tries and chunk.tries > tries:
-                            yield TurnStarted(turn)  # a stream that broke before any text began anew
-                        tries = chunk.tries
-                        assembler.add(chunk)
-                        shown = chunk.with_text(answer.feed(chunk.text)) if answer else chunk
-                        yield ReplyDelta(turn, shown.text, shown.tool_calls, shown)
-                raw = reply = await priced(assembler.completion(), llm)
+                        if arrived.begins_anew(chunk):
+                            yield TurnStarted(turn)  # the stream broke before any text
+                        yield arrived.add(chunk)
+                        del chunk
+                finally:
+                    await chunks.aclose()
+                if held := arrived.held():
+                    yield held
+                raw = reply = await priced(arrived.reply(), llm)
                 if actions:
                     raw = reply = actions.read(reply)
-                if answer and (rest := reply.text.removeprefix(answer.given)):
                     # What only the whole reply showed to be the answer: a typed one, or plain prose.
-                    yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
+                    if rest := reply.text.removeprefix(arrived.text_so_far()):
+                        yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
             else:
-                answered = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
-                raw = reply = await priced(answered, llm)
+                waiting = limits.wait(llm.chat(messages, **arguments), "waiting for the model")
+                del messages, arguments  # not kept while the model answers
+                raw = reply = without_thoughts(await priced(await waiting, llm))
                 if actions:
                     raw = reply = actions.read(reply)
-            told = extract_usage_from_response(reply) or Usage()
-            was_sent = not reply.cached
+            told = extract_usage_from_response(reply) or NO_USAGE
             # What came from a cache was read and written once, when it was paid.
-            usage = told if was_sent else None
+            usage, was_sent = (None, False) if reply.cached else (told, True)
         except SimpleLLMFuncError as error:
-            if partial := getattr(error, "partial", ""):
+            if partial := answer_in(getattr(error, "partial", "")):
                 yield MessageAppended(turn, {"role": "assistant", "content": partial})
             raise
         finally:
             charge.settle(usage, was_sent=was_sent)
     count_tokens(told)
     yield ReplyReceived(turn, reply, told, time.monotonic() - started, raw)
+
+
+class _Arrived:
+    """A streamed reply as far as it has arrived, its reasoning apart, whatever interface it comes from.
+
+    Args:
+        turn: of the reply.
+        answer: finds the answer in the text, where that is a JSON action.
+    """
+
+    __slots__ = ("_answer", "_assembler", "_thoughts", "_tries", "_turn")
+
+    def __init__(self, turn: int, answer: AnswerText | None) -> None:
+        self._turn = turn
+        self._answer = answer
+        self._assembler = ReplyAssembler()
+        self._thoughts = StreamedThoughts()
+        self._tries = 0
+
+    def begins_anew(self, chunk: ChatCompletionChunk) -> bool:
+        """Whether the next chunk is the first one of another try."""
+        before, self._tries = self._tries, chunk.tries
+        return 0 < before < chunk.tries
+
+    def add(self, chunk: ChatCompletionChunk) -> ReplyDelta:
+        """Take the next chunk; return what it shows."""
+        return self._shown(self._thoughts.apart(chunk))
+
+    def held(self) -> ReplyDelta | None:
+        """Return what only the end of the stream shows to be text; None for nothing."""
+        rest = self._thoughts.rest()
+        return self._shown(rest) if rest else None
+
+    def _shown(self, chunk: ChatCompletionChunk) -> ReplyDelta:
+        self._assembler.add(chunk)
+        if self._answer:
+            chunk = chunk.with_text(self._answer.feed(chunk.text))
+        return ReplyDelta(self._turn, chunk.text, chunk.tool_calls, chunk)
+
+    def text_so_far(self) -> str:
+        """Return the text of the answer so far; what has arrived of an action is none."""
+        return self._answer.given if self._answer else self._assembler.text
+
+    def reply(self) -> ChatCompletion:
+        """Return the reply put together."""
+        return self._assembler.completion()
 
 
 async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: Mapping[str, Any]) -> tuple[int, float]:
@@ -276,12 +325,20 @@ async def raw_responses(
     """
     async with aclosing(events):
         async for event in events:
-            if isinstance(event, MessageAppended):
-                messages.append(event.message)
-            elif isinstance(event, RunStarted) and not messages:
-                messages += event.messages
-            elif isinstance(event, ReplyDelta if stream else ReplyReceived):
-                yield event.raw
+            response = raw_response(event, messages, stream=stream)
+            if response is not None:
+                yield response
+
+
+def raw_response(event: ReActEvent, messages: list[Message], *, stream: bool) -> Any:
+    """Return what `raw_responses` yields at an event, None for nothing, and let `messages` grow by it."""
+    if isinstance(event, MessageAppended):
+        messages.append(event.message)
+    elif isinstance(event, RunStarted) and not messages:
+        messages += event.messages
+    elif isinstance(event, ReplyDelta if stream else ReplyReceived):
+        return event.raw
+    return None
 
 
 def _usable(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
@@ -334,6 +391,7 @@ async def _tool_round(
         max_result_chars=policy.max_result_chars,
         confirm=policy.confirm,
         context_value=policy.context,
+        words=policy.words,
     )
     finished: dict[str, ToolCallFinished] = {}
     try:

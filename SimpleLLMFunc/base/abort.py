@@ -83,6 +83,8 @@ class Limits:
         abort: None where nobody can end it.
     """
 
+    __slots__ = ("abort", "clock")
+
     def __init__(self, clock: Deadline, abort: Abort | None = None) -> None:
         self.clock = clock
         self.abort = abort
@@ -110,24 +112,34 @@ class Limits:
         """Why it was set."""
         return self.abort.reason if isinstance(self.abort, AbortSignal) else ""
 
-    async def wait(self, work: Awaitable[T], doing: str, arrived: Callable[[], str] = str) -> T:
-        """Await `work`, which is cancelled when a limit is reached.
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing can end a wait."""
+        return self.clock.seconds is None and self.abort is None
+
+    def wait(self, work: Awaitable[T], doing: str, arrived: Callable[[], str] = str) -> Awaitable[T]:
+        """Return what waits for `work`, which is cancelled when a limit is reached.
 
         Args:
             work: what is waited for.
             doing: what that is, for the error's text.
             arrived: gives the text that had arrived.
         """
-        left = self.clock.left()
-        if left is None and self.abort is None:
-            return await work
-        async with _Wait(self, left, doing, arrived):
+        return work if self.is_none else self._wait(work, doing, arrived)
+
+    async def _wait(self, work: Awaitable[T], doing: str, arrived: Callable[[], str]) -> T:
+        async with _Wait(self, self.clock.left(), doing, arrived):
             return await work
 
-    async def each(
+    def each(
         self, items: AsyncGenerator[T, None], doing: str, arrived: Callable[[], str] = str
     ) -> AsyncGenerator[T, None]:
-        """Yield `items`, each waited for within the limits, and close them."""
+        """Return a generator that yields `items`, each waited for within the limits, and closes them."""
+        return items if self.is_none else self._each(items, doing, arrived)
+
+    async def _each(
+        self, items: AsyncGenerator[T, None], doing: str, arrived: Callable[[], str]
+    ) -> AsyncGenerator[T, None]:
         async with aclosing(items):
             while True:
                 # Never around a yield: what the consumer does with an item is not ours to interrupt.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -49,10 +50,10 @@ _MARKER: Final = (
 )
 _EDGE_MARKERS: Final = re.compile(rf"\A(?:\s*{_MARKER})+|(?:{_MARKER}\s*)+\Z")
 _ORPHAN_END: Final = re.compile(r"</(?:think|thinking|reasoning)>[ \t]*\n", re.IGNORECASE)
-_WRAPPER: Final = re.compile(
-    r"<(answer|final_answer|final|json|output|result|response|solution|value|tool_call|data)\b[^<>]*>(.*?)</\1\s*>",
-    re.IGNORECASE | re.DOTALL,
-)
+_KNOWN_TAGS: Final = "answer|final_answer|final|json|output|result|response|solution|value|tool_call|data"
+_WRAPPER_BEGIN: Final = re.compile(rf"<({_KNOWN_TAGS})\b[^<>]*>", re.IGNORECASE)
+_WRAPPER_END: Final = re.compile(rf"</({_KNOWN_TAGS})\s*>", re.IGNORECASE)
+_WRAPPER: Final = re.compile(rf"{_WRAPPER_BEGIN.pattern}(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL)
 _FENCE: Final = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$", re.MULTILINE)
 _INLINE_FENCE: Final = re.compile(r"^```(?:json[c5]?\b)?(.*?)```$", re.DOTALL | re.IGNORECASE)
 _BRACKET: Final = re.compile(r"[{\[｛［]")
@@ -224,14 +225,32 @@ def unboxed(text: str) -> str:
 def bare_text(text: str) -> str:
     """Return the text without what only decorates it as a whole: fences, known tags, emphasis, backticks."""
     body = _unwrapped(text.strip().strip(_BOM).strip())[0].strip()
-    tagged = list(_WRAPPER.finditer(body))
-    if len(tagged) == 1:
-        body = _unwrapped(tagged[0].group(2).strip())[0].strip()
+    tagged = _only_tagged(body)
+    if tagged is not None:
+        body = _unwrapped(tagged.strip())[0].strip()
     for mark in ("**", "__", "`", "*", "_"):
         inner = body[len(mark) : -len(mark)]
         if body.startswith(mark) and body.endswith(mark) and inner.strip() and mark not in inner:
             body = inner.strip()
     return body
+
+
+def _only_tagged(text: str) -> str | None:
+    """Return what stands in the one known tag of the text; None where there is none, or more than one."""
+    ends: dict[str, list[tuple[int, int]]] = {}
+    for found in _WRAPPER_END.finditer(text):
+        ends.setdefault(found.group(1).lower(), []).append(found.span())
+    inside, position = None, 0
+    for found in _WRAPPER_BEGIN.finditer(text):
+        mine = ends.get(found.group(1).lower(), [])
+        number = bisect_left(mine, (found.end(), 0))
+        if found.start() < position or number == len(mine):
+            continue
+        if inside is not None:
+            return None
+        start, position = mine[number]
+        inside = text[found.end() : start]
+    return inside
 
 
 def _unwrapped(text: str) -> tuple[str, bool]:
@@ -381,7 +400,7 @@ class _Search:
         try:
             node = self._reader.read(start)
         except UnreadableError as error:
-            self._work -= error.position - start
+            self._work -= max(error.position, self._reader.reach) - start
             return self._failed_at(start, error)
         except RecursionError:
             return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
@@ -413,7 +432,7 @@ class _Search:
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Tell whether the value fills its line or its fence: text without quotes counts only there."""
-        before = self._text[:start].rstrip(" \t")[-1:]
+        before = self._text[max(start - 200, 0) : start].rstrip(" \t")[-1:]
         after = self._text[end : end + 200].lstrip(" \t")[:1]
         return before in {"", "\n"} and after in {"", "\n", "`"}
 

@@ -38,7 +38,7 @@ EXACT_STRING: Final = 3
 PROSE: Final = 4
 
 _INTEGER: Final = re.compile(r"-?\d+")
-_DECIMAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?")
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?")
 _NULLS: Final = frozenset({"null", "None", "Null", "NULL"})
 
 

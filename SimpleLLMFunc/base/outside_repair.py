@@ -10,8 +10,8 @@ from SimpleLLMFunc.base.json_node import Node, decode_strictly
 
 __all__ = ["LONGEST", "repair_outside"]
 
-LONGEST: Final = 64 * 1024
-"""Characters; beyond, the repair takes more than linear time."""
+LONGEST: Final = 4 * 1024
+"""Characters; the repair takes quadratic time, a second for twice as many of the worst kind."""
 
 _CONTENT: Final = re.compile(r"[^\s\"'`,，:：{}\[\]()\\“”‘’]+")
 _BRACKETS: Final = "{}[]"

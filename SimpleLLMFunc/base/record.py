@@ -18,7 +18,7 @@ from SimpleLLMFunc.base.result import Attempt, OutputMode
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
 from SimpleLLMFunc.type.message import Message
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type.usage import NO_USAGE
 
 __all__ = ["RunRecord"]
 
@@ -33,6 +33,20 @@ class RunRecord:
         last: the latest reply with its time, for the review.
     """
 
+    __slots__ = (
+        "attempts",
+        "finished",
+        "func_name",
+        "last",
+        "messages",
+        "output_mode",
+        "output_mode_reason",
+        "started",
+        "tool_calls",
+        "trace_id",
+        "usage",
+    )
+
     def __init__(self, func_name: str, trace_id: str) -> None:
         self.func_name = func_name
         self.trace_id = trace_id
@@ -40,7 +54,7 @@ class RunRecord:
         self.attempts: list[Attempt] = []
         self.messages: list[Message] = []
         self.tool_calls: list[ToolCall] = []
-        self.usage = Usage()
+        self.usage = NO_USAGE
         self.last: ReplyReceived | None = None
         self.finished: RunFinished | None = None
         self.output_mode: OutputMode = "text"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
+from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.type.message import ToolSpec
 
-__all__ = ["REFUSAL_WORDS", "names_refusal", "refused_by", "remember_refusal"]
+__all__ = ["REFUSAL_WORDS", "json_actions", "names_refusal", "refused_by", "remember_refusal"]
 
 _REFUSED: WeakKeyDictionary[LLM_Interface, set[str]] = WeakKeyDictionary()
 """What a model behind an interface has refused: output modes, and "tools" for native tool calls."""
@@ -33,3 +37,25 @@ def names_refusal(error: BadRequest, mode: str) -> bool:
 def remember_refusal(llm: LLM_Interface, what: str) -> None:
     """Note that the model behind `llm` refused an output mode, or "tools"."""
     _REFUSED.setdefault(llm, set()).add(what)
+
+
+def json_actions(
+    llm: LLM_Interface,
+    specs: Sequence[ToolSpec] | None,
+    answer_schema: Mapping[str, Any] | None = None,
+    wanted: Literal["auto", "native", "json"] = "auto",
+) -> JsonActions | None:
+    """Return how tools are offered to a model that cannot call them; None where it can, or there are none.
+
+    Args:
+        llm: the model; what it has refused counts.
+        specs: the tools, in wire form.
+        answer_schema: of a typed answer, None for text.
+        wanted: "native" and "json" decide for the model.
+    """
+    if wanted == "auto":
+        wanted = "json" if "tools" in refused_by(llm) else llm.profile.tools
+    if not specs or wanted == "native":
+        return None
+    is_native = llm.profile.native and "native" not in refused_by(llm)
+    return JsonActions(list(specs), answer_schema, native=is_native)

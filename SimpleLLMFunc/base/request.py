@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.base.json_action import JsonActions
+from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message, ToolSpec
 
-__all__ = ["ModelRequest", "Refused", "Review", "ToolMap", "ToolPolicy"]
+__all__ = ["ModelRequest", "Refused", "Review", "ToolMap", "ToolPolicy", "ToolWords"]
 
 ToolMap: TypeAlias = Mapping[str, Tool | Callable[..., Any]]
 """What runs, by the name on the wire."""
@@ -47,7 +48,10 @@ class ModelRequest:
         return self.answer_tool["function"]["name"] if self.answer_tool else None
 
     def wire(self, llm: LLM_Interface, *, is_last: bool) -> dict[str, Any]:
-        """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer."""
+        """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer.
+
+        The messages are a copy: what an interface does to them is not seen by the run.
+        """
         if self.actions:
             params = dict(self.params)
             params.pop("parallel_tool_calls", None)
@@ -55,7 +59,7 @@ class ModelRequest:
             actions = replace(self.actions, choice="none" if is_last else choice)
             return {
                 **params,
-                "messages": actions.messages(self.messages),
+                "messages": copied(actions.messages(self.messages)),
                 "tools": None,
                 "response_format": actions.response_format,
             }
@@ -72,7 +76,7 @@ class ModelRequest:
             params.pop("parallel_tool_calls", None)
         return {
             **params,
-            "messages": list(self.messages),
+            "messages": copied(self.messages),
             "tools": offered or None,
             "response_format": self.response_format,
         }
@@ -80,6 +84,18 @@ class ModelRequest:
 
 Refused: TypeAlias = Callable[[BadRequest, ModelRequest], ModelRequest | None]
 """Called when the provider did not accept a request; gives the one to try instead, or None to raise."""
+
+
+class ToolWords:
+    """How a model is told that a call came to nothing; a subclass says it in another language."""
+
+    def unknown(self, name: str, known: str) -> str:
+        """Say that no tool has this name; `known` lists those there are."""
+        return f"There is no tool {name!r}. The tools are: {known}."
+
+    def failed(self, name: str, problem: str) -> str:
+        """Say that the tool `name` failed; `problem` is the type and the text of what it raised."""
+        return f"The tool {name} failed: {problem}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +106,4 @@ class ToolPolicy:
     max_result_chars: int = 65536
     confirm: Callable[..., Any] | None = None
     context: Any = None
+    words: ToolWords = field(default_factory=ToolWords)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.base.json_text import without_reasoning
@@ -13,6 +13,7 @@ from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.result import Attempt, Parsed, RepairLevel
 from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
 from SimpleLLMFunc.logger import get_location, push_warning
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.type.usage import Usage
@@ -128,12 +129,8 @@ class AnswerReview(EmptyReview):
             self.note(reply)
             raise OutputTruncated(partial=reply.text)
         try:
-            if len(reply.text) > LARGE_ANSWER:
-                self.parsed = await asyncio.to_thread(
-                    self.spec.parse, reply.text, self.repair, mode=self.record.output_mode
-                )
-            else:
-                self.parsed = self.spec.parse(reply.text, self.repair, mode=self.record.output_mode)
+            parse = partial(self.spec.parse, reply.text, self.repair, mode=self.record.output_mode)
+            self.parsed = await in_thread(parse) if len(reply.text) > LARGE_ANSWER else parse()
         except ResponseParseError as error:
             self.note(reply, violations=error.violations)
             if self._reasked >= self.max_reasks or not self.may_ask_again:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.events import ReActEvent
@@ -45,15 +45,19 @@ async def recorded(
     watchers = (*current_sinks(), *sinks)
     limits = [deadline, limited.left() if limited else None]
     try:
-        named = async_log_context(trace_id=record.trace_id, function_name=record.func_name)
-        async with log_context() if log_context else named:
+        async with log_context() if log_context else async_log_context(record.trace_id, record.func_name):
             with deadline_scope(min((seconds for seconds in limits if seconds is not None), default=None)) as clock:
-                async with aclosing(await begin(clock)) as events:
+                events = await begin(clock)
+                del begin, log_context, limits  # they hold what only the beginning needs
+                try:
                     async for event in events:
                         record.note(event)
                         if watchers:
                             show(watchers, record.trace_id, event)
                         yield event
+                        del event  # not kept while the next one is waited for
+                finally:
+                    await events.aclose()
     except SimpleLLMFuncError as error:
         if isinstance(error, DeadlineExceeded) and limited and limited.left() == 0:
             raise record.explained(limited.out_of_time()) from error

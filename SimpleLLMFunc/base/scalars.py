@@ -53,6 +53,8 @@ _COPULA: Final = re.compile(
     r"[\s*_`\"'“”($€£¥￥~≈-]*$",
     re.IGNORECASE,
 )
+# Marks around a number, and never between two: 2*3 is not 23.
+_EMPHASIS: Final = re.compile(r"(?<![\w.*`])[*`]+|[*`]+(?!\.?\w|[*`])")
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
@@ -65,7 +67,7 @@ def read_number(text: str) -> str | None:
     if len(text) > _LONGEST:
         return None
     text = unicodedata.normalize("NFKC", _without_odd_digits(text)).replace("\u2212", "-").strip()
-    plain = text.replace("*", "").replace("`", "").strip().removesuffix(".").strip()
+    plain = _EMPHASIS.sub("", text).strip().removesuffix(".").strip()
     if _PLAIN.fullmatch(plain):
         return _literal(plain)
     tokens = list(_TOKEN.finditer(text))

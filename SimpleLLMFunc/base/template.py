@@ -1,6 +1,6 @@
-"""Templates with named fields, and nothing else.
+"""The two template engines, both safe: named fields, and sandboxed Jinja2 (`base/jinja.py`).
 
-Only ``{identifier}`` is a field. Every other brace is text: JSON in a docstring is safe, an attribute of a
+Of named fields: only ``{identifier}`` is a field. Every other brace is text: JSON in a docstring is safe, an attribute of a
 value cannot be read (``{u.api_key}`` is text too), a format specification is never carried out, and
 ``{{name}}`` stays as it stands. What a value holds is never looked at for fields again.
 """
@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from SimpleLLMFunc.base.jinja import Finished, guard_tags, render_template
 from SimpleLLMFunc.errors import TemplateError
 
-__all__ = ["fill_fields", "find_fields"]
+__all__ = ["Finished", "fill_fields", "find_fields", "guard_tags", "render_template"]
 
 _FIELD = re.compile(r"(?<!\{)\{([^\W\d]\w*)\}")
 

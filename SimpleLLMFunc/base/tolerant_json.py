@@ -79,6 +79,13 @@ class TolerantReader:
         self._path: list[str | int] = []
         self._repairs: dict[Repair, None] = {}
         self._has_progress = False
+        self._reach = 0
+        self._last_ends = [(opening, text.rfind(end)) for opening, end in (("/*", "*/"), ("<!--", "-->"))]
+
+    @property
+    def reach(self) -> int:
+        """How far the latest reading looked, also where it stopped earlier: what it cost."""
+        return max(self._reach, self._at)
 
     @property
     def repairs(self) -> list[Repair]:
@@ -98,6 +105,7 @@ class TolerantReader:
             RecursionError: the stack is nearly used up already.
         """
         self._at, self._path, self._repairs, self._has_progress = start, [], {}, False
+        self._reach = start
         try:
             return self._value(0)
         except UnreadableError as error:
@@ -280,6 +288,7 @@ class TolerantReader:
         while True:
             found = stop.search(text, at)
             if found is None:
+                self._reach = len(text)
                 raise TruncatedError("the text ends inside a string", start)
             pieces.append(text[at : found.start()])
             at = found.start()
@@ -298,6 +307,7 @@ class TolerantReader:
                 pieces.append(char)
                 at += 1
         value = "".join(pieces)
+        self._reach = max(self._reach, at)
         if inner_quotes:
             self._check_inner_quotes(value, inner_quotes, opener, inside, start)
             self._note("quotes inside a string were not escaped")
@@ -326,8 +336,7 @@ class TolerantReader:
         if inside == "":
             return False
         if char in "/#":
-            comment = _COMMENT.match(text, after)
-            return comment is not None
+            return self._comment(after) is not None
         if inside == "list":
             if char in "]］)}｝":
                 return True
@@ -366,7 +375,7 @@ class TolerantReader:
         while True:
             found = _SPACE.match(self._text, at)
             at = found.end() if found else at
-            comment = _COMMENT.match(self._text, at)
+            comment = self._comment(at)
             if comment is None:
                 return at
             at = comment.end()
@@ -374,6 +383,7 @@ class TolerantReader:
     def _triple(self, triple: str) -> str:
         end = self._text.find(triple, self._at + 3)
         if end < 0:
+            self._reach = len(self._text)
             raise TruncatedError("the text ends inside a string", self._at)
         value = self._text[self._at + 3 : end]
         self._at = end + 3
@@ -458,6 +468,7 @@ class TolerantReader:
             ):
                 raise UnreadableError("text without quotes that runs into JSON", at)
             at += 1
+        self._reach = max(self._reach, at)
         words = text[start:at].rstrip()
         comment = re.search(r"\s(?://|#|/\*)", words)
         if comment:
@@ -486,13 +497,19 @@ class TolerantReader:
             self._at = found.end() if found else self._at
             if self._text[self._at : self._at + 1] not in {"/", "#", "<"}:
                 return
-            comment = _COMMENT.match(self._text, self._at)
+            comment = self._comment(self._at)
             if comment is None:
                 return
             if _ELISION.search(comment.group()):
                 raise AmbiguousError("a comment says that something is left out", self._at)
             self._note("comment")
             self._at = comment.end()
+
+    def _comment(self, at: int) -> re.Match[str] | None:
+        # An opening behind the last end opens nothing; looking for that end again and again would take for ever.
+        if any(last < at and self._text.startswith(opening, at) for opening, last in self._last_ends):
+            return None
+        return _COMMENT.match(self._text, at)
 
     def _note(self, what: str) -> None:
         self._repairs[path_text(tuple(self._path)), what] = None

@@ -12,11 +12,12 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
 from SimpleLLMFunc.base.messages import as_data, copied
+from SimpleLLMFunc.base.request import ToolWords
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
 from SimpleLLMFunc.errors import ToolFailed, UsageError, cut
 from SimpleLLMFunc.interface.assembler import assemble_tool_calls, rekeyed
 from SimpleLLMFunc.logger.records import push_debug, push_warning
-from SimpleLLMFunc.logger.redact import redact, render_arguments
+from SimpleLLMFunc.logger.redact import redact, redacted_cause, render_arguments
 from SimpleLLMFunc.tools.arguments import without_surrogates
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.running import in_thread, run_callable
@@ -41,6 +42,10 @@ MAX_AT_ONCE: Final = 128
 """Calls of one reply that run at the same time; the others wait their turn."""
 
 _MAX_RETRY_CHARS: Final = 4000
+_TIDY_SECONDS: Final = 0.1
+"""How long a run that ends waits for its tools to end too."""
+
+_left: set[asyncio.Task[Any]] = set()
 _PASSES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 """These are not the tool's failure; they end the run."""
 
@@ -96,6 +101,7 @@ async def process_tool_calls(
     max_result_chars: int = 65536,
     confirm: Confirm | None = None,
     context_value: Any = None,
+    words: ToolWords | None = None,
 ) -> AsyncGenerator[ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply together and yield what happens; every call is answered exactly once.
 
@@ -113,6 +119,7 @@ async def process_tool_calls(
         max_result_chars: of text in one result.
         confirm: asked before a tool marked `confirm=True` runs, every time; None refuses.
         context_value: what the tools' `ToolContext` has as `context`.
+        words: how a failure is told.
 
     Raises:
         ToolFailed: with "raise", a tool raised or timed out.
@@ -134,6 +141,7 @@ async def process_tool_calls(
         confirm,
         context_value,
         happened,
+        words or ToolWords(),
     )
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
     try:
@@ -157,9 +165,27 @@ async def process_tool_calls(
                 yield answer
                 shown += 1
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _cancelled(tasks)
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel the tools, and wait a moment until they have tidied up; who takes no notice is left to itself."""
+    for task in tasks:
+        task.cancel()
+    if not tasks:
+        return
+    for task in tasks:
+        _left.add(task)
+        task.add_done_callback(_forget)
+    _, late = await asyncio.wait(tasks, timeout=_TIDY_SECONDS)
+    if late:
+        push_warning(f"{len(late)} of the tools go on although they were cancelled; what they return is ignored")
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _left.discard(task)
+    if not task.cancelled():
+        task.exception()
 
 
 def build_tool_messages(finished: Sequence[ToolCallFinished]) -> list[Message]:
@@ -209,6 +235,7 @@ class _Round:
     confirm: Confirm | None
     context_value: Any
     happened: asyncio.Queue[int | ToolCallProgress]
+    words: ToolWords
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_AT_ONCE))
     # One question at a time: two of them on one terminal would get each other's answers.
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -219,7 +246,7 @@ class _Round:
         candidate = self.tool_map.get(name)
         if candidate is None:
             known = ", ".join(self.tool_map) or "none"
-            return self._refusal(call, f"There is no tool {name!r}. The tools are: {known}.")
+            return self._refusal(call, self.words.unknown(name, known))
         try:
             async with self.room:
                 return await self._run(call, as_tool(candidate))
@@ -229,6 +256,8 @@ class _Round:
                 raise
             return _Ended(reason)
         except (ToolFailed, UsageError) as reason:
+            if reason.__cause__ is not None:
+                reason.__context__ = None  # the cause may be a copy without the secret that the original holds
             return _Ended(reason)
 
     async def _run(self, call: ToolCall, tool: Tool) -> ToolCallFinished:
@@ -285,8 +314,8 @@ class _Round:
     ) -> ToolCallFinished:
         push_warning(lambda: f"tool {tool.name} failed: {''.join(traceback.format_exception(error))}")
         if self.raises:
-            raise ToolFailed(tool.name, cut(redact(problem))) from error
-        text = redact(without_surrogates(f"The tool {tool.name} failed: {problem}"))
+            raise ToolFailed(tool.name, cut(redact(problem))) from redacted_cause(error)
+        text = redact(without_surrogates(self.words.failed(tool.name, problem)))
         if tool.untrusted:
             # What a page or a server says in an error is as foreign as what it says elsewhere.
             content = render_result(text, 500, untrusted=tool.name)

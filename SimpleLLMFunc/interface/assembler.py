@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from SimpleLLMFunc.interface.per_choice import PerChoice
 from SimpleLLMFunc.type.completion import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -177,12 +178,13 @@ class _OpenChoice:
     index: int
     role: str = "assistant"
     content: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    refusal: list[str] = field(default_factory=list)
+    # What most replies do not have is None until it comes.
+    reasoning: list[str] | None = None
+    refusal: list[str] | None = None
     calls: _CallAssembler | None = None
     finish_reason: str | None = None
-    logprobs: dict[str, Any] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    logprobs: dict[str, Any] | None = None
+    extra: dict[str, Any] | None = None
     has_content: bool = False
 
     def take(self, choice: ChunkChoice) -> None:
@@ -191,6 +193,7 @@ class _OpenChoice:
         if choice.finish_reason:
             self.finish_reason = choice.finish_reason
         if choice.logprobs is not None:
+            self.logprobs = self.logprobs or {}
             _merge(self.logprobs, {"logprobs": choice.logprobs})
 
     def take_delta(self, delta: ChoiceDelta) -> None:
@@ -204,12 +207,15 @@ class _OpenChoice:
                 self.calls = _CallAssembler()
             self.calls.add(delta.tool_calls)
         if delta.reasoning_content:
+            self.reasoning = self.reasoning or []
             self.reasoning.append(delta.reasoning_content)
         if delta.refusal:
+            self.refusal = self.refusal or []
             self.refusal.append(delta.refusal)
         if delta.role:
             self.role = delta.role
         if delta.extra:
+            self.extra = self.extra or {}
             _merge(self.extra, delta.extra)
 
     def text(self) -> str:
@@ -228,13 +234,13 @@ class _OpenChoice:
                 # A message that only calls tools has no content, though its first chunk often says "".
                 content=text if text or (self.has_content and not calls) else None,
                 tool_calls=calls,
-                refusal="".join(self.refusal) or None,
-                reasoning_content="".join(self.reasoning) or None,
-                extra=_settled(self.extra),
+                refusal="".join(self.refusal or ()) or None,
+                reasoning_content="".join(self.reasoning or ()) or None,
+                extra=_settled(self.extra or {}),
             ),
             index=self.index,
             finish_reason=self.finish_reason,
-            logprobs=_settled(self.logprobs.get("logprobs")),
+            logprobs=_settled((self.logprobs or {}).get("logprobs")),
         )
 
 
@@ -245,6 +251,8 @@ class ReplyAssembler:
     had shown any text, and was asked for again.
     """
 
+    __slots__ = ("_choices", "_created", "_id", "_is_cached", "_is_done", "_model", "_new_id", "_tries", "_usage")
+
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
         self._new_id = new_id
         self._tries = 0
@@ -252,7 +260,7 @@ class ReplyAssembler:
         self._begin()
 
     def _begin(self) -> None:
-        self._choices: dict[int, _OpenChoice] = {}
+        self._choices: PerChoice[_OpenChoice] = PerChoice()
         self._id = self._model = ""
         self._created = 0
         self._usage: CompletionUsage | None = None
@@ -273,9 +281,7 @@ class ReplyAssembler:
             self._created = chunk.created
         adds = False
         for choice in chunk.choices:
-            known = self._choices.get(choice.index)
-            if known is None:
-                known = self._choices[choice.index] = _OpenChoice(choice.index)
+            known = self._choices.get(choice.index) or self._choices.put(choice.index, _OpenChoice(choice.index))
             known.take(choice)
             adds = adds or bool(choice.delta.content or choice.delta.tool_calls)
         if chunk.usage is not None:
@@ -291,24 +297,24 @@ class ReplyAssembler:
     @property
     def has_answer(self) -> bool:
         """Whether any text or any piece of a tool call has arrived."""
-        return any(choice.content or choice.calls for choice in self._choices.values())
+        return any(choice.content or choice.calls for _, choice in self._choices.items())
 
     @property
     def text(self) -> str:
         """The text of the choice with the lowest index, as far as it has arrived."""
-        return self._choices[min(self._choices)].text() if self._choices else ""
+        return next((choice.text() for _, choice in self._choices.items()), "")
 
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended: ``[DONE]``, a finish reason for every choice, or the usage after content."""
         if self._is_done:
             return True
-        return bool(self._choices) and all(choice.finish_reason for choice in self._choices.values())
+        return bool(self._choices) and all(choice.finish_reason for _, choice in self._choices.items())
 
     def completion(self, tries: int | None = None) -> ChatCompletion:
         """Return the reply as far as it has arrived; `tries` is taken from the chunks where it is not given."""
         reply = ChatCompletion(
-            choices=tuple(self._choices[index].whole(self._new_id) for index in sorted(self._choices)),
+            choices=tuple(choice.whole(self._new_id) for _, choice in self._choices.items()),
             id=self._id,
             model=self._model,
             created=self._created,

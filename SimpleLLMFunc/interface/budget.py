@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Self
 
 from SimpleLLMFunc.errors import BudgetExceeded, UsageError
 from SimpleLLMFunc.type.usage import Usage
@@ -22,11 +23,13 @@ __all__ = [
     "Spent",
     "Tries",
     "budget",
+    "charge_fetch",
     "charge_lost",
     "charge_question",
     "charge_try",
     "counting_tries",
     "is_limited",
+    "paid_already",
     "strictest_time_limit",
 ]
 
@@ -149,6 +152,17 @@ def budget(
         _SCOPES.set(before)
 
 
+@contextmanager
+def paid_already() -> Iterator[None]:
+    """Let what runs inside count for no budget around it: it reads answers that were paid when they were made."""
+    before = _SCOPES.get()
+    _SCOPES.set(())
+    try:
+        yield
+    finally:
+        _SCOPES.set(before)
+
+
 @dataclass(slots=True)
 class Charge:
     """One question that was let through; `settle` once, with what it took."""
@@ -157,6 +171,16 @@ class Charge:
     tokens: int
     usd: float = 0.0
     prepaid: int = 1
+    _before: Charge | None = None
+
+    def __enter__(self) -> Self:
+        _reserve(self.scopes, requests=1, tokens=self.tokens, usd=self.usd)
+        self._before = _CHARGE.get()
+        _CHARGE.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _CHARGE.set(self._before)
 
     def settle(self, usage: Usage | None, *, was_sent: bool = True) -> None:
         """Note what the question took.
@@ -184,25 +208,17 @@ def is_limited(unit: str | None = None) -> bool:
     return bool(scopes) if unit is None else any(scope.limits(unit) for scope in scopes)
 
 
-@contextmanager
-def charge_question(tokens: int, usd: float = 0.0) -> Iterator[Charge]:
-    """Let one question to a model through, or refuse it; the first request of it is paid here.
+def charge_question(tokens: int, usd: float = 0.0) -> Charge:
+    """Return a context that lets one question to a model through, or refuses it; its first request is paid there.
 
     Args:
         tokens: what it will probably read.
         usd: what reading that will cost.
 
-    Raises:
+    Entering it raises:
         BudgetExceeded: nothing may be sent.
     """
-    charge = Charge(_SCOPES.get(), tokens, usd)
-    _reserve(charge.scopes, requests=1, tokens=tokens, usd=usd)
-    before = _CHARGE.get()
-    _CHARGE.set(charge)
-    try:
-        yield charge
-    finally:
-        _CHARGE.set(before)
+    return Charge(_SCOPES.get(), tokens, usd)
 
 
 def charge_try() -> None:
@@ -220,6 +236,12 @@ def charge_try() -> None:
     while tries is not None:
         tries.count += 1
         tries = tries.around
+
+
+def charge_fetch() -> None:
+    """Note an HTTP request that fetches what was paid before; no budget refuses it."""
+    for scope in _SCOPES.get():
+        scope.settle(reserved=0, usage=None, requests=1)
 
 
 def charge_lost(usage: Usage) -> None:

@@ -21,8 +21,10 @@ from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply
 from SimpleLLMFunc.interface.flights import Flights
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.request import number
+from SimpleLLMFunc.interface.thoughts import without_thoughts
 from SimpleLLMFunc.interface.wire_json import decode, encode
 from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.threads import Workers
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ChatMessage
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import Usage
@@ -89,6 +91,7 @@ class CachedLLM(LLM_Interface):
         self.max_bytes = int(number("max_bytes", max_bytes, least=_SMALLEST_BYTES))
         self.max_age = None if max_age is None else number("max_age", max_age, above=0)
         self._store = AnswerStore(self.path, self.max_bytes, self.max_age)
+        self._worker = Workers(1)  # the store does one thing at a time
 
     @property
     def llm(self) -> LLM_Interface:
@@ -117,12 +120,12 @@ class CachedLLM(LLM_Interface):
         clock = self._clock(deadline)
         options = {"tools": tools, "response_format": response_format, **params}
         body = self._asked(messages, options)
-        key, reply = await _in_time(clock, lambda: self._look_up(body))
+        key, reply = await self._in_time(clock, lambda: self._look_up(body))
         while reply is None:
             with _flights.begun((self.path, key)) as own:
                 if own is not None:
                     # Another one may have landed since the look into the file.
-                    reply = await _in_time(clock, lambda: self._kept(key))
+                    reply = await self._in_time(clock, lambda: self._kept(key))
                     if reply is None:
                         reply = await self._ask(messages, trace_id, clock, options)
                         own.may_share = await self._keep(key, reply, clock)
@@ -151,17 +154,20 @@ class CachedLLM(LLM_Interface):
         clock = self._clock(deadline)
         options = {"tools": tools, "response_format": response_format, **params}
         body = self._asked(messages, options)
-        key, reply = await _in_time(clock, lambda: self._look_up(body))
+        key, reply = await self._in_time(clock, lambda: self._look_up(body))
         if reply is not None:
             for chunk in _pieces(reply):
                 yield chunk
             return
         assembler = ReplyAssembler()
         source = self.llm.chat_stream(messages, trace_id=trace_id, deadline=clock.left(), **options)
-        async with aclosing(source):
-            async for chunk in source:
-                assembler.add(chunk)
-                yield chunk
+        try:
+            async with aclosing(source):
+                async for chunk in source:
+                    assembler.add(chunk)
+                    yield chunk
+        except DeadlineExceeded as error:
+            raise clock.retold(error) from error.__cause__
         if assembler.is_complete:
             await self._keep(key, assembler.completion(), clock)
 
@@ -173,7 +179,10 @@ class CachedLLM(LLM_Interface):
     async def _ask(
         self, messages: Sequence[Message], trace_id: str, clock: Deadline, options: Mapping[str, Any]
     ) -> ChatCompletion:
-        return await self.llm.chat(messages, trace_id=trace_id, deadline=clock.left(), **options)
+        try:
+            return await self.llm.chat(messages, trace_id=trace_id, deadline=clock.left(), **options)
+        except DeadlineExceeded as error:
+            raise clock.retold(error) from error.__cause__
 
     # --- what is kept, and by what -----------------------------------------------------------------------
 
@@ -203,7 +212,7 @@ class CachedLLM(LLM_Interface):
         if not _may_be_kept(reply):
             return False
         try:
-            return await _in_time(clock, lambda: self._write(key, reply))
+            return await self._in_time(clock, lambda: self._write(key, reply))
         except DeadlineExceeded:
             return False  # the answer is there: that it is still being written is no reason to fail
 
@@ -217,6 +226,21 @@ class CachedLLM(LLM_Interface):
             return False
         self._store.put(key, data)
         return True
+
+    async def _in_time(self, clock: Deadline, work: Callable[[], T]) -> T:
+        """Return what `work` gives in a worker thread; another process may hold the file for seconds.
+
+        Raises:
+            DeadlineExceeded: that took too long.
+        """
+        limit = asyncio.timeout(clock.left())
+        try:
+            async with limit:
+                return await self._worker.run(work)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise DeadlineExceeded(clock.seconds, doing="looking into the cache") from error
 
     def clear(self) -> None:
         """Let all answers in the file go."""
@@ -245,7 +269,7 @@ class CachedLLM(LLM_Interface):
         return self.llm.price(usage, model)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.llm!r}, {str(self.path)!r})"
+        return f"{type(self).__name__}({self.llm!r}, {redact(str(self.path))!r})"
 
     def __copy__(self) -> Self:
         return self
@@ -287,7 +311,7 @@ def _may_be_kept(reply: ChatCompletion) -> bool:
     """Whether the reply would be as good an answer the next time."""
     if reply.cached or not reply.choices:
         return False
-    for choice in reply.choices:
+    for choice in without_thoughts(reply).choices:
         message = choice.message
         if choice.finish_reason is not None and choice.finish_reason.lower() not in _ENDS:
             return False
@@ -311,22 +335,3 @@ def _pieces(reply: ChatCompletion) -> list[ChatCompletionChunk]:
 
 def _rebuilt(cls: type[CachedLLM], llm: LLM_Interface, path: Path, max_bytes: int, max_age: float | None) -> CachedLLM:
     return cls(llm, path, max_bytes=max_bytes, max_age=max_age)
-
-
-# --- off the event loop ----------------------------------------------------------------------------------
-
-
-async def _in_time(clock: Deadline, work: Callable[[], T]) -> T:
-    """Return what `work` gives in a worker thread; another process may hold the file for seconds.
-
-    Raises:
-        DeadlineExceeded: that took too long.
-    """
-    limit = asyncio.timeout(clock.left())
-    try:
-        async with limit:
-            return await asyncio.to_thread(work)
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise DeadlineExceeded(clock.seconds, doing="looking into the cache") from error

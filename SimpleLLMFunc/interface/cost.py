@@ -6,8 +6,8 @@ means that nobody knows: the extra is missing, or the model is in no list.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.threads import importing
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.usage import Usage
 
@@ -68,7 +69,7 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
     """
     if provider in _FREE and not model.endswith("cloud"):  # Ollama passes its models named -cloud on
         return 0.0
-    if not _may_be_listed(model, provider) or not _is_listed(model, provider, base_url):
+    if not _may_be_listed(model, provider, base_url) or not _is_listed(model, provider, base_url):
         return None
     told = Usage(
         max(usage.input_tokens, 0),
@@ -82,9 +83,16 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
         return None
 
 
-def _may_be_listed(model: str, provider: str) -> bool:
-    # The name that doubles have by default needs no look into the list.
-    return bool(model) and model != "scripted" and provider not in _NOT_LISTED and provider not in _FREE
+@lru_cache(maxsize=1024)
+def _may_be_listed(model: str, provider: str, base_url: str | None) -> bool:
+    """Whether a look into the list is worth its import, which takes 0.3 s and 3 MB."""
+    # "scripted" is the name that doubles have by default.
+    if not model or model == "scripted" or provider in _NOT_LISTED or provider in _FREE:
+        return False
+    if provider in _THEIR_NAMES or not is_local_address(base_url):
+        return True
+    name = model.lower().rpartition("/")[2]
+    return name.startswith(_CLOSED_WEIGHTS) and not name.startswith(_OPEN_WEIGHTS)
 
 
 @lru_cache(maxsize=1024)
@@ -92,10 +100,6 @@ def _is_listed(model: str, provider: str, base_url: str | None) -> bool:
     """Whether there is a price; remembered, because a look through all the list for nothing is slow."""
     if _genai_prices() is None:
         return False
-    if provider not in _THEIR_NAMES and is_local_address(base_url):
-        name = model.lower().rpartition("/")[2]
-        if not name.startswith(_CLOSED_WEIGHTS) or name.startswith(_OPEN_WEIGHTS):
-            return False
     try:
         _calculated(Usage(), model, provider, base_url)
     except (LookupError, ValueError, ArithmeticError):
@@ -132,6 +136,9 @@ def _genai_prices() -> Any:
     if _module is None:
         try:
             import genai_prices
+
+            with suppress(LookupError):  # its data come with the first question, whatever that is
+                genai_prices.calc_price(genai_prices.Usage(input_tokens=1), "gpt-4o", provider_id="openai")
         except ImportError:
             _module = _MISSING
         except Exception as error:  # noqa: BLE001 - a broken package must not break the call that it would price
@@ -145,10 +152,12 @@ def _genai_prices() -> Any:
 # --- what the rest of the library asks -------------------------------------------------------------------
 
 
-async def load_prices(llm: LLM_Interface) -> None:
-    """Import the prices where `llm` needs them and they are not there yet, in a worker thread."""
-    if _module is None and any(_may_be_listed(part.model_name, part.provider) for part in _parts(llm)):
-        await asyncio.to_thread(_genai_prices)
+async def load_prices(llm: LLM_Interface, model: str = "") -> None:
+    """Import the prices where `llm` (or `model` there) needs them and they are not there yet, in a worker thread."""
+    if _module is None and any(
+        _may_be_listed(name, part.provider, part.base_url) for part in _parts(llm) for name in (part.model_name, model)
+    ):
+        await importing(_genai_prices)
 
 
 async def priced(reply: R, llm: LLM_Interface) -> R:
@@ -156,7 +165,7 @@ async def priced(reply: R, llm: LLM_Interface) -> R:
     usage = reply.usage
     if usage is None or usage.cost is not None:
         return reply
-    await load_prices(llm)
+    await load_prices(llm, reply.model)
     cost = llm.price(usage.tokens, reply.model)
     return reply if cost is None else replace(reply, usage=replace(usage, cost=cost))
 

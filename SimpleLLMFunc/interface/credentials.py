@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
-from SimpleLLMFunc.config import Settings, clean_key, is_local_address, missing_key_message, read_provider_file
+from SimpleLLMFunc.config import (
+    ProviderEntry,
+    Settings,
+    clean_key,
+    is_local_address,
+    missing_key_message,
+    read_provider_file,
+)
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited
-from SimpleLLMFunc.interface.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.key_pool import APIKeyPool, Lease
 from SimpleLLMFunc.interface.retry import TryFailed
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import remember_secret
 
-__all__ = ["Credentials", "pool_from_file"]
+__all__ = ["Credentials", "entry_from_file"]
 
 _REFUSED_KEY_SECONDS = 60.0
 """How long other keys of the pool are preferred after the service refused one."""
@@ -27,6 +32,9 @@ class Credentials:
         base_url: where the key goes; a local address needs none.
     """
 
+    # No __dict__, which would show the key to whoever prints what an object holds.
+    __slots__ = ("_base_url", "_model_name", "_own", "_pool")
+
     def __init__(self, model_name: str, base_url: str, api_key: str | None, pool: APIKeyPool | None) -> None:
         self._model_name = model_name
         self._base_url = base_url
@@ -35,7 +43,7 @@ class Credentials:
         if self._own is not None:
             remember_secret(self._own)
 
-    def lease(self) -> AbstractContextManager[str]:
+    def lease(self) -> Lease:
         """Give a key for the ``with`` block, empty where none is needed; one of a pool is counted there.
 
         Raises:
@@ -43,7 +51,7 @@ class Credentials:
         """
         if self._own is None and self._pool is not None:
             return self._pool.lease()
-        return nullcontext(self._single())
+        return Lease(self._single())
 
     def key(self) -> str:
         """Return a key without counting it, empty where none is needed.
@@ -88,13 +96,12 @@ class Credentials:
         raise ConfigError(missing_key_message(self._model_name, self._base_url))
 
 
-def pool_from_file(path: str, provider: str, model_name: str) -> APIKeyPool | None:
-    """Return the keys that a provider file holds for a model; None where it is not there, or says nothing of it."""
+def entry_from_file(path: str, provider: str, model_name: str) -> ProviderEntry | None:
+    """Return what a provider file says about a model; None where it is not there, or says nothing of it."""
     try:
         entries = read_provider_file(path).get(provider, [])
     except (OSError, ConfigError) as error:
         # A model is loaded from its pickle without a key: its first call says what is missing.
         push_warning(f"the keys of {model_name} could not be read again: {error}")
         return None
-    keys = next((entry.api_keys for entry in entries if entry.model_name == model_name), [])
-    return APIKeyPool(keys, provider) if keys else None
+    return next((entry for entry in entries if entry.model_name == model_name), None)

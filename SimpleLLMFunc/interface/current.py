@@ -17,7 +17,7 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = ["resolve_llm", "use_llm"]
+__all__ = ["named_model", "resolve_llm", "use_llm"]
 
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
@@ -81,40 +81,45 @@ def _from_environment() -> LLM_Interface:
         raise ConfigError(missing_model_message())
     with _building:
         if _built is None or _built[0] != settings:
-            _built = (settings, _build(settings.model))
+            _built = (settings, named_model(settings.model))
         return _built[1]
 
 
-def _build(value: str) -> LLM_Interface:
+def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
+    """Return the model that a text names: ``local``, ``openai:gpt-5-mini``, ``provider.json:openai/gpt-4o``.
+
+    Raises:
+        ConfigError: it names none; `named_by` says where the text stood.
+    """
     if value == "local":
         return LocalModel()
     if value.startswith("openai:") and value.removeprefix("openai:").strip():
         return OpenAICompatible(value.removeprefix("openai:").strip())
     named = _FROM_FILE.fullmatch(value)
     if named is None:
-        raise ConfigError(f"{_VARIABLE}={value!r} names no model. Accepted: {MODEL_FORMS}.")
-    return _from_file(named["path"], named["provider"], named["model"])
+        raise ConfigError(f"{named_by}={value!r} names no model. Accepted: {MODEL_FORMS}.")
+    return _from_file(named["path"], named["provider"], named["model"], named_by)
 
 
-def _from_file(path: str, provider: str, model: str) -> LLM_Interface:
+def _from_file(path: str, provider: str, model: str, named_by: str) -> LLM_Interface:
     try:
         providers = OpenAICompatible.load_from_json_file(Path(path).expanduser())
     except FileNotFoundError as error:
         raise ConfigError(
-            f"{_VARIABLE} names the provider file {path!r}, and there is none at {str(Path(path).absolute())!r}. "
+            f"{named_by} names the provider file {path!r}, and there is none at {str(Path(path).absolute())!r}. "
             f"Accepted: {MODEL_FORMS}."
         ) from error
     except ConfigError as error:
-        raise ConfigError(f"{_VARIABLE} names a provider file that cannot be used: {error}") from error
+        raise ConfigError(f"{named_by} names a provider file that cannot be used: {error}") from error
     if provider not in providers:
         raise ConfigError(
-            f"{_VARIABLE}: {path!r} has no provider {provider!r}. It has: {', '.join(providers) or 'none'}. "
+            f"{named_by}: {path!r} has no provider {provider!r}. It has: {', '.join(providers) or 'none'}. "
             f"Accepted: {MODEL_FORMS}."
         )
     models = providers[provider]
     if model not in models:
         raise ConfigError(
-            f"{_VARIABLE}: provider {provider!r} in {path!r} has no model {model!r}. It has: "
+            f"{named_by}: provider {provider!r} in {path!r} has no model {model!r}. It has: "
             f"{', '.join(models) or 'none'}. Accepted: {MODEL_FORMS}."
         )
     return models[model]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
@@ -34,12 +32,12 @@ class Deadline:
             UsageError: `seconds` is not a number.
         """
         if seconds is None:
-            return cls(None, math.inf)
+            return _NEVER
         given: object = seconds
         if isinstance(given, bool) or not isinstance(given, (int, float)) or math.isnan(given):
             raise UsageError(f"a deadline is a number of seconds or None, not {seconds!r}")
         if seconds == math.inf:
-            return cls(None, math.inf)
+            return _NEVER
         return cls(seconds, time.monotonic() + seconds)
 
     def left(self) -> float | None:
@@ -66,6 +64,14 @@ class Deadline:
         if self.is_over:
             raise DeadlineExceeded(self.seconds, partial=partial, doing=doing)
 
+    def retold(self, error: DeadlineExceeded) -> DeadlineExceeded:
+        """Return `error` as one of this deadline, where it is over: the work that raised it was given what was left."""
+        if not self.is_over:
+            return error  # the work had a stricter one of its own
+        told = DeadlineExceeded(self.seconds, partial=error.partial, doing="waiting for the model")
+        told.tries = error.tries
+        return told
+
     def stricter(self, other: Deadline | None) -> Deadline:
         """Return whichever of the two passes first."""
         if other is None:
@@ -78,6 +84,7 @@ class Deadline:
         return "Deadline(never)" if left is None else f"Deadline({self.seconds:g} s, {left:.3f} s left)"
 
 
+_NEVER = Deadline(None, math.inf)
 _CURRENT: ContextVar[Deadline | None] = ContextVar("SimpleLLMFunc.deadline", default=None)
 
 
@@ -86,14 +93,23 @@ def current_deadline() -> Deadline | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def deadline_scope(seconds: float | None) -> Iterator[Deadline]:
+class deadline_scope:  # noqa: N801 - used like a keyword
     """Let everything inside share one deadline: the stricter of the surrounding one and `seconds` from now."""
-    before = _CURRENT.get()
-    deadline = Deadline.after(seconds).stricter(before)
-    _CURRENT.set(deadline)
-    try:
-        yield deadline
-    finally:
+
+    __slots__ = ("_before", "_seconds")
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._before: Deadline | None = None
+
+    def __enter__(self) -> Deadline:
+        self._before = _CURRENT.get()
+        deadline = Deadline.after(self._seconds).stricter(self._before)
+        if self._seconds is not None:
+            _CURRENT.set(deadline)
+        return deadline
+
+    def __exit__(self, *_: object) -> None:
         # By value, not by token: the scope may be left in another context (a generator closed by the loop).
-        _CURRENT.set(before)
+        if self._seconds is not None:
+            _CURRENT.set(self._before)

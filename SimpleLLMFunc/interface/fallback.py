@@ -31,6 +31,7 @@ from SimpleLLMFunc.interface.hedge import HedgeAfter, HedgeTimer, Racer, StreamP
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.request import number
+from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.sync import ForkSafeLock
@@ -229,13 +230,13 @@ class FallbackLLM(LLM_Interface):
                 member = asked.next_member()
             if member is None:
                 raise asked.failure()
-            tries, has_text = 0, False
+            tries, has_text, thoughts = 0, False, StreamedThoughts()
             source = asked.stream(member) if pump is None else pump.chunks()
             try:
                 async with aclosing(source):
                     async for chunk in source:
                         tries = max(tries, chunk.tries)
-                        has_text = has_text or bool(chunk.text)
+                        has_text = has_text or bool(thoughts.apart(chunk).text)
                         if chunk.text or chunk.tool_calls or chunk.finish_reason:
                             self._is_up(member)
                         yield await self._chunk(asked, member, chunk)
@@ -344,9 +345,9 @@ class FallbackLLM(LLM_Interface):
         asked.tries += max(tries, error.tries)
         asked.errors.append((member, error))
         if isinstance(error, DeadlineExceeded) and asked.clock.is_over:
-            raise DeadlineExceeded(asked.clock.seconds, partial=error.partial, doing="waiting for the model") from error
-        partial: str = getattr(error, "partial", "")
-        if partial or not isinstance(error, _NEXT):
+            error.tries = asked.tries
+            raise asked.clock.retold(error) from error
+        if answer_in(getattr(error, "partial", "")) or not isinstance(error, _NEXT):
             error.tries = asked.tries
             if isinstance(error, BadRequest):
                 self._is_up(member)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
@@ -13,7 +12,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child
 
-__all__ = ["APIKeyPool"]
+__all__ = ["APIKeyPool", "Lease"]
 
 
 @dataclass(slots=True)
@@ -90,18 +89,9 @@ class APIKeyPool:
             load = self._load(key)
             load.tasks = max(0, load.tasks - 1)
 
-    @contextmanager
-    def lease(self) -> Iterator[str]:
+    def lease(self) -> Lease:
         """Give the least loaded key for the ``with`` block and count it there, however the block ends."""
-        with self._lock:
-            key = self._pick()
-            load = self._loads[key]
-            load.tasks += 1
-        try:
-            yield key
-        finally:
-            with self._lock:
-                load.tasks = max(0, load.tasks - 1)
+        return Lease("", self)
 
     def cool_down(self, key: str, seconds: float) -> None:
         """Prefer other keys for `seconds`: the service refused `key`, or limits it. 0 ends a cool-down.
@@ -170,6 +160,42 @@ class APIKeyPool:
             f"the APIKeyPool{_of(self.provider_id)} came out of a pickle, and keys are never in a pickle. "
             "Make a new one, or read the provider file again."
         )
+
+
+class Lease:
+    """A key for the length of a ``with`` block.
+
+    Args:
+        key: what is given; with a pool, what that picks at the beginning of the block.
+        pool: counts the call; None where nobody does.
+    """
+
+    __slots__ = ("_load", "_pool", "key")
+
+    def __init__(self, key: str, pool: APIKeyPool | None = None) -> None:
+        self.key = key
+        self._pool = pool
+        self._load: _Load | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether somebody counts it: then it has to be given back."""
+        return self._pool is not None
+
+    def __enter__(self) -> str:
+        pool = self._pool
+        if pool is not None:
+            with pool._lock:  # noqa: SLF001 - a lease is a part of its pool
+                self.key = pool._pick()  # noqa: SLF001
+                self._load = pool._loads[self.key]  # noqa: SLF001
+                self._load.tasks += 1
+        return self.key
+
+    def __exit__(self, *_: object) -> None:
+        pool, load = self._pool, self._load
+        if pool is not None and load is not None:
+            with pool._lock:  # noqa: SLF001
+                load.tasks = max(0, load.tasks - 1)
 
 
 def _rank(load: _Load, now: float) -> tuple[float, int, int]:

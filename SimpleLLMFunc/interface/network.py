@@ -11,11 +11,12 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.threads import in_thread
 
 if TYPE_CHECKING:
     from yarl import URL
 
-__all__ = ["parsed_url", "proxy_for", "tls_context"]
+__all__ = ["load_tls_context", "parsed_url", "proxy_for", "tls_context"]
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -28,15 +29,31 @@ def parsed_url(url: str) -> URL:
     return URL(url)
 
 
-@lru_cache(maxsize=8)
-def _context_for(_file: str | None, _directory: str | None) -> ssl.SSLContext:
-    return ssl.create_default_context()
+_contexts: dict[tuple[str | None, str | None], ssl.SSLContext] = {}
+_MOST_CONTEXTS = 8
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return the context that verifies against the system's trust store."""
-    # Loading the system's certificates takes milliseconds; the two variables are those that OpenSSL reads.
-    return _context_for(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    """Return the context that verifies against the system's trust store; the first call may take 0.1 s."""
+    place = _trust_store()
+    context = _contexts.get(place)
+    if context is None:
+        context = ssl.create_default_context()
+        if len(_contexts) >= _MOST_CONTEXTS:
+            _contexts.clear()
+        _contexts[place] = context
+    return context
+
+
+async def load_tls_context() -> None:
+    """Read the system's certificates in a worker thread, unless that was done: `tls_context` then returns at once."""
+    if _trust_store() not in _contexts:
+        await in_thread(tls_context)
+
+
+def _trust_store() -> tuple[str | None, str | None]:
+    # The two variables are those that OpenSSL reads.
+    return os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
 
 
 def proxy_for(url: URL) -> tuple[URL | None, dict[str, str] | None]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -18,10 +17,11 @@ from SimpleLLMFunc.config import ProviderEntry, Settings, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, RateLimited
 from SimpleLLMFunc.interface.budget import charge_try
 from SimpleLLMFunc.interface.circuit import Circuit, Ticket
-from SimpleLLMFunc.interface.credentials import Credentials, pool_from_file
+from SimpleLLMFunc.interface.client_loops import ClientPerLoop
+from SimpleLLMFunc.interface.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.guard import check_real_call_allowed
-from SimpleLLMFunc.interface.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.key_pool import APIKeyPool, Lease
 from SimpleLLMFunc.interface.limits import Limits, LimitSettings
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.patience import Patience
@@ -37,6 +37,7 @@ from SimpleLLMFunc.interface.request import (
     taken_apart,
 )
 from SimpleLLMFunc.interface.retry import TryFailed, decide
+from SimpleLLMFunc.interface.secret_parts import Address, Headers, Hidden
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.interface.transport import (
     ClientExchange,
@@ -49,7 +50,8 @@ from SimpleLLMFunc.interface.transport import (
 )
 from SimpleLLMFunc.interface.wire_json import decode, encode
 from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.logger.redact import redact, remember_secret
+from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
+from SimpleLLMFunc.threads import importing
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, CompletionUsage
 from SimpleLLMFunc.type.message import Message, ToolSpec
 
@@ -58,6 +60,7 @@ __all__ = ["OpenAICompatible"]
 OPENAI_URL = "https://api.openai.com/v1"
 FIRST_BYTE_SECONDS = 600.0
 IDLE_SECONDS = 60.0
+_MOST_KNOWN_HEADERS = 256
 
 
 @dataclass(slots=True)
@@ -66,16 +69,18 @@ class _Call:
 
     Attributes:
         body: what goes out, the same for each try.
-        wire: the body as data, where a client of the openai package sends it.
+        wire: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where nobody asks.
-        key, ticket: of the latest try.
+        key, ticket, lease, exchange: of the latest try. Not in an exit stack, which takes two kilobytes: ten thousand
+            calls may be in flight.
         seen: the epoch of the circuit that began with a failure of this call, -1 where none did.
         borne: failed tries of other calls that count for this one.
         is_flying: the latest try has left, and nothing of it has come back.
+        failures: so far, by the kind of error.
     """
 
     body: bytes
-    wire: Mapping[str, Any]
+    wire: Mapping[str, Any] | None
     deadline: Deadline
     timeout: float
     stream: bool
@@ -87,7 +92,9 @@ class _Call:
     seen: int = -1
     borne: int = 0
     is_flying: bool = False
-    failures: Counter[type[Exception]] = field(default_factory=Counter)
+    lease: Lease | None = None
+    exchange: Exchange | ClientExchange | None = None
+    failures: dict[type[Exception], int] | None = None
 
 
 class OpenAICompatible(LLM_Interface):
@@ -145,10 +152,12 @@ class OpenAICompatible(LLM_Interface):
             )
         settings = Settings.from_environment()
         self.model_name = model_name
-        address = check_base_url(
-            str(client.base_url) if client is not None else base_url or settings.openai_base_url or OPENAI_URL
+        address = Address(
+            check_base_url(
+                str(client.base_url) if client is not None else base_url or settings.openai_base_url or OPENAI_URL
+            )
         )
-        self.base_url = address
+        self.base_url = address.shown
         self.profile = find_profile(profile, address)
         self.provider = find_profile(None, address).name
         self.max_retries = int(number("max_retries", max_retries, least=0))
@@ -157,16 +166,21 @@ class OpenAICompatible(LLM_Interface):
         self.deadline = None if deadline is None else number("deadline", deadline, above=0)
         self.context_window = context_window
         self._keys = Credentials(model_name, address, api_key, api_key_pool)
-        self._client = client
+        self._client = None if client is None else ClientPerLoop(client)
         self._guarded = _guarded
         self._source: tuple[str, str] | None = None
-        self._extra_headers, self.api_params = extra_headers_of(api_params or {})
+        extra_headers, self.api_params = extra_headers_of(api_params or {})
+        self._extra_headers = Headers(extra_headers)
         self._limits = Limits(
             LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
         )
         self._circuit = Circuit(self.retry_delay)
-        self._organization, self._project = settings.openai_organization, settings.openai_project
-        self._url = endpoint(address)
+        whose = {"OpenAI-Organization": settings.openai_organization, "OpenAI-Project": settings.openai_project}
+        self._whose = Headers({name: value for name, value in whose.items() if value})
+        self._address = address
+        self._url = Address(endpoint(address))
+        self._lost: list[str] = []
+        self._known_headers: Hidden[tuple[str, bool], dict[str, str]] = Hidden()
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
         if isinstance(secret := getattr(client, "api_key", None), str):
             remember_secret(secret)
@@ -215,11 +229,13 @@ class OpenAICompatible(LLM_Interface):
             UsageError: a parameter that cannot be given with a call, or real calls are forbidden.
         """
         call = self._begin(messages, tools, response_format, deadline, params, trace_id, stream=False)
+        del messages, tools, response_format, params  # not kept while the model answers
         while True:
             try:
-                async with AsyncExitStack() as until_read:
-                    reply = await self._send(call, until_read)
-                    completion = await read_reply(reply, self.model_name, call.tries)
+                try:
+                    completion = await read_reply(await self._send(call), self.model_name, call.tries)
+                finally:
+                    await self._give_back(call)
             except TryFailed as failed:
                 await self._pause(call, failed)
             else:
@@ -245,19 +261,23 @@ class OpenAICompatible(LLM_Interface):
             ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
         """
         call = self._begin(messages, tools, response_format, deadline, params, trace_id, stream=True)
+        del messages, tools, response_format, params  # not kept while the model answers
         while True:
             usage: CompletionUsage | None = None
             try:
-                # No generator among the context managers: a loop that shuts down closes its generators all at once,
+                # No generator holds what is given back: a loop that shuts down closes its generators all at once,
                 # the inner ones under the feet of the outer ones.
-                async with AsyncExitStack() as until_read:
-                    reply = await self._send(call, until_read)
-                    chunks = await until_read.enter_async_context(
-                        aclosing(read_chunks(reply, self.model_name, call.tries))
-                    )
-                    async for chunk in chunks:
-                        usage = chunk.usage or usage
-                        yield chunk
+                try:
+                    chunks = read_chunks(await self._send(call), self.model_name, call.tries)
+                    try:
+                        async for chunk in chunks:
+                            usage = chunk.usage or usage
+                            yield chunk
+                            del chunk
+                    finally:
+                        await chunks.aclose()
+                finally:
+                    await self._give_back(call)
             except TryFailed as failed:
                 await self._pause(call, failed)
             else:
@@ -310,12 +330,13 @@ class OpenAICompatible(LLM_Interface):
         stream: bool,
     ) -> _Call:
         check_call_params(params)
+        self._check_whole()
         body, timeout = self._body(messages, tools, response_format, params, stream=stream)
         data = encode(body)
         return _Call(
             body=data,
             # What goes through a client is read back, so that it holds nothing that JSON cannot say.
-            wire=body if self._client is None else decode(data),
+            wire=None if self._client is None else decode(data),
             deadline=Deadline.after(deadline).stricter(Deadline.after(self.deadline)).stricter(current_deadline()),
             timeout=timeout or self.timeout,
             stream=stream,
@@ -325,26 +346,35 @@ class OpenAICompatible(LLM_Interface):
 
     # --- one try -----------------------------------------------------------------------------------------
 
-    async def _send(self, call: _Call, until_read: AsyncExitStack) -> HttpReply:
-        """Send the request once and return the reply, its status checked.
-
-        `until_read` gives the key back and closes what was not read, whatever happens.
-        """
+    async def _send(self, call: _Call) -> HttpReply:
+        """Send the request once and return the reply, its status checked; what that takes, `_give_back` gives back."""
         if self._guarded:
             check_real_call_allowed(self.model_name)
         call.deadline.check("waiting to send the request")
-        await self._admitted(call, until_read)
+        await self._limits.wait(self.model_name, call.tokens, call.deadline)
+        call.is_flying = True
+        call.ticket = await self._circuit.admit(
+            spare=self.max_retries + 1 - call.tries - call.borne,
+            seen=call.seen,
+            clock=call.deadline,
+            longest_wait=call.timeout,
+        )
+        call.borne += call.ticket.shared
         charge_try()
-        call.key = "" if self._client is not None else until_read.enter_context(self._keys.lease())
+        if self._client is None:
+            lease = self._keys.lease()
+            call.key = lease.__enter__()
+            call.lease = lease if lease.is_counted else None
         call.tries += 1
         patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
         request = HttpRequest(self._url, call.body, self._headers(call), self.model_name, call.tries)
-        sending = (
+        exchange = (
             Exchange(request, patience)
-            if self._client is None
-            else ClientExchange(self._client, call.wire, request, patience)
+            if call.wire is None or self._client is None
+            else ClientExchange(self._client.here(), call.wire, request, patience)
         )
-        reply = await until_read.enter_async_context(sending)
+        reply = await exchange.__aenter__()
+        call.exchange = exchange
         self._land(call)
         if self._keys.is_single:  # of several, nobody knows whose limits these are
             self._limits.learn(reply.headers, now())
@@ -352,19 +382,18 @@ class OpenAICompatible(LLM_Interface):
         self._circuit.passed(call.ticket)
         return reply
 
-    async def _admitted(self, call: _Call, until_read: AsyncExitStack) -> None:
-        """Wait until the limits and the circuit let the request go."""
-        await self._limits.wait(self.model_name, call.tokens, call.deadline)
-        call.is_flying = True
-        until_read.callback(self._land, call)
-        call.ticket = await self._circuit.admit(
-            spare=self.max_retries + 1 - call.tries - call.borne,
-            seen=call.seen,
-            clock=call.deadline,
-            longest_wait=call.timeout,
-        )
-        until_read.callback(self._circuit.forget, call.ticket)
-        call.borne += call.ticket.shared
+    async def _give_back(self, call: _Call) -> None:
+        """End a try: close what has not been read, and give back the key and the place in the queue."""
+        exchange, call.exchange = call.exchange, None
+        lease, call.lease = call.lease, None
+        try:
+            if exchange is not None:
+                await exchange.__aexit__()
+        finally:
+            if lease is not None:
+                lease.__exit__()
+            self._circuit.forget(call.ticket)
+            self._land(call)
 
     def _land(self, call: _Call) -> None:
         if call.is_flying:
@@ -379,6 +408,9 @@ class OpenAICompatible(LLM_Interface):
         """
         self._keys.spare(call.key, failed)
         kind = type(failed.error)
+        if call.failures is None:
+            call.failures = {}
+        failures = call.failures
         if isinstance(failed.error, RateLimited) and not self._keys.is_single:
             # It is the key that is limited: another one may go at once, and if there is none, the first that is ready.
             failed.retry_after = self._keys.ready_in()
@@ -394,15 +426,18 @@ class OpenAICompatible(LLM_Interface):
             rng=random.random,
             retry_delay=self.retry_delay,
             longest_wait=call.timeout,
-            earlier=call.failures[kind],
+            earlier=failures.get(kind, 0),
         )
         if pause is None:
             raise failed.error from failed.__cause__
-        call.failures[kind] += 1
+        failures[kind] = failures.get(kind, 0) + 1
         push_warning(f"{call.trace_id} try {call.tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
         await asyncio.sleep(pause)
 
     def _headers(self, call: _Call) -> dict[str, str]:
+        known = self._known_headers.get((call.key, call.stream))
+        if known is not None:
+            return known
         headers = {
             "Content-Type": "application/json",
             "Accept": "text/event-stream" if call.stream else "application/json",
@@ -410,38 +445,55 @@ class OpenAICompatible(LLM_Interface):
         }
         if call.key:
             headers["Authorization"] = f"Bearer {call.key}"
-        if self._organization:
-            headers["OpenAI-Organization"] = self._organization
-        if self._project:
-            headers["OpenAI-Project"] = self._project
+        headers.update(self._whose)
         headers.update(self._extra_headers)
+        if len(self._known_headers) >= _MOST_KNOWN_HEADERS:  # a key from the environment may change for ever
+            self._known_headers.clear()
+        self._known_headers[call.key, call.stream] = headers
         return headers
 
     # --- the openai package's client ---------------------------------------------------------------------
 
     @property
     def client(self) -> Any:
-        """An `openai.AsyncOpenAI` set up the same way, for endpoints that are not covered here; one per event loop."""
+        """An `openai.AsyncOpenAI` set up the same way, for endpoints that are not covered here; one per event loop.
+
+        Whoever asks for it closes it.
+        """
         if self._client is not None:
-            return self._client
+            return self._client.client
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return self._new_client()  # outside of a loop nobody can tell which one it will serve
         for known in [known for known in self._clients if known.is_closed()]:
             del self._clients[known]
-        if loop not in self._clients:
+        if loop not in self._clients or self._clients[loop].is_closed():
             self._clients[loop] = self._new_client()
         return self._clients[loop]
+
+    @asynccontextmanager
+    async def lent_client(self) -> AsyncGenerator[Any, None]:
+        """Lend an `openai.AsyncOpenAI` to this event loop: the user's own, or a new one that is closed again."""
+        if self._client is not None:
+            yield self._client.here()
+            return
+        client = await importing(self._new_client)
+        try:
+            yield client
+        finally:
+            await client.close()
 
     def _new_client(self) -> Any:
         import openai
 
+        self._check_whole()
+        redact_logs_of("openai._base_client", *HTTP_LOGGERS)
         return openai.AsyncOpenAI(
             api_key=self._keys.key() or "not-needed",
-            base_url=self.base_url,
-            organization=self._organization,
-            project=self._project,
+            base_url=str(self._address),
+            organization=self._whose.get("OpenAI-Organization"),
+            project=self._whose.get("OpenAI-Project"),
             max_retries=self.max_retries,
             timeout=self.timeout,
             default_headers=self._extra_headers or None,
@@ -451,6 +503,13 @@ class OpenAICompatible(LLM_Interface):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model_name!r}, base_url={redact(self.base_url or '')!r})"
+
+    def _check_whole(self) -> None:
+        if self._lost:
+            raise ConfigError(
+                f"{self.model_name} came out of a pickle, and secrets are never in a pickle: {', '.join(self._lost)}. "
+                "Make the model anew, or load it from its provider file."
+            )
 
     def __copy__(self) -> Self:
         return self
@@ -463,8 +522,12 @@ class OpenAICompatible(LLM_Interface):
             raise ConfigError(
                 f"{self.model_name}: a model made with client= cannot be pickled. Make it anew over there."
             )
+        secret = set(self._extra_headers.secrets)
+        headers = {name: value for name, value in self._extra_headers.items() if name not in secret}
+        lost = [f"the header {name}" for name in secret] + [f"{name} in base_url" for name in self._address.secrets]
         return {
             "source": self._source,
+            "lost": [*self._lost, *lost],
             "given": {
                 "model_name": self.model_name,
                 "base_url": self.base_url,
@@ -475,7 +538,7 @@ class OpenAICompatible(LLM_Interface):
                 "deadline": self.deadline,
                 "api_params": {
                     **self.api_params,
-                    **({"extra_headers": self._extra_headers} if self._extra_headers else {}),
+                    **({"extra_headers": headers} if headers else {}),
                 },
                 "profile": self.profile,
                 "_guarded": self._guarded,
@@ -486,6 +549,10 @@ class OpenAICompatible(LLM_Interface):
     def __setstate__(self, state: dict[str, Any]) -> None:
         given: dict[str, Any] = state["given"]
         source: tuple[str, str] | None = state["source"]
-        pool = None if source is None else pool_from_file(source[0], source[1], given["model_name"])
+        lost: list[str] = state["lost"]
+        entry = None if source is None else entry_from_file(*source, given["model_name"])
+        if entry is not None and lost:
+            given, lost = {**given, "base_url": entry.base_url, "api_params": entry.api_params}, []
+        pool = APIKeyPool(entry.api_keys, source[1]) if source and entry and entry.api_keys else None
         OpenAICompatible.__init__(self, **given, api_key_pool=pool)
-        self._source = source
+        self._source, self._lost = source, lost

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded
 from SimpleLLMFunc.interface.deadline import Deadline
@@ -27,14 +28,37 @@ class Patience:
 
     Until the first progress it waits `first_byte` seconds, after each progress `idle` seconds more. What progress is
     the reader decides: a comment in a stream is none. The deadline stands above both.
+
+    Each wait stands in a block of its own, ``with patience.waiting("reading the answer"): …``, which ends with
+
+    Raises:
+        Silence: nothing came for too long.
+        DeadlineExceeded: the whole call took too long.
+
+    Source: the protocol of `asyncio.timeout` (cancel, then uncancel), without an object for each wait.
     """
 
-    __slots__ = ("_idle", "_left", "_limit", "deadline")
+    __slots__ = (
+        "_cancelling",
+        "_doing",
+        "_has_struck",
+        "_idle",
+        "_is_by_deadline",
+        "_left",
+        "_limit",
+        "_start",
+        "_task",
+        "_timer",
+        "deadline",
+    )
 
     def __init__(self, deadline: Deadline, *, first_byte: float, idle: float) -> None:
         self.deadline = deadline
         self._idle = idle
         self._limit = self._left = first_byte
+        self._doing = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[object] | None = None
 
     def progress(self) -> None:
         """Note that something useful has arrived."""
@@ -46,25 +70,45 @@ class Patience:
         self._limit = self._left = min(self._left, seconds)
 
     async def wait(self, awaited: Awaitable[T], doing: str = "waiting for the model") -> T:
-        """Return what `awaited` gives.
+        """Return what `awaited` gives; raises what `waiting` does."""
+        with self.waiting(doing):
+            return await awaited
 
-        Raises:
-            Silence: nothing came for too long.
-            DeadlineExceeded: the whole call took too long.
-        """
+    def waiting(self, doing: str = "waiting for the model") -> Self:
+        """Return the block for one wait, which is inside a task; only one at a time."""
+        assert self._timer is None, "one wait after the other"
+        self._doing = doing
+        return self
+
+    def __enter__(self) -> None:
         left = self.deadline.left()
-        by_deadline = left is not None and left < self._left
+        self._is_by_deadline = left is not None and left < self._left
         loop = asyncio.get_running_loop()
-        start = loop.time()
-        limit = asyncio.timeout_at(start + (left if by_deadline and left is not None else self._left))
-        try:
-            async with limit:
-                return await awaited
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            if by_deadline:
-                raise DeadlineExceeded(self.deadline.seconds, doing=doing) from error
+        self._start = loop.time()
+        self._task = asyncio.current_task()
+        assert self._task is not None, "a request is sent inside a task"
+        self._cancelling = self._task.cancelling()
+        self._has_struck = False
+        seconds = left if self._is_by_deadline and left is not None else self._left
+        self._timer = loop.call_at(self._start + seconds, self._strike)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        timer, self._timer = self._timer, None
+        task, self._task = self._task, None
+        assert timer is not None, "left as often as entered"
+        assert task is not None, "left as often as entered"
+        timer.cancel()
+        self._left = max(0.0, self._left - (asyncio.get_running_loop().time() - self._start))
+        if not self._has_struck or task.uncancel() > self._cancelling:
+            return
+        if kind is not None and issubclass(kind, asyncio.CancelledError):
+            if self._is_by_deadline:
+                raise DeadlineExceeded(self.deadline.seconds, doing=self._doing) from error
             raise Silence(self._limit) from error
-        finally:
-            self._left = max(0.0, self._left - (loop.time() - start))
+
+    def _strike(self) -> None:
+        if self._task is not None:
+            self._has_struck = True
+            self._task.cancel()

@@ -6,10 +6,12 @@ Before it has shown any text, a broken stream is a failed try like any other; af
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import (
+    BODY_LIMIT,
     BadReply,
     ConnectionFailed,
     DeadlineExceeded,
@@ -17,16 +19,16 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     SimpleLLMFuncError,
     StreamInterrupted,
-    cut,
 )
 from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply, normalise_reply
+from SimpleLLMFunc.interface.per_choice import PerChoice
 from SimpleLLMFunc.interface.retry import Again, TryFailed
 from SimpleLLMFunc.interface.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.sse import EventDecoder, ServerSentEvent
 from SimpleLLMFunc.interface.thoughts import StreamedThoughts, without_thoughts
 from SimpleLLMFunc.interface.transport import LARGEST_BODY, HttpReply, now, read_all
 from SimpleLLMFunc.interface.wire_json import decode, decode_large, mend
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import redact_head
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["check_status", "read_chunks", "read_reply"]
@@ -39,6 +41,12 @@ _AFTER_END_SECONDS = 5.0
 
 _CLOSING_SECONDS = 0.05
 """How long the end of the body may follow ``[DONE]``; waiting for it keeps the connection."""
+
+_HEAD = 8000
+"""Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
+
+_SLICE = 16 * 1024
+"""Bytes of a stream that are read in one go; what has arrived at once may be ten times as much."""
 
 _DONE = b"[DONE]"
 _SPACE = b" \t\r\n\xef\xbb\xbf"
@@ -82,7 +90,7 @@ async def _whole(reply: HttpReply, body: bytes, model: str, tries: int) -> ChatC
     _check_error(data, reply.headers, model, tries)
     problem = _problem_of(data)
     if problem or not isinstance(data, Mapping):
-        head = body[:2000].decode("utf-8", "replace")
+        head = body[:_HEAD].decode("utf-8", "replace")
         raise _bad(problem, head, model, tries, status=reply.status, again="never")
     completion = without_thoughts(normalise_reply(ChatCompletion.from_dict(data, tries=tries)))
     if completion.finish_reason in _INTERRUPTED:
@@ -115,7 +123,7 @@ def _check_error(data: Any, headers: Mapping[str, str], model: str, tries: int) 
 
 
 def _bad_body(reply: HttpReply, body: bytes, model: str, tries: int) -> TryFailed:
-    text = body[:2000].decode("utf-8", "replace").strip()
+    text = body[:_HEAD].decode("utf-8", "replace").strip()
     if not text:
         problem = "it is empty"
     elif text.startswith("<"):
@@ -131,7 +139,7 @@ def _bad(
     problem: str, head: str, model: str, tries: int, *, status: int | None = None, again: Again = "once"
 ) -> TryFailed:
     return TryFailed(
-        BadReply(model, problem=problem, head=redact(cut(head, 2000)), status=status, tries=tries), again=again
+        BadReply(model, problem=problem, head=redact_head(head, 2000), status=status, tries=tries), again=again
     )
 
 
@@ -158,16 +166,31 @@ def _from_events(body: bytes, model: str, tries: int) -> ChatCompletion:
 class _ChunkReader:
     """Reads the events of one stream and keeps what is needed to judge it."""
 
+    __slots__ = (
+        "_finished",
+        "_halves",
+        "_has_answer",
+        "_has_shown",
+        "_has_usage",
+        "_headers",
+        "_is_finished",
+        "_model",
+        "_open",
+        "_texts",
+        "_thoughts",
+        "_tries",
+        "is_done",
+    )
+
     def __init__(self, model: str, tries: int, headers: Mapping[str, str]) -> None:
         self._model = model
         self._tries = tries
         self._headers = headers
         self._texts: list[str] = []
-        self._open: set[int] = set()
-        self._finished: set[int] = set()
-        self._halves: dict[int, str] = {}
+        self._is_finished: PerChoice[bool] = PerChoice()
+        self._open = self._finished = 0  # how many choices
+        self._halves: dict[int, str] | None = None
         self._thoughts = StreamedThoughts()
-        self._last: ChatCompletionChunk | None = None
         self._has_shown = False
         self._has_answer = False
         self._has_usage = False
@@ -182,6 +205,15 @@ class _ChunkReader:
     def is_complete(self) -> bool:
         """Whether the answer has ended."""
         return self.is_done or self._has_usage or bool(self._finished and not self._open)
+
+    def chunks(self, events: Iterable[ServerSentEvent]) -> Iterator[ChatCompletionChunk]:
+        """Yield the chunks in some events, as far as the end of the stream; raises what `read` does."""
+        for event in events:
+            chunk = self.read(event)
+            if chunk is not None:
+                yield chunk
+            if self.is_done:
+                return
 
     def read(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event, None where there is none.
@@ -208,13 +240,13 @@ class _ChunkReader:
             return None  # a ping, or an event of a kind we do not know
         if self._halves or b"\\ud" in data or b"\\uD" in data:
             self._join_halves(value)
-        chunk = self._last = self._thoughts.apart(self._chunk(value))
+        chunk = self._thoughts.apart(self._chunk(value))
         self._note(chunk)
         return chunk
 
     def rest(self) -> ChatCompletionChunk | None:
         """Return what the end of the stream shows to be text, None where there is nothing."""
-        rest = self._thoughts.rest(self._last) if self._last else None
+        rest = self._thoughts.rest()
         if rest:
             self._note(rest)
         return rest
@@ -227,14 +259,15 @@ class _ChunkReader:
 
     def _join_halves(self, value: dict[str, Any]) -> None:
         """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
+        halves = self._halves = self._halves or {}
         for choice in value.get("choices") or ():
             delta = choice.get("delta") if isinstance(choice, dict) else None
             if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
                 continue
             index = choice.get("index") or 0
-            text = self._halves.pop(index, "") + (delta.get("content") or "")
+            text = halves.pop(index, "") + (delta.get("content") or "")
             if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
-                self._halves[index] = text[-1]
+                halves[index] = text[-1]
                 text = text[:-1]
             if text or delta.get("content"):
                 delta["content"] = text
@@ -252,27 +285,62 @@ class _ChunkReader:
                     self._texts.append(delta.content)
             adds = adds or bool(delta.tool_calls)
             if not choice.finish_reason:
-                if choice.index not in self._finished:
-                    self._open.add(choice.index)
+                if self._is_finished.get(choice.index) is None:
+                    self._is_finished.put(choice.index, False)
+                    self._open += 1
             elif choice.finish_reason in _INTERRUPTED:
                 raise self.broken(f"the service said: {choice.finish_reason}")
             else:
-                self._finished.add(choice.index)
-                self._open.discard(choice.index)
+                known = self._is_finished.get(choice.index)
+                self._is_finished.put(choice.index, True)
+                self._open -= known is False
+                self._finished += known is not True
         self._has_answer = self._has_answer or adds
         if chunk.usage is not None and not adds and self._has_answer:
             self._has_usage = True
 
     def broken(self, reason: str, again: Again = "always") -> Exception:
         """Return what a break at this point is."""
-        error = StreamInterrupted(self._model, partial=self.partial, reason=redact(cut(reason)), tries=self._tries)
+        error = StreamInterrupted(
+            self._model, partial=self.partial, reason=redact_head(reason, BODY_LIMIT), tries=self._tries
+        )
         return error if self._has_shown else TryFailed(error, again=again)
+
+    def ending(self, last: ServerSentEvent | None) -> Iterator[ChatCompletionChunk]:
+        """Yield what the end of the stream shows to be an answer; `last` is an event that it cut off.
+
+        Raises:
+            StreamInterrupted: the answer had not ended, after some text.
+            TryFailed: the same before.
+        """
+        if last is not None and (ended := _last_chunk(self, last)) is not None:
+            yield ended
+        if not self.is_complete:
+            raise self.broken("the connection was closed")
+        if rest := self.rest():
+            yield rest
+
+    def end(self, error: TryFailed | DeadlineExceeded) -> None:
+        """Judge how the stream broke, which does not matter once it is complete; else it is raised."""
+        if self.is_complete:
+            return
+        if isinstance(error, DeadlineExceeded):
+            error.partial = self.partial
+            raise error
+        if isinstance(error.error, ConnectionFailed):
+            raise self.broken(error.error.reason) from error.__cause__
+        if self.partial:
+            # Whatever it was: what has been shown is not asked for again.
+            raise self.broken(str(error.error)) from error.__cause__
+        raise error
 
     def _bad_event(self, event: ServerSentEvent, problem: str) -> Exception:
         failed = _bad(problem, event.text, self._model, self._tries)
         if not self._has_shown:
             return failed
-        return BadReply(self._model, problem=problem, head=redact(event.text), partial=self.partial, tries=self._tries)
+        return BadReply(
+            self._model, problem=problem, head=redact_head(event.text, 2000), partial=self.partial, tries=self._tries
+        )
 
     def _error(self, value: dict[str, Any]) -> Exception:
         error = read_error(value)
@@ -298,49 +366,30 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
     size = 0
     while piece:
         size += len(piece)
-        for event in decoder.feed(piece):
-            chunk = reader.read(event)
-            if chunk is not None:
+        for start in range(0, len(piece), _SLICE):
+            if start:
+                await asyncio.sleep(0)  # a long piece holds hundreds of chunks: in between others have their turn
+            for chunk in reader.chunks(decoder.feed(piece[start : start + _SLICE])):
                 reply.patience.progress()
                 yield chunk
+                del chunk  # not kept while the next one is waited for; the same in the generators around this one
             if reader.is_done:
-                if rest := reader.rest():
-                    yield rest
+                for chunk in reader.ending(None):
+                    yield chunk
                 await _finish(reply)
                 return
         if size > LARGEST_BODY:
             raise reader.broken(f"it is longer than {LARGEST_BODY} bytes", again="never")
         if reader.is_complete:
             reply.patience.shorten(_AFTER_END_SECONDS)
-        piece = await _next_piece(reply, reader)
-    last = decoder.close()
-    if last is not None and (chunk := _last_chunk(reader, last)) is not None:
+        piece = b""  # not kept while the next one is waited for
+        try:
+            reply.patience.deadline.check("reading the answer")
+            piece = await reply.piece()
+        except (TryFailed, DeadlineExceeded) as error:
+            reader.end(error)
+    for chunk in reader.ending(decoder.close()):
         yield chunk
-    if not reader.is_complete:
-        raise reader.broken("the connection was closed")
-    if rest := reader.rest():
-        yield rest
-
-
-async def _next_piece(reply: HttpReply, reader: _ChunkReader) -> bytes:
-    """Return the next bytes of a stream, empty at its end; how it breaks does not matter once it is complete."""
-    try:
-        reply.patience.deadline.check("reading the answer")
-        return await reply.piece()
-    except TryFailed as failed:
-        if reader.is_complete:
-            return b""
-        if isinstance(failed.error, ConnectionFailed):
-            raise reader.broken(failed.error.reason) from failed.__cause__
-        if reader.partial:
-            # Whatever it was: what has been shown is not asked for again.
-            raise reader.broken(str(failed.error)) from failed.__cause__
-        raise
-    except DeadlineExceeded as error:
-        if reader.is_complete:
-            return b""
-        error.partial = reader.partial
-        raise
 
 
 async def _first_bytes(reply: HttpReply, model: str, tries: int) -> bytes:

@@ -51,13 +51,19 @@ _OWN = frozenset({"messages", "tools", "response_format", "stream"})
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
+def _deciding_where(params: Mapping[str, Any]) -> list[str]:
+    """Return the parameters that decide where the key goes; a gateway reads them from the body as well."""
+    extra = params.get("extra_body")
+    return sorted(_NOT_AT_CALL_TIME & {*params, *(extra if isinstance(extra, Mapping) else ())})
+
+
 def check_call_params(params: Mapping[str, Any]) -> None:
     """Return if `params` may be given with a call.
 
     Raises:
         UsageError: one of them would change where the request goes or with which key, or is not a parameter.
     """
-    refused = sorted(_NOT_AT_CALL_TIME & params.keys())
+    refused = _deciding_where(params)
     if refused:
         raise UsageError(
             f"{', '.join(refused)}: not with a call, which must not change where the key goes. "
@@ -160,7 +166,7 @@ def extra_headers_of(api_params: Mapping[str, Any]) -> tuple[dict[str, str], dic
     secret = sorted(name for name in headers if name.lower() in _SECRET_HEADERS)
     if secret:
         raise ConfigError(f"{', '.join(secret)} in extra_headers: give the key as api_key, which keeps it out of logs.")
-    refused = sorted(_NOT_AT_CALL_TIME & params.keys())
+    refused = _deciding_where(params)
     if refused:
         raise ConfigError(f"{', '.join(refused)} in api_params: give it as an argument of its own.")
     return dict(headers), params

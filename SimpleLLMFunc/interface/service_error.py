@@ -14,13 +14,15 @@ from SimpleLLMFunc.errors import (
     ContextTooLong,
     RateLimited,
     ServerUnavailable,
-    cut,
 )
 from SimpleLLMFunc.interface.retry import TryFailed, retry_after_seconds
 from SimpleLLMFunc.interface.wire_json import decode
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import redact, redact_head
 
 __all__ = ["ErrorReply", "failure_of", "read_error", "status_of_error"]
+
+_HEAD = 8000
+"""Bytes of a body that are looked at; more than is kept, so that no secret is cut in two."""
 
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_exhausted"})
 
@@ -86,18 +88,18 @@ def read_error(body: bytes | Any) -> ErrorReply:
         try:
             data = decode(body)
         except ValueError:
-            return ErrorReply(redact(cut(body.decode("utf-8", "replace").strip(), 2000)), frozenset())
+            return ErrorReply(redact_head(body[:_HEAD].decode("utf-8", "replace").strip(), 2000), frozenset())
     while isinstance(data, list) and data:  # Gemini wraps the error into a list
         data = data[0]
     if not isinstance(data, Mapping):
-        return ErrorReply(redact(cut(str(data), 2000)), frozenset())
+        return ErrorReply(redact_head(str(data), 2000), frozenset())
     inner = data.get("error")
     error: Mapping[str, Any] = inner if isinstance(inner, Mapping) else data
     words = [error.get("code"), error.get("type"), error.get("status")]
     message = inner if isinstance(inner, str) else next(filter(None, map(error.get, ("message", "detail", "msg"))), "")
     limit = error.get("n_ctx")
     return ErrorReply(
-        message=redact(cut(str(message or data), 2000)),
+        message=redact_head(str(message or data), 2000),
         codes=frozenset(str(word).lower() for word in words if word is not None),
         status=next((status for word in words if (status := _status(word)) is not None), None),
         limit=limit if isinstance(limit, int) else None,
@@ -125,7 +127,7 @@ def failure_of(
     `headers` are found by lower-case name; `now`, in seconds since the epoch, is what dates in them are compared with.
     """
     request_id = headers.get("x-request-id") or headers.get("request-id")
-    facts: dict[str, Any] = {"status": status, "request_id": request_id, "tries": tries}
+    facts: dict[str, Any] = {"status": status, "request_id": request_id and redact(request_id), "tries": tries}
     said = error.message
     wait = retry_after_seconds(headers, now)
     if status in {401, 403}:

@@ -1,58 +1,30 @@
-"""One HTTP session per event loop, kept open, closed with its loop, never shared with a forked child."""
+"""One HTTP session per event loop, and how it connects."""
 
 from __future__ import annotations
 
 import asyncio
-import atexit
-import contextlib
-import os
-from collections.abc import AsyncGenerator, Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+import socket
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
-from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.interface.per_loop import PerLoop
+from SimpleLLMFunc.threads import import_module, in_thread
 
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["session_of_this_loop"]
+__all__ = ["CONNECT_SECONDS", "seen", "session_of_this_loop"]
 
+CONNECT_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 30.0
 _LONGEST_HEADER = 64 * 1024
-
-_sessions: dict[
-    asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[aiohttp.ClientSession, None]]
-] = {}
-_abandoned: list[Any] = []
-"""Sessions of a parent process: a child must neither use nor close them, so it keeps them as they are."""
-_lock = ForkSafeLock()
 
 
 async def session_of_this_loop() -> aiohttp.ClientSession:
     """Return the session of the running event loop; the first call opens it."""
-    loop = asyncio.get_running_loop()
-    known = _sessions.get(loop)
-    if known is not None and not known[0].closed:
-        return known[0]
-    keeper = _keep_session(loop)
-    # The loop notes every async generator that began on it and closes it at its own end (shutdown_asyncgens):
-    # that is the one hook that asyncio.run, a Runner and most servers share.
-    session = await anext(keeper)
-    with _lock:
-        _sessions[loop] = (session, keeper)
-    _close_with(loop)
-    return session
-
-
-async def _keep_session(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    session = _open_session()
-    try:
-        yield session
-    finally:
-        with _lock:
-            _sessions.pop(loop, None)
-        await session.close()
+    await import_module("aiohttp")
+    return _sessions.here()
 
 
 def _open_session() -> aiohttp.ClientSession:
@@ -60,8 +32,10 @@ def _open_session() -> aiohttp.ClientSession:
 
     return aiohttp.ClientSession(
         # No limit: how many calls are in flight is decided above, by rate limits and keys.
-        connector=_connector_class()(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
-        timeout=aiohttp.ClientTimeout(total=None, connect=10.0),
+        connector=_connector_class()(
+            limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS, resolver=aiohttp.ThreadedResolver(cast("Any", _Names()))
+        ),
+        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
         max_line_size=_LONGEST_HEADER,
         max_field_size=_LONGEST_HEADER,
@@ -69,7 +43,29 @@ def _open_session() -> aiohttp.ClientSession:
     )
 
 
-def _seen(end: asyncio.Future[None]) -> None:
+async def _close_session(session: aiohttp.ClientSession) -> None:
+    await session.close()
+
+
+_sessions: PerLoop[aiohttp.ClientSession] = PerLoop(_open_session, _close_session, lambda session: not session.closed)
+
+
+class _Names:
+    """What a loop offers to look names up, without the loop's own pool of threads.
+
+    A look-up that hangs (some take half a minute) would otherwise hold up the end of the loop, and after the end of
+    the main thread nothing could be looked up any more.
+    """
+
+    async def getaddrinfo(self, host: str, port: int, **options: int) -> list[Any]:
+        return await in_thread(partial(socket.getaddrinfo, host, port, **options))
+
+    async def getnameinfo(self, address: Any, flags: int = 0) -> tuple[str, str]:
+        return await in_thread(socket.getnameinfo, address, flags)
+
+
+def seen(end: asyncio.Future[None]) -> None:
+    """Take note of how a connection ended: who only wants to know that it did need not ask, and asyncio would complain."""
     if not end.cancelled():
         end.exception()
 
@@ -93,8 +89,6 @@ def _connector_class() -> type[aiohttp.TCPConnector]:
                 assert protocol is not None, "a connection that was just given out"
                 if protocol not in known:
                     known.add(protocol)
-                    if protocol.closed is not None:  # who only watches for the end need not ask how it came
-                        protocol.closed.add_done_callback(_seen)
                     return connection  # a new one: whatever comes on it is for the one who opened it
                 try:
                     await asyncio.sleep(0)  # one round of the loop, to see what waits in the socket's buffer
@@ -106,44 +100,3 @@ def _connector_class() -> type[aiohttp.TCPConnector]:
                 connection.close()
 
     return Connector
-
-
-def _close_with(loop: asyncio.AbstractEventLoop) -> None:
-    """Close the session also where somebody closes `loop` without asking it to shut its generators down."""
-    close: Callable[[], None] = loop.close
-
-    def closing() -> None:
-        if loop in _sessions and not loop.is_running() and not loop.is_closed():
-            loop.run_until_complete(_close(loop))
-        close()
-
-    with contextlib.suppress(AttributeError):  # a loop that takes no attributes has only the first hook
-        loop.close = closing  # type: ignore[method-assign]
-
-
-async def _close(loop: asyncio.AbstractEventLoop) -> None:
-    known = _sessions.get(loop)
-    if known is not None:
-        await known[1].aclose()
-
-
-@atexit.register
-def _close_all() -> None:
-    """Close what is still open when the interpreter ends: loops that nobody closed."""
-    for loop in list(_sessions):
-        if loop.is_closed():
-            continue
-        with contextlib.suppress(RuntimeError, TimeoutError):  # a loop that stops meanwhile needs nothing more
-            if loop.is_running():
-                asyncio.run_coroutine_threadsafe(_close(loop), loop).result(1.0)
-            else:
-                loop.run_until_complete(_close(loop))
-
-
-def _begin_anew() -> None:
-    _abandoned.extend(_sessions.values())
-    _sessions.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)

@@ -39,9 +39,11 @@ class EventDecoder:
     Comments are dropped. The work is linear in the number of bytes, however they are cut.
     """
 
+    __slots__ = ("_at_start", "_data", "_event", "_line", "_skip_newline", "_start")
+
     def __init__(self) -> None:
-        self._line: list[bytes] = []
-        self._data: list[bytes] = []
+        self._line: list[bytes] | None = None
+        self._data: list[bytes] | None = None
         self._event = ""
         self._skip_newline = False
         self._start = b""
@@ -54,7 +56,7 @@ class EventDecoder:
             if line:
                 self._field(line)
             elif self._data:
-                events.append(self._dispatch())
+                events.append(self._dispatch(self._data))
             else:
                 self._event = ""
         return events
@@ -70,49 +72,56 @@ class EventDecoder:
         if not piece:
             return []
         if b"\n" not in piece and b"\r" not in piece:
+            self._line = self._line or []
             self._line.append(piece)
             return []
         if self._line:
             self._line.append(piece)
             piece = b"".join(self._line)
-            self._line = []
+            self._line = None
         # bytes.splitlines knows CR, LF and CRLF only, which is what the protocol wants.
         lines = piece.splitlines()
         if piece.endswith(b"\r"):
             self._skip_newline = True
         elif not piece.endswith(b"\n"):
-            self._line.append(lines.pop())
+            self._line = [lines.pop()]
         return lines
 
     def close(self) -> ServerSentEvent | None:
         """Return the event that the end of the stream cut off, None where nothing was pending."""
         if self._line:
             line = b"".join(self._line)
-            self._line = []
+            self._line = None
             self._field(line)
-        return self._dispatch() if self._data else None
+        return self._dispatch(self._data) if self._data else None
 
-    def _dispatch(self) -> ServerSentEvent:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+    def _dispatch(self, lines: list[bytes]) -> ServerSentEvent:
+        data = lines[0] if len(lines) == 1 else b"\n".join(lines)
         event = ServerSentEvent(data, self._event)
-        self._data = []
+        self._data = None
         self._event = ""
         return event
 
     def _field(self, line: bytes) -> None:
         if line.startswith(b"data:"):
-            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+            self._add(line[6:] if line[5:6] == b" " else line[5:])
         elif line.startswith(b"event:"):
             value = line[6:]
             self._event = value.removeprefix(b" ").decode("utf-8", "replace")
         elif line == b"data":
-            self._data.append(b"")
+            self._add(b"")
         elif line == b"event":
             self._event = ""
         elif _GARBLED in line:
             # Whatever its name has become, this was a piece of an answer: the reader shall see that something is wrong.
-            self._data.append(line)
+            self._add(line)
         # Comments (": …"), "id" and "retry" say nothing to a reader that never reconnects.
+
+    def _add(self, data: bytes) -> None:
+        if self._data is None:
+            self._data = [data]
+        else:
+            self._data.append(data)
 
     def _without_bom(self, piece: bytes) -> bytes:
         start = self._start + piece

@@ -5,6 +5,7 @@ Requests go out over aiohttp, or through an `openai.AsyncOpenAI` that the user b
 
 from __future__ import annotations
 
+import asyncio
 import io
 import ssl
 import time
@@ -14,11 +15,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ConnectionFailed, UsageError
-from SimpleLLMFunc.interface.network import parsed_url, proxy_for, tls_context
+from SimpleLLMFunc.interface.network import load_tls_context, parsed_url, proxy_for, tls_context
 from SimpleLLMFunc.interface.patience import Patience, Silence
 from SimpleLLMFunc.interface.retry import Again, TryFailed
-from SimpleLLMFunc.interface.sessions import session_of_this_loop
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.interface.sessions import CONNECT_SECONDS, seen, session_of_this_loop
+from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, redacted_cause
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 
 if TYPE_CHECKING:
@@ -46,14 +47,16 @@ LARGEST_BODY = 256 * 1024 * 1024
 
 _MOST_REDIRECTS = 5
 _LARGE_REQUEST = 1024 * 1024
+_RAW = "X-Stainless-Raw-Response"
+"""The header by which the openai package knows that its answer is wanted as it comes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class HttpRequest:
-    """What goes out.
+    """What goes out; its repr shows nothing of it, for tools that print the variables of a traceback.
 
     Attributes:
-        body: JSON as bytes.
+        body: JSON as bytes; empty for none.
         model, tries: for the errors.
     """
 
@@ -62,6 +65,7 @@ class HttpRequest:
     headers: Mapping[str, str]
     model: str
     tries: int = 1
+    method: str = "POST"
 
 
 class HttpReply(Protocol):
@@ -124,15 +128,18 @@ class _OwnReply:
         self._request = request
 
     async def piece(self) -> bytes:
-        return await translated(self._read(), self._request)
-
-    async def _read(self) -> bytes:
-        # What has arrived already costs no timer.
-        if piece := self._content.read_nowait():
-            return piece
-        if self._content.at_eof():
-            return b""
-        return await self.patience.wait(self._content.readany(), "reading the answer")
+        content = self._content
+        try:
+            # What has arrived already costs no timer.
+            if piece := content.read_nowait():
+                return piece
+            if content.at_eof():
+                return b""
+            with self.patience.waiting("reading the answer"):
+                return await content.readany()
+        except Exception as error:  # noqa: BLE001 - as in `translated`, without a coroutine more for each wait
+            failure = failure_of_exception(error, self._request.model, self._request.tries)
+        raise failure
 
 
 class Exchange:
@@ -144,29 +151,55 @@ class Exchange:
         ConfigError: the address cannot be asked.
     """
 
+    __slots__ = ("_lost", "_patience", "_protocol", "_request", "_response")
+
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
         self._request = request
         self._patience = patience
 
     async def __aenter__(self) -> HttpReply:
-        self._response = await translated(self._patience.wait(_post(self._request)), self._request)
-        connection = self._response.connection  # None where the whole body is here already
+        request, redirects = self._request, 0
+        try:
+            # One coroutine does it all: there are as many of them as calls in flight.
+            with self._patience.waiting():
+                session = await session_of_this_loop()
+                url = parsed_url(request.url)
+                while True:
+                    if url.scheme == "https":
+                        await load_tls_context()
+                    self._response = sent = await _asked(session, url, request)
+                    if not _is_redirect(sent.status, sent.headers):
+                        break
+                    sent.close()
+                    redirects += 1
+                    url = _target(url, sent.status, sent.headers["location"], redirects, request)
+        except Exception as error:  # noqa: BLE001 - as in `translated`
+            failure: Exception | None = failure_of_exception(error, request.model, request.tries)
+        else:
+            failure = None
+        if failure is not None:
+            raise failure
+        response = self._response
+        connection = response.connection  # None where the whole body is here already
         self._protocol = connection.protocol if connection is not None else None
         self._lost = self._protocol.closed if self._protocol is not None else None
         if self._lost is not None:
+            self._lost.remove_done_callback(seen)
             self._lost.add_done_callback(self._end_of_connection)
-        return _OwnReply(self._response, self._request, self._patience)
+        return _OwnReply(response, request, self._patience)
 
     async def __aexit__(self, *_: object) -> None:
         if self._lost is not None:
             self._lost.remove_done_callback(self._end_of_connection)
+            self._lost.add_done_callback(seen)
         # After the end of the body the connection is back in the pool already; before it, it is closed now.
         self._response.close()
 
-    def _end_of_connection(self, _: object) -> None:
+    def _end_of_connection(self, end: asyncio.Future[None]) -> None:
         """Wake the reader of a body that can no longer end: after a broken chunk aiohttp closes, and tells nobody."""
         import aiohttp
 
+        seen(end)
         content = self._response.content
         if not content.is_eof() and content.exception() is None:
             error = aiohttp.ClientPayloadError("the body broke off")
@@ -174,37 +207,41 @@ class Exchange:
             content.set_exception(error)
 
 
-async def _post(request: HttpRequest) -> aiohttp.ClientResponse:
-    session = await session_of_this_loop()
-    url = parsed_url(request.url)
-    redirects = 0
-    while True:
-        proxy, proxy_headers = proxy_for(url)
-        response = await session.post(
-            url,
-            # aiohttp wants long bodies as a file, which it writes in pieces.
-            data=request.body if len(request.body) < _LARGE_REQUEST else io.BytesIO(request.body),
-            headers=request.headers,
-            allow_redirects=False,
-            proxy=proxy,
-            proxy_headers=proxy_headers,
-            ssl=tls_context() if url.scheme == "https" else True,
-        )
-        location = response.headers.get("location") if 300 <= response.status < 400 else None
-        if location is None:
-            return response
-        response.close()
-        target = url.join(parsed_url(location))
-        redirects += 1
-        said = ""
-        if response.status == 303 or not _may_follow(url, target):
-            said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
-        elif redirects > _MOST_REDIRECTS:
-            said = "it redirects too often"
-        if said:
-            error = BadRequest(request.model, status=response.status, body=redact(said), tries=request.tries)
-            raise TryFailed(error, again="never")
-        url = target
+def _asked(session: aiohttp.ClientSession, url: URL, request: HttpRequest) -> Awaitable[aiohttp.ClientResponse]:
+    proxy, proxy_headers = proxy_for(url)
+    return session.request(
+        request.method,
+        url,
+        # aiohttp wants long bodies as a file, which it writes in pieces.
+        data=(request.body or None) if len(request.body) < _LARGE_REQUEST else io.BytesIO(request.body),
+        headers=request.headers,
+        allow_redirects=False,
+        proxy=proxy,
+        proxy_headers=proxy_headers,
+        ssl=tls_context() if url.scheme == "https" else True,
+    )
+
+
+def _is_redirect(status: int, headers: Mapping[str, str]) -> bool:
+    return 300 <= status < 400 and "location" in headers
+
+
+def _target(url: URL, status: int, location: str, redirects: int, request: HttpRequest) -> URL:
+    """Return where a redirect leads.
+
+    Raises:
+        TryFailed: the key and the messages may not go there.
+    """
+    target = url.join(parsed_url(location))
+    said = ""
+    if status == 303 or not _may_follow(url, target):
+        said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
+    elif redirects > _MOST_REDIRECTS:
+        said = "it redirects too often"
+    if said:
+        error = BadRequest(request.model, status=status, body=redact(said), tries=request.tries)
+        raise TryFailed(error, again="never")
+    return target
 
 
 def _may_follow(url: URL, target: URL) -> bool:
@@ -260,6 +297,7 @@ class ClientExchange:
     """Sends a request through an `openai.AsyncOpenAI` or `AsyncAzureOpenAI`; as `Exchange` otherwise.
 
     The client's own retries are off, and its reply is read as bytes: the package hides what a broken reply looks like.
+    So are its redirects: it would take the messages, and every header but one, to any host.
     """
 
     def __init__(self, client: Any, body: Mapping[str, Any], request: HttpRequest, patience: Patience) -> None:
@@ -267,37 +305,36 @@ class ClientExchange:
         self._body = body
         self._request = request
         self._patience = patience
-        self._opening: Any = None
+        self._opened: Any = None
 
     async def __aenter__(self) -> HttpReply:
-        import openai
-
-        opened = await translated(self._patience.wait(self._open()), self._request)
-        if isinstance(opened, openai.APIStatusError):
-            # The package has read the body already.
-            answer = opened.response
-            pieces = _one(answer.content)
-            return _ClientReply(answer.status_code, answer.headers, pieces, self._request, self._patience)
-        return _ClientReply(opened.status_code, opened.headers, opened.iter_bytes(), self._request, self._patience)
+        return await translated(self._patience.wait(self._open()), self._request)
 
     async def __aexit__(self, *_: object) -> None:
-        if self._opening is not None:
-            await self._opening.__aexit__(None, None, None)
+        if self._opened is not None:
+            await self._opened.close()
 
-    async def _open(self) -> Any:
-        """Return the package's reply, or its error where that holds a reply."""
+    async def _open(self) -> HttpReply:
         import openai
 
-        named = {name: self._body[name] for name in ("model", "messages", "stream") if name in self._body}
-        rest = {name: value for name, value in self._body.items() if name not in named}
-        quiet = self._client.with_options(max_retries=0, timeout=None)
-        opening = quiet.chat.completions.with_streaming_response.create(**named, extra_body=rest or None)
-        try:
-            opened = await opening.__aenter__()
-        except openai.APIStatusError as error:
-            return error
-        self._opening = opening
-        return opened
+        quiet = self._client.with_options(max_retries=0, timeout=openai.Timeout(None, connect=CONNECT_SECONDS))
+        # The key that a chat takes; the package's default would take an administrator's if there is one.
+        options = {"headers": {_RAW: "stream"}, "follow_redirects": False, "security": {"bearer_auth": True}}
+        place, redirects = "/chat/completions", 0
+        while True:
+            try:
+                opened = self._opened = await quiet.post(place, cast_to=object, body=self._body, options=options)
+                return self._reply(opened, opened.iter_bytes())
+            except openai.APIStatusError as error:
+                answer = error.response  # the package has read the body already
+            if not _is_redirect(answer.status_code, answer.headers):
+                return self._reply(answer, _one(answer.content))
+            redirects += 1
+            url = parsed_url(str(answer.url))
+            place = str(_target(url, answer.status_code, answer.headers["location"], redirects, self._request))
+
+    def _reply(self, answer: Any, pieces: AsyncIterator[bytes]) -> HttpReply:
+        return _ClientReply(answer.status_code, answer.headers, pieces, self._request, self._patience)
 
 
 def check_client(client: Any) -> None:
@@ -312,6 +349,7 @@ def check_client(client: Any) -> None:
         raise ConfigError(
             f"client= is a {type(client).__name__}; it must be an openai.AsyncOpenAI or an openai.AsyncAzureOpenAI."
         )
+    redact_logs_of("openai._base_client", *HTTP_LOGGERS)
 
 
 def to_openai(item: ChatCompletion | ChatCompletionChunk) -> Any:
@@ -337,14 +375,37 @@ async def translated(work: Awaitable[T], request: HttpRequest) -> T:
     try:
         return await work
     except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
-        raise failure_of_exception(error, request.model, request.tries) from _cause(error)
+        failure = failure_of_exception(error, request.model, request.tries)
+    # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
+    raise failure
 
 
 def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:
     """Return what a foreign exception is among ours: a `TryFailed`, or one of our errors that no further try cures.
 
-    Ours come back as they are.
+    Its cause is the foreign one, or a copy without the secret that this holds. Ours come back as they are.
     """
+    failure = _among_ours(error, model, tries)
+    if failure is not error:
+        failure.__cause__ = _without_frames(redacted_cause(error))
+    return failure
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """Return `error` without its traceback: the frames of an HTTP client hold the headers of the request.
+
+    Programs that report errors send the variables of every frame along.
+    """
+    part: BaseException | None = error
+    for _ in range(8):
+        if part is None:
+            break
+        part.__traceback__ = None
+        part = part.__cause__ or part.__context__
+    return error
+
+
+def _among_ours(error: Exception, model: str, tries: int) -> Exception:
     if isinstance(error, (TryFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
         return _silence(error, model, tries) if isinstance(error, Silence) else error
     import aiohttp
@@ -372,9 +433,6 @@ def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> E
         import openai
 
         if isinstance(error, openai.APIConnectionError):
-            if type(error.__cause__).__name__ == "TooManyRedirects":
-                said = "it redirects too often"
-                return TryFailed(BadRequest(model, body=said, tries=tries), again="never")
             return _failed(_reason(error, text), model, tries)
         if isinstance(error, openai.APIResponseValidationError):
             return TryFailed(BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once")
@@ -385,6 +443,11 @@ def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> E
         return _failed(_reason(error, text), model, tries)
     if isinstance(error, (TypeError, ValueError)):
         return UsageError(f"the request cannot be sent: {text}")
+    if isinstance(error, RuntimeError) and "loop" in text:
+        return ConfigError(
+            "the client given as client= has connections of another event loop, and an http_client of its own, which "
+            "cannot serve two. Leave that out, or make a model for each loop."
+        )
     return _failed(f"{type(error).__name__}: {text}", model, tries, again="never")
 
 
@@ -418,18 +481,6 @@ def is_about_tls(error: BaseException) -> bool:
             return True
         seen = seen.__cause__ or seen.__context__
     return False
-
-
-class RedactedCause(Exception):
-    """What a foreign exception said, without the secret that it held."""
-
-
-def _cause(error: Exception) -> BaseException:
-    """Return `error`, or a copy without secrets: a cause is printed with the traceback."""
-    shown = f"{error!s}\n{error!r}"
-    if redact(shown) == shown:
-        return error
-    return RedactedCause(f"{type(error).__name__}: {redact(str(error))}")
 
 
 def now() -> float:

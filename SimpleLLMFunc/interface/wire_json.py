@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 from pydantic_core import from_json
 
 from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.threads import Workers
 
 __all__ = ["decode", "decode_large", "encode", "mend", "without_surrogates"]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _LARGE = 256 * 1024
 """Bytes; a longer text is decoded in a worker thread."""
+
+_readers = Workers(2)
 
 
 def encode(body: Any) -> bytes:
@@ -66,7 +68,7 @@ async def decode_large(data: bytes) -> Any:
     Raises:
         ValueError: it is not JSON.
     """
-    return decode(data) if len(data) <= _LARGE else await asyncio.to_thread(decode, data)
+    return decode(data) if len(data) <= _LARGE else await _readers.run(decode, data)
 
 
 def without_surrogates(text: str) -> str:

@@ -7,10 +7,10 @@ decorators return (`decorated.py`) are typed views of a core.
 
 from __future__ import annotations
 
-import contextvars
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
+from contextvars import Context, copy_context
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,9 +19,10 @@ from typing import Any, Self
 from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.json_action import JsonActions
+from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
-from SimpleLLMFunc.base.refusals import names_refusal, refused_by, remember_refusal
+from SimpleLLMFunc.base.refusals import json_actions, names_refusal, remember_refusal
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
 from SimpleLLMFunc.base.result import OutputMode, Preview
 from SimpleLLMFunc.base.review import EmptyReview
@@ -30,6 +31,7 @@ from SimpleLLMFunc.errors import BadRequest, RunError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.request import endpoint
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope
@@ -41,24 +43,37 @@ from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.sync import run_sync
 from SimpleLLMFunc.type.message import ToolSpec
 from SimpleLLMFunc.type.usage import Usage
-from SimpleLLMFunc.utils import in_context
+from SimpleLLMFunc.utils import in_context, stepped
 
 __all__ = ["CallContext", "Core", "Plan", "Run"]
 
 
 @dataclass(slots=True)
 class Run:
-    """One run under way: its events, and what they have told so far."""
+    """One run under way, to be read once, and what its events have told so far.
 
-    events: AsyncGenerator[ReActEvent, None]
+    Attributes:
+        context: the variables that everything inside the run sees.
+    """
+
+    _events: AsyncGenerator[ReActEvent, None]
+    context: Context
     record: RunRecord
     review: Review | None = None
 
-    async def finish(self) -> None:
+    @property
+    def events(self) -> AsyncGenerator[ReActEvent, None]:
+        """The events."""
+        return in_context(self._events, self.context)
+
+    def finish(self) -> Awaitable[None]:
         """Read the events to the end."""
-        async with aclosing(self.events) as events:
-            async for _ in events:
-                pass
+        return stepped(self._finish(), self.context)
+
+    async def _finish(self) -> None:
+        # Nothing can break this loop but the generator itself, which then has closed.
+        async for _ in self._events:
+            pass
         if self.record.finished is None:
             raise RunError(f"{self.record.func_name}: the stream ended before the run did")
 
@@ -131,6 +146,14 @@ class Core(ABC):
         return prepare_tools_for_execution(self.options.toolkit, getattr(self.func, "__name__", ""))
 
     @cached_property
+    def policy(self) -> ToolPolicy:
+        """How the tools run."""
+        options = self.options
+        return ToolPolicy(
+            options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context
+        )
+
+    @cached_property
     def _strict_specs(self) -> list[ToolSpec] | None:
         return process_tools(self.options.toolkit, getattr(self.func, "__name__", ""), strict=True)[0]
 
@@ -165,7 +188,7 @@ class Core(ABC):
         """Return this core with other options."""
         other = copy(self)
         other.options = self.options.changed(options)
-        for name in ("tools", "_strict_specs"):
+        for name in ("policy", "tools", "_strict_specs"):
             vars(other).pop(name, None)
         if other.options.toolkit:
             _ = other.tools
@@ -190,33 +213,11 @@ class Core(ABC):
 
     def actions_for(self, llm: LLM_Interface, answer_schema: Mapping[str, Any] | None) -> JsonActions | None:
         """Return how the tools are offered to a model that cannot call them; None where it can, or there are none."""
-        specs = self.tools[0]
-        wanted = self.options.tools
-        if wanted == "auto":
-            wanted = "json" if "tools" in refused_by(llm) else llm.profile.tools
-        if not specs or wanted == "native":
-            return None
-        is_native = llm.profile.native and "native" not in refused_by(llm)
-        return JsonActions(specs, answer_schema, native=is_native)
+        return json_actions(llm, self.tools[0], answer_schema, self.options.tools)
 
     @abstractmethod
     def review(self, record: RunRecord) -> EmptyReview:
         """Return the review of one run."""
-
-    def refused(self, error: BadRequest, request: ModelRequest, run: CallContext) -> ModelRequest | None:
-        """Return what to send instead of a request that was not accepted; None to give up.
-
-        What was refused is remembered for the interface: native tool calls, a schema, an answer tool.
-        """
-        what = self.refused_part(error, request, run)
-        if what is None or error.status not in {400, 404, 422}:
-            return None
-        remember_refusal(run.llm, what)
-        plan = self.plan(run.signature, run.template_params, run.llm)
-        run.record.output_mode, run.record.output_mode_reason = plan.mode, plan.reason
-        # What came after the first messages (tool rounds, a re-ask) stays.
-        grown = request.messages[len(plan.request.messages) :]
-        return replace(plan.request, messages=[*plan.request.messages, *grown])
 
     def refused_part(self, error: BadRequest, request: ModelRequest, run: CallContext) -> str | None:  # noqa: ARG002
         """Say which part of a request a service did not take: "tools", an output mode, or None."""
@@ -229,58 +230,11 @@ class Core(ABC):
         signature, template_params = self.signature_of(args, kwargs)
         record = RunRecord(signature.func_name, signature.trace_id)
         review = self.review(record)
-        events = self._events(signature, template_params, record, review, abort, stream=stream)
-        return Run(in_context(events, contextvars.copy_context()), record, review)
-
-    def _events(
-        self,
-        signature: FunctionSignature,
-        template_params: Any,
-        record: RunRecord,
-        review: Review,
-        abort: Abort | None,
-        *,
-        stream: bool,
-    ) -> AsyncGenerator[ReActEvent, None]:
-        """Steps 2 to 4: the events of one run."""
-        options = self.options
-
-        async def begin(clock: Deadline) -> AsyncGenerator[ReActEvent, None]:
-            llm = resolve_llm(options.llm_interface)
-            plan = await self.fitted(self.plan(signature, template_params, llm), llm, signature.func_name)
-            record.output_mode, record.output_mode_reason = plan.mode, plan.reason
-            context = CallContext(signature, template_params, llm, record, plan)
-            return react_events(
-                llm,
-                plan.request.messages,
-                plan.request.tools,
-                self.tools[1],
-                max_tool_calls=options.max_tool_calls,
-                stream=stream,
-                review=review,
-                refused=lambda error, request: self.refused(error, request, context),
-                response_format=plan.request.response_format,
-                answer_tool=plan.request.answer_tool,
-                params=options.llm_kwargs,
-                actions=plan.request.actions,
-                policy=ToolPolicy(
-                    options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context
-                ),
-                deadline=clock,
-                abort=abort,
-                trace_id=signature.trace_id,
-                func_name=signature.func_name,
-            )
-
-        return recorded(
-            record,
-            begin,
-            log_context=lambda: setup_log_context(
-                signature.func_name, signature.trace_id, signature.bound_args.arguments
-            ),
-            deadline=options.deadline,
-            sinks=tuple(options.sinks),
+        call = CallContext(self, signature, template_params, record, review, abort, stream)
+        events = recorded(
+            record, call.begin, log_context=call.named, deadline=self.options.deadline, sinks=tuple(self.options.sinks)
         )
+        return Run(events, copy_context(), record, review)
 
     def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
         """Return the exact request of a call, without sending it."""
@@ -298,26 +252,81 @@ class Core(ABC):
         return Preview(
             messages=messages,
             tools=tools,
-            response_format=response_format,
+            response_format=copied([response_format])[0],
             params=wire,
             output_mode=plan.mode,
             output_mode_reason=plan.reason,
             input_tokens=input_tokens,
             cost=llm.price(Usage(input_tokens=input_tokens)),
             body=body,
-            url=f"{llm.base_url.rstrip('/')}/chat/completions" if llm.base_url else "",
+            url=endpoint(llm.base_url) if llm.base_url else "",
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallContext:
-    """What is needed to ask the same thing in another mode."""
+    """One call: what begins its run, and asks the same thing in another mode.
 
+    Not functions inside a function, whose cells take a kilobyte: ten thousand calls may be in flight.
+
+    Attributes:
+        llm: None until the run begins.
+    """
+
+    core: Core
     signature: FunctionSignature
     template_params: Any
-    llm: LLM_Interface
     record: RunRecord
-    plan: Plan
+    review: Review
+    abort: Abort | None
+    stream: bool
+    llm: LLM_Interface | None = None
+
+    def named(self) -> AbstractAsyncContextManager[Any]:
+        """Step 2: who is running, for the log."""
+        signature = self.signature
+        return setup_log_context(signature.func_name, signature.trace_id, signature.bound_args.arguments)
+
+    async def begin(self, clock: Deadline) -> AsyncGenerator[ReActEvent, None]:
+        """Steps 3 and 4: the events of the run."""
+        core, options, signature = self.core, self.core.options, self.signature
+        llm = self.llm = resolve_llm(options.llm_interface)
+        plan = await core.fitted(core.plan(signature, self.template_params, llm), llm, signature.func_name)
+        self.record.output_mode, self.record.output_mode_reason = plan.mode, plan.reason
+        return react_events(
+            llm,
+            plan.request.messages,
+            plan.request.tools,
+            core.tools[1],
+            max_tool_calls=options.max_tool_calls,
+            stream=self.stream,
+            review=self.review,
+            refused=self.refused,
+            response_format=plan.request.response_format,
+            answer_tool=plan.request.answer_tool,
+            params=options.llm_kwargs,
+            actions=plan.request.actions,
+            policy=core.policy,
+            deadline=clock,
+            abort=self.abort,
+            trace_id=signature.trace_id,
+            func_name=signature.func_name,
+        )
+
+    def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
+        """Return what to send instead of a request that was not accepted; None to give up.
+
+        What was refused is remembered for the interface: native tool calls, a schema, an answer tool.
+        """
+        what = self.core.refused_part(error, request, self)
+        if what is None or self.llm is None or error.status not in {400, 404, 422}:
+            return None
+        remember_refusal(self.llm, what)
+        plan = self.core.plan(self.signature, self.template_params, self.llm)
+        self.record.output_mode, self.record.output_mode_reason = plan.mode, plan.reason
+        # What came after the first messages (tool rounds, a re-ask) stays.
+        grown = request.messages[len(plan.request.messages) :]
+        return replace(plan.request, messages=[*plan.request.messages, *grown])
 
 
 def _without(hints: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -39,6 +39,11 @@ class FunctionCore(Core):
         return compile_output(return_type)
 
     @cached_property
+    def _native_format(self) -> dict[str, Any] | None:
+        # The strict form wherever it means the same: a model held to every key forgets none.
+        return self.spec.response_format(strict=True) or self.spec.response_format(strict=False)
+
+    @cached_property
     def fixed_prompt(self) -> FixedPrompt:
         """The parts of the prompt that are the same for every call."""
         _, hints, _, _, _ = self.metadata
@@ -66,10 +71,7 @@ class FunctionCore(Core):
             mode,
             self.fixed_prompt,
         )
-        response_format = None
-        if mode == "native":
-            # The strict form wherever it means the same: a model held to every key forgets none.
-            response_format = self.spec.response_format(strict=True) or self.spec.response_format(strict=False)
+        response_format = self._native_format if mode == "native" else None
         answer_tool = self.spec.answer_tool() if mode == "tool" else None
         actions = None
         if answer_tool is None:
@@ -95,6 +97,13 @@ class FunctionCore(Core):
         if mode in REFUSAL_WORDS and self.options.output_mode == "auto" and names_refusal(error, mode):
             return mode
         return super().refused_part(error, request, run)
+
+    async def value(self, run: Run) -> Any:
+        """Read a run to its end and return its value; `result` knows more of it, and takes longer."""
+        await run.finish()
+        assert isinstance(run.review, AnswerReview), "a function is reviewed"
+        assert run.review.parsed is not None, "an accepted answer was parsed"
+        return run.review.parsed.value
 
     async def result(self, run: Run) -> Result[Any]:
         """Read a run to its end and return what it found."""

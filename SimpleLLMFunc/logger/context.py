@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from types import TracebackType
 
 from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.type.usage import Usage
-from SimpleLLMFunc.utils import ScopedVar
+from SimpleLLMFunc.utils import Block, ScopedVar
 
 __all__ = [
     "LogContext",
@@ -45,23 +43,30 @@ _counting = ForkSafeLock()
 
 
 class _Scope(AbstractContextManager[None], AbstractAsyncContextManager[None]):
-    """Makes a `LogContext` the current one between enter and exit."""
+    """Makes a `LogContext` the current one between enter and exit; may be entered again, inside itself too."""
 
-    def __init__(self, given: LogContext) -> None:
+    __slots__ = ("_block", "_given", "_outer")
+
+    def __init__(self, given: tuple[str, str, str, int, int]) -> None:
         self._given = given
-        self._leave: list[Callable[[], None]] = []
+        self._block: Block[LogContext] | None = None
+        self._outer: list[Block[LogContext]] | None = None
 
     def __enter__(self) -> None:
-        context = replace(self._given)
+        context = LogContext(*self._given)
         around = _current.get()
         if around is not None:
             _inherit(context, around)
-        self._leave.append(partial(_current.leave, _current.enter(context)))
+        if self._block is not None:
+            self._outer = [*(self._outer or ()), self._block]
+        self._block = _current.enter(context)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._leave.pop()()
+        assert self._block is not None, "left as often as entered"
+        _current.leave(self._block)
+        self._block = self._outer.pop() if self._outer else None
 
     async def __aenter__(self) -> None:
         self.__enter__()
@@ -69,7 +74,7 @@ class _Scope(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._leave.pop()()
+        self.__exit__(kind, error, traceback)
 
 
 def _inherit(context: LogContext, around: LogContext) -> None:
@@ -88,14 +93,14 @@ def log_context(
 
     What is left empty is that of the surrounding block. Tasks and threads that copy the context share its counts.
     """
-    return _Scope(LogContext(trace_id, function_name, "", input_tokens, output_tokens))
+    return _Scope((trace_id, function_name, "", input_tokens, output_tokens))
 
 
 def async_log_context(
     trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
 ) -> AbstractAsyncContextManager[None]:
     """Do what `log_context` does, for ``async with``; may be left in another task than it was entered in."""
-    return _Scope(LogContext(trace_id, function_name, "", input_tokens, output_tokens))
+    return _Scope((trace_id, function_name, "", input_tokens, output_tokens))
 
 
 def get_current_context() -> LogContext | None:

@@ -107,7 +107,8 @@ def _rendered(message: LogMessage) -> str:
 def _caller() -> FrameType:
     """Return the nearest frame outside of this package."""
     frame: FrameType = sys._getframe(2)  # noqa: SLF001 - inspect.stack() reads source files, a hundred times slower
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_HERE):
+    # Not a frame further than needed: one that has been looked at keeps an object of 300 bytes until it ends.
+    while frame.f_globals.get("__name__", "").startswith(_HERE) and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,52 +18,27 @@ from enum import Enum
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
-from urllib.parse import quote, quote_plus
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from SimpleLLMFunc.errors import cut
-from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_secret, mask_known, remember_secret
 from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl
 
-__all__ = ["MASK", "escape_control", "redact", "remember_secret", "render_arguments"]
-
-MASK = "***"
-"""Stands where a secret stood."""
-
-_SHORTEST_SECRET = 8
-"""Shorter values are words; masking them everywhere would blot out half the log."""
-
-# --- secrets we were told ----------------------------------------------------------------------------------
-
-_known: tuple[str, ...] = ()
-_remembering = ForkSafeLock()
-
-
-def remember_secret(value: str) -> None:
-    """Mask `value` in every text from now on; values of fewer than 8 characters are ignored."""
-    global _known  # noqa: PLW0603 - one set of secrets per process: a log line does not know whose key it may hold
-    value = value.strip()
-    if len(value) < _SHORTEST_SECRET or value in _known:
-        return
-    with _remembering:
-        # Longest first: a secret that contains another must not lose its middle and keep its ends.
-        _known = tuple(sorted({*_known, *_spellings(value)}, key=len, reverse=True))
-
-
-def _spellings(value: str) -> Iterator[str]:
-    """Yield `value` as it stands in plain text, in a URL, in JSON and in a Python repr."""
-    yield value
-    raw = value.encode("utf-8", "surrogatepass")
-    yield quote(raw, safe="")
-    yield quote(raw)
-    yield quote_plus(raw)
-    yield json.dumps(value)[1:-1]
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
-    yield repr(value)[1:-1]
-    yield escape_control(value)
-
+__all__ = [
+    "HTTP_LOGGERS",
+    "MASK",
+    "RedactedCause",
+    "escape_control",
+    "looks_secret",
+    "redact",
+    "redact_head",
+    "redact_logs_of",
+    "redacted_cause",
+    "remember_secret",
+    "render_arguments",
+]
 
 # --- secrets we can tell by their looks --------------------------------------------------------------------
 
@@ -174,14 +150,104 @@ def redact(text: str) -> str:
     Looks like one: ``sk-…`` and its kin, tokens behind ``Bearer`` and ``Authorization``, values of ``api_key=``,
     ``password:`` and the like, user and password of a URL, keys in a query, private keys.
     """
-    for secret in _known:
-        if secret in text:
-            text = text.replace(secret, MASK)
+    text = mask_known(text)
     lowered = text.lower()
     for hints, pattern, replacement in _RULES:
         if any(hint in lowered for hint in hints):
             text = pattern.sub(replacement, text)
     return text
+
+
+_SECRET_PART = re.compile(
+    r"key|token|secret|passw|credential|auth|signature|cookie|^(?:sig|code|pwd|session)$", re.IGNORECASE
+)
+_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Say whether a header, or a parameter of an address, is a secret: by its name, or by its looks, long and random."""
+    if len(value) < SHORTEST_SECRET:
+        return False
+    return bool(_SECRET_PART.search(name) or _RANDOM.search(value)) or redact(value) != value
+
+
+HTTP_LOGGERS = (
+    *("httpx", "httpx2"),
+    *(f"{name}.{part}" for name in ("httpcore", "httpcore2") for part in ("connection", "http11", "http2", "proxy")),
+)
+"""Who logs addresses and the headers of replies, among the libraries that others send our requests with."""
+
+
+class RedactingFilter(logging.Filter):
+    """Takes the secrets out of what another library logs on our behalf."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let the record pass, redacted."""
+        try:
+            text = record.getMessage()
+        except Exception:  # noqa: BLE001 - a record that cannot be rendered is for the handlers to complain about
+            return True
+        if redact(text) != text:
+            record.msg, record.args = redact(text), ()
+        return True
+
+
+def redact_logs_of(*names: str) -> None:
+    """Take the secrets out of what the loggers of these names are given, from now on."""
+    for name in names:
+        logger = logging.getLogger(name)
+        if not any(isinstance(each, RedactingFilter) for each in logger.filters):
+            logger.addFilter(RedactingFilter())
+
+
+def redact_head(text: str, limit: int) -> str:
+    """Return the first `limit` characters of `text`, redacted; no secret is cut in two, of which half would be left."""
+    if len(text) <= limit:
+        return redact(text)
+    end = end_before_secret(text, limit)
+    return redact(text[:end]) + ("…" if end == limit else f"{MASK}…")
+
+
+class RedactedCause(Exception):
+    """What a foreign exception said, without the secret that it held."""
+
+
+def redacted_cause(error: BaseException) -> BaseException:
+    """Return `error`, or a copy without secrets if it holds one, itself or in what led to it.
+
+    A cause is printed with the traceback, and kept by whoever keeps errors.
+    """
+    parts = list(_with_causes(error))
+    if not any(_holds_secret(each) for each in parts):
+        return error
+    return RedactedCause(redact("; after ".join(map(_said, parts))))
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield `error` and whatever is printed with it."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            yield part
+            groups = part.exceptions if isinstance(part, BaseExceptionGroup) else ()
+            waiting += [each for each in (*groups, part.__context__, part.__cause__) if each is not None]
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return "\n".join([f"{type(error).__name__}: {error}", *map(str, getattr(error, "__notes__", ()))])
+    except Exception:  # noqa: BLE001 - an exception of the user's may fail at showing itself, and then shows nothing
+        return type(error).__name__
+
+
+def _holds_secret(error: BaseException) -> bool:
+    try:
+        texts = [_said(error), repr(error.args), repr(vars(error))]
+    except Exception:  # noqa: BLE001 - as above, and what cannot be shown is not known to be harmless
+        return True
+    return any(redact(text) != text for text in texts)
 
 
 # --- characters that do something ----------------------------------------------------------------------------

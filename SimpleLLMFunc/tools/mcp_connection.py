@@ -88,17 +88,18 @@ class McpConnection:
         # Where nobody waits for it any more, what it raises is of no interest.
         request.add_done_callback(lambda done: done.cancelled() or done.exception())
         either: set[asyncio.Future[Any]] = {request, self._gone}
+        failure: SimpleLLMFuncError | None = None
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if request.done():
                 return request.result()
         except Exception as error:  # noqa: BLE001 - whatever a server makes the package raise
-            if _says_closed(error) or await self._has_gone():
-                raise self._lost(name) from None
-            raise ToolFailed(name, cut(_told(error))) from None
+            if not _says_closed(error) and not await self._has_gone():
+                failure = ToolFailed(name, cut(_told(error)))
         finally:
             request.cancel()
-        raise self._lost(name)
+        # Not inside the block above: the package's error would stay as the context, secrets and all.
+        raise failure or self._lost(name)
 
     # --- from any thread ---
 

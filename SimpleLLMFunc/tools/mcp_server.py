@@ -14,10 +14,17 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol, TextIO, TypeAlias
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
-from SimpleLLMFunc.logger.redact import escape_control, redact, remember_secret
+from SimpleLLMFunc.logger.redact import (
+    HTTP_LOGGERS,
+    escape_control,
+    looks_secret,
+    redact,
+    redact_logs_of,
+    remember_secret,
+)
 
 __all__ = ["HttpServer", "McpServer", "StdioServer", "Transport", "http_server", "require_mcp", "stdio_server"]
 
@@ -27,6 +34,10 @@ Transport: TypeAlias = AbstractAsyncContextManager[Any]
 _CONNECT_SECONDS: Final = 30.0
 _STDERR_CHARS: Final = 1000
 _STDERR_BYTES: Final = 8192
+_CHATTY: Final = (
+    *(f"mcp.{name}" for name in ("client.streamable_http", "client.sse", "client.stdio", "shared.session")),
+    *HTTP_LOGGERS,
+)
 _THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
@@ -72,12 +83,14 @@ def require_mcp() -> None:
         logger = logging.getLogger(name)
         if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
             logger.addHandler(logging.NullHandler())
+    # They log addresses, headers and messages.
+    redact_logs_of(*_CHATTY)
 
 
 # --- a process -------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class StdioServer:
     """A server that we start, and talk to over its stdin and stdout."""
 
@@ -106,8 +119,10 @@ class StdioServer:
 
     def last_words(self) -> str:
         """Return the end of what it wrote to stderr, redacted."""
-        text = " ".join(self._tail.decode("utf-8", "replace").split())
-        return escape_control(redact(text))[-_STDERR_CHARS:]
+        words = self._tail.decode("utf-8", "replace").split()
+        if len(self._tail) == _STDERR_BYTES:
+            del words[:1]  # cut in two: half a secret is recognised by nobody
+        return escape_control(redact(" ".join(words)))[-_STDERR_CHARS:]
 
     @asynccontextmanager
     async def _process(self) -> AsyncGenerator[Any, None]:
@@ -196,7 +211,7 @@ def stdio_server(
 # --- an address ------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class HttpServer:
     """A server that runs already, at an address."""
 
@@ -271,8 +286,9 @@ def http_server(url: str, headers: Mapping[str, str] | None) -> HttpServer:
             raise ConfigError(f"headers= maps names to texts of one line; that of {name!r} is none.")
         remember_secret(value)
         remember_secret(value.rpartition(" ")[2])
-    if parts.password:
-        remember_secret(parts.password)
+    for name, value in (("password", parts.password or ""), ("user", parts.username or ""), *parse_qsl(parts.query)):
+        if looks_secret(name, unquote(value)):
+            remember_secret(unquote(value))
     return HttpServer(url, given)
 
 

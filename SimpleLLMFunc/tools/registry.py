@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError, cut
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import redact, redacted_cause
 from SimpleLLMFunc.tools.names import wire_names
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.tools.tool import Tool, as_tool
@@ -22,14 +22,18 @@ class ToolRegistry:
         for candidate in tools:
             self.register(candidate)
 
-    def register(self, candidate: Any, /) -> Tool:
+    def register(self, candidate: Any, /, *, replace: bool = False) -> Tool:
         """Add a tool, a decorated function or a plain callable, and return it as a `Tool`.
+
+        Args:
+            candidate: the tool.
+            replace: it takes the place of one that has its name.
 
         Raises:
             ToolDefinitionError: not usable as a tool, or the name is taken.
         """
         made = as_tool(candidate, where="registry")
-        if made.name in self._tools:
+        if made.name in self._tools and not replace:
             raise ToolDefinitionError(made.name, "a tool of this name is registered already. Give it another `name=`.")
         self._tools[made.name] = made
         return made
@@ -46,6 +50,10 @@ class ToolRegistry:
             definition["function"]["name"] = name
         return definitions
 
+    def tool_map(self) -> dict[str, Tool]:
+        """Return the tools by their names on the wire: what a run takes as its `tool_map`."""
+        return {wire: self._tools[own] for own, wire in wire_names(self._tools).items()}
+
     async def invoke(self, name: str, /, **arguments: Any) -> Any:
         """Run a tool and return what it returns; the arguments are validated and converted first.
 
@@ -60,8 +68,11 @@ class ToolRegistry:
         args, kwargs = made.bind(arguments)
         try:
             return await run_callable(made.func, args, kwargs)
-        except Exception as error:
-            raise ToolFailed(name, cut(redact(f"{type(error).__name__}: {error}"))) from error
+        except Exception as error:  # noqa: BLE001 - raised again below, as ours
+            failure = ToolFailed(name, cut(redact(f"{type(error).__name__}: {error}")))
+            cause = redacted_cause(error)
+        # Not inside the block above: the original would stay as the context, secrets and all.
+        raise failure from cause
 
     def _find(self, name: str) -> Tool:
         if name in self._tools:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import itertools
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from SimpleLLMFunc.sync import Errands
+from SimpleLLMFunc.threads import in_thread as in_own_thread
 from SimpleLLMFunc.tools.annotations import underlying
 
 __all__ = ["MAX_ITEMS", "in_thread", "run_callable"]
@@ -20,8 +19,6 @@ T = TypeVar("T")
 
 MAX_ITEMS: Final = 10_000
 """Items taken from a generator that a tool returns; one that never ends is cut here."""
-
-_numbers = itertools.count(1)
 
 
 async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -44,43 +41,15 @@ async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[s
 async def in_thread(func: Callable[..., T], *args: Any) -> T:
     """Run `func` in a thread of its own, with the caller's context variables, and return its result.
 
-    The thread is a daemon: a cancelled call leaves it behind, its result is ignored, and it does not keep the
-    interpreter from ending. What it waits for on the library's own loop (a decorated `def`) is cancelled with it.
-    A pool would be the wrong shape: a few tools that hang would use it up.
+    A cancelled call leaves the thread behind; what that waits for on the library's own loop (a decorated `def`) is
+    cancelled with it.
     """
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[tuple[bool, Any]] = loop.create_future()
-    context = contextvars.copy_context()
     errands = Errands()
-
-    def deliver(outcome: tuple[bool, Any]) -> None:
-        if not waiter.done():
-            waiter.set_result(outcome)
-
-    def work() -> None:
-        outcome: tuple[bool, Any]
-        try:
-            outcome = (True, context.run(errands.run, func, *args))
-        except BaseException as error:  # noqa: BLE001 - it is raised again where it is awaited
-            outcome = (False, error)
-        try:
-            loop.call_soon_threadsafe(deliver, outcome)
-        except RuntimeError:
-            return  # the loop is closed: nobody waits any more
-
-    threading.Thread(target=work, name=f"SimpleLLMFunc-tool-{next(_numbers)}", daemon=True).start()
-    # As a value, because a future refuses StopIteration as an exception.
     try:
-        succeeded, result = await waiter
+        return await in_own_thread(errands.run, func, *args)
     except asyncio.CancelledError:
         errands.cancel()
         raise
-    if succeeded:
-        return cast("T", result)
-    try:
-        raise result
-    finally:
-        del result  # the traceback holds this frame, which would hold the traceback
 
 
 def _is_async(func: Callable[..., Any]) -> bool:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type.message import ContentPart
 
-__all__ = ["MAX_FILE_BYTES", "Audio", "Detail", "File", "ImgPath", "ImgUrl", "Multimodal", "Text"]
+__all__ = ["MAX_FILE_BYTES", "Audio", "Detail", "File", "ImgPath", "ImgUrl", "Multimodal", "Text", "read_file"]
 
 Detail: TypeAlias = Literal["auto", "low", "high"]
 """How closely the model shall look at an image; "auto" leaves it to the provider and is not sent."""
@@ -195,6 +195,22 @@ class File:
 
 Multimodal: TypeAlias = Text | ImgUrl | ImgPath | Audio | File
 """Whatever becomes a part of its own."""
+
+
+def read_file(path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> bytes:
+    """Return the content of a file of any kind, with the checks of `ImgPath`: regular, not empty, at most 20 MiB.
+
+    Args:
+        path: the file; a symbolic link is followed before anything is checked.
+        root: the folder the file must lie in, after links are followed; None allows any.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: not a regular file, empty, too large, not readable, or outside `root`.
+    """
+    file = _resolved(Path(os.fsdecode(path)))
+    return _read(file, None if root is None else Path(os.fsdecode(root)), lambda *_: "")[1]
+
 
 # A kind is told by the first bytes; the name only helps where they are not enough.
 _Kind: TypeAlias = Callable[[bytes, Path], str | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Usage"]
+__all__ = ["NO_USAGE", "Usage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +51,7 @@ def _sum_of_costs(left: Usage, right: Usage) -> float | None:
     if not known or None in known:
         return None
     return sum(cost for cost in known if cost is not None)
+
+
+NO_USAGE = Usage()
+"""Of whatever has taken nothing so far: one object for all."""

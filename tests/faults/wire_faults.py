@@ -23,7 +23,6 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HINTS = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n"
 
 NO_TELLING = "the client says no more than that the connection failed"
-FOLLOWS = "the client follows 20 redirects"
 
 
 def at(*, scheme: str = "http", host: str = "127.0.0.1") -> Callable[[FaultServer, str], str]:
@@ -97,14 +96,11 @@ ADDRESSES = [
     Scenario("redirect_307", "also", "307 within the same host", [redirects(to_same_host), good]).then(requests=2),
     Scenario("redirect_other_host", "also", "307 to another host: the key does not follow", [redirects(to_other_host)])
     .using(elsewhere=[good])
-    .then("BadRequest", check=tells("localhost"))
-    .client_sees("exact", why="the client follows it, without the key"),
-    Scenario("redirect_loop", "also", "307 in a circle", [redirects(to_same_host)])
-    .then("BadRequest", requests=6)
-    .client_sees("BadRequest", requests=21, why=FOLLOWS),
-    Scenario("redirect_303", "also", "303, which would turn the question into a GET", [redirects(to_same_host, 303)])
-    .then("BadRequest")
-    .client_sees("BadRequest", requests=21, why=FOLLOWS),
+    .then("BadRequest", check=tells("localhost")),
+    Scenario("redirect_loop", "also", "307 in a circle", [redirects(to_same_host)]).then("BadRequest", requests=6),
+    Scenario(
+        "redirect_303", "also", "303, which would turn the question into a GET", [redirects(to_same_host, 303)]
+    ).then("BadRequest"),
     Scenario("dns", "also", "a host that has no address", [good])
     .using(address=at(host="host.invalid"), llm={"max_retries": 1})
     .then("ConnectionFailed", requests=0),

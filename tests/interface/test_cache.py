@@ -27,7 +27,7 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface import cache as module
-from SimpleLLMFunc.interface import cache_store
+from SimpleLLMFunc.interface import sqlite_file
 from SimpleLLMFunc.interface.budget import budget
 from SimpleLLMFunc.interface.cache import CachedLLM
 from SimpleLLMFunc.interface.cache_store import AnswerStore
@@ -730,18 +730,18 @@ def test_a_file_that_was_taken_away_is_begun_anew(store, path):
 def test_a_full_disk_costs_the_place_in_the_cache_and_one_warning(store, caplog):
     one = store()
     one.put(key(1), b"x")
-    one._open().execute("PRAGMA max_page_count = 5")
+    one._file.connection().execute("PRAGMA max_page_count = 5")
     for number in range(2, 9):
         one.put(key(number), os.urandom(9000))
     assert one.get(key(1)) == b"x"
     assert caplog.text.count("could not be written") == 1
-    one._open().execute("PRAGMA max_page_count = 100000")
+    one._file.connection().execute("PRAGMA max_page_count = 100000")
     one.put(key(3), b"y")
     assert one.get(key(3)) == b"y"
 
 
 def test_a_file_locked_for_long_costs_the_place_in_the_cache(store, path, monkeypatch, caplog):
-    monkeypatch.setattr(cache_store, "_BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
     one = store()
     one.put(key(1), b"x")
     holder = sqlite3.connect(path, isolation_level=None)
@@ -757,7 +757,7 @@ def test_a_file_locked_for_long_costs_the_place_in_the_cache(store, path, monkey
 def test_a_store_that_is_dropped_closes_its_file(path):
     one = AnswerStore(path, 10**6, None)
     one.put(key(1), b"x")
-    connection = one._held.connection
+    connection = one._file.connection()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         del one
@@ -770,8 +770,8 @@ def test_an_answer_that_was_changed_is_asked_for_again(store, caplog):
     one = store()
     one.put(key(1), b"right")
     one.put(key(2), b"other")
-    one._open().execute("UPDATE answers SET answer = ? WHERE key = ?", (b"wrong", key(1)))
-    one._open().execute("UPDATE answers SET answer = 'text' WHERE key = ?", (key(2),))
+    one._file.connection().execute("UPDATE answers SET answer = ? WHERE key = ?", (b"wrong", key(1)))
+    one._file.connection().execute("UPDATE answers SET answer = 'text' WHERE key = ?", (key(2),))
     assert (one.get(key(1)), one.get(key(2)), len(one)) == (None, None, 0)
     assert "damaged" in caplog.text
 
@@ -874,3 +874,11 @@ async def test_models_may_be_stacked(server, path):
     server.reply_status(503)
     assert (await llm.chat([{"role": "user", "content": "new"}])).text == "other"
     llm.members[0].close()
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_the_deadline_is_told_as_it_was_given(path, is_streamed):
+    async with LoopbackServer(lambda request: Answer(hold=asyncio.Event(), body=b"")) as server:
+        llm = CachedLLM(OpenAICompatible("m", base_url=server.base_url), path)
+        with pytest.raises(DeadlineExceeded, match=r"deadline of 0\.2 s passed while waiting for the model"):
+            await (streamed(llm, deadline=0.2) if is_streamed else llm.chat(HELLO, deadline=0.2))

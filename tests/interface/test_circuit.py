@@ -28,8 +28,6 @@ from tests.support.server import Answer, LoopbackServer, error_answer, text_answ
 
 HELLO = [{"role": "user", "content": "hello"}]
 
-pytestmark = pytest.mark.heavy  # storms of a thousand calls
-
 
 class Clock:
     """Seconds that pass when the test says so."""
@@ -399,6 +397,7 @@ def storm_of(server, calls=1000, **options):
     return llm, asyncio.gather(*(llm.chat(HELLO) for _ in range(calls)), return_exceptions=True)
 
 
+@pytest.mark.heavy  # a thousand calls
 @pytest.mark.parametrize(
     ("status", "headers"), [(429, {"retry-after": "1"}), (429, None), (503, {"retry-after-ms": "300"}), (503, None)]
 )
@@ -410,6 +409,22 @@ async def test_after_the_first_wave_a_storm_costs_no_more_than_the_calls(status,
         assert len(server.requests) <= 2000 + 300
 
 
+@pytest.mark.heavy  # a thousand calls
+@pytest.mark.parametrize(("status", "headers"), [(429, None), (503, None), (503, {"retry-after-ms": "200"})])
+async def test_while_the_service_is_down_a_storm_costs_a_few_probes(status, headers):
+    begun = []
+
+    def answer(request):
+        begun.append(time.monotonic())
+        return error_answer(status, headers=headers) if begun[-1] - begun[0] < 1.2 else "ok"
+
+    async with LoopbackServer(answer) as server:
+        _, replies = storm_of(server, max_retries=6)
+        assert {getattr(reply, "text", reply) for reply in await replies} == {"ok"}
+        assert len(server.requests) <= 2000 + 50
+
+
+@pytest.mark.heavy  # a thousand calls
 async def test_a_service_that_stays_down_costs_a_few_probes():
     async with LoopbackServer(lambda request: error_answer(503, "under repair")) as server:
         llm, errors = storm_of(server)
@@ -424,6 +439,7 @@ async def test_a_service_that_stays_down_costs_a_few_probes():
         assert len(server.requests) - before <= 3
 
 
+@pytest.mark.heavy  # a thousand calls
 async def test_a_service_that_takes_some_and_refuses_the_rest_is_asked_no_faster_than_it_takes():
     level, since = 100.0, time.monotonic()
 
@@ -443,6 +459,7 @@ async def test_a_service_that_takes_some_and_refuses_the_rest_is_asked_no_faster
         assert len(server.requests) <= 600 + 1.3 * 600
 
 
+@pytest.mark.heavy  # a thousand calls
 async def test_nobody_at_the_door_is_a_storm_too():
     async with LoopbackServer() as gone:
         pass

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited, ServerUnavailable
-from SimpleLLMFunc.interface.credentials import Credentials, pool_from_file
+from SimpleLLMFunc.interface.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.retry import TryFailed
 from SimpleLLMFunc.logger.redact import redact
@@ -84,13 +84,13 @@ def test_sparing_does_nothing_without_a_pool():
 
 def test_the_keys_of_a_provider_file_are_found_again(tmp_path):
     path = tmp_path / "provider.json"
-    assert pool_from_file(str(path), "p", "m") is None
+    assert entry_from_file(str(path), "p", "m") is None
     path.write_text("{")
-    assert pool_from_file(str(path), "p", "m") is None
+    assert entry_from_file(str(path), "p", "m") is None
     path.write_text(json.dumps({"p": [{"model_name": "m", "api_keys": ["sk-aaaaaaaa"], "base_url": FAR}]}))
-    assert pool_from_file(str(path), "p", "m").get_least_loaded_key() == "sk-aaaaaaaa"
-    assert pool_from_file(str(path), "p", "other") is None
-    assert pool_from_file(str(path), "other", "m") is None
+    assert entry_from_file(str(path), "p", "m").api_keys == ["sk-aaaaaaaa"]
+    assert entry_from_file(str(path), "p", "other") is None
+    assert entry_from_file(str(path), "other", "m") is None
 
 
 def test_whether_there_is_another_key():

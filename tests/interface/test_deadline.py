@@ -103,3 +103,12 @@ async def _first(source):
 def test_repr_tells_both_numbers():
     assert repr(Deadline.after(None)) == "Deadline(never)"
     assert "10 s" in repr(Deadline.after(10))
+
+
+def test_an_error_of_the_rest_is_told_as_one_of_the_whole():
+    error = DeadlineExceeded(0.0931, partial="so far")
+    error.tries = 2
+    over = Deadline.after(0)
+    told = over.retold(error)
+    assert (told.seconds, told.partial, told.tries) == (0, "so far", 2)
+    assert Deadline.after(5).retold(error) is error

@@ -1,10 +1,12 @@
 import os
 import ssl
+import threading
+from importlib import import_module
 
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.network import parsed_url, proxy_for, tls_context
+from SimpleLLMFunc.interface.network import load_tls_context, parsed_url, proxy_for, tls_context
 from SimpleLLMFunc.logger.redact import redact
 
 
@@ -64,3 +66,26 @@ def test_the_context_verifies_and_is_made_once():
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert tls_context() is context
+
+
+async def test_certificates_are_read_off_the_event_loop(monkeypatch):
+    network = import_module("SimpleLLMFunc.interface.network")
+    monkeypatch.setattr(network, "_contexts", {})
+    threads = []
+    real = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", lambda: threads.append(threading.get_ident()) or real())
+    await load_tls_context()
+    await load_tls_context()
+    assert isinstance(tls_context(), ssl.SSLContext)
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
+
+
+def test_the_contexts_kept_are_few(monkeypatch):
+    network = import_module("SimpleLLMFunc.interface.network")
+    monkeypatch.setattr(network, "_contexts", {})
+    monkeypatch.setattr(ssl, "create_default_context", object)
+    for number in range(100):
+        monkeypatch.setenv("SSL_CERT_DIR", f"/certificates/{number}")
+        tls_context()
+    assert len(network._contexts) <= 8

@@ -44,7 +44,7 @@ def test_each_loop_has_its_own_and_closes_it():
     assert first is not second
     assert first.closed
     assert second.closed
-    assert not any(loop.is_closed() for loop in sessions._sessions)
+    assert not any(loop.is_closed() for loop in sessions._sessions.known)
 
 
 def test_a_loop_closed_without_ceremony_closes_it_too():
@@ -135,7 +135,7 @@ def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
             thread.start()
             asyncio.run_coroutine_threadsafe(ask(), loop).result()
             from SimpleLLMFunc.interface import sessions
-            session = sessions._sessions[loop][0]
+            session = sessions._sessions.known[loop][0]
             import atexit
 
             def end():
@@ -144,7 +144,7 @@ def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
                 thread.join()
                 loop.close()
 
-            sessions._close_all()
+            sessions._sessions.close_all()
             end()
             """
         )

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.interface.assembler import ReplyAssembler
-from SimpleLLMFunc.interface.thoughts import StreamedThoughts, without_thoughts
+from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in, without_thoughts
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 TEXTS = [
     ("<think>a</think>b", "a", "b"),
     ("\n <think>\na < b </thin </think>\n\nb", "\na < b </thin ", "b"),
     ("<think></think>\n\nb <think>c</think>", "", "b <think>c</think>"),
+    ("<think>\n\n</think>\n\n<think>a</think>b", "\n\na", "b"),
+    ("<think>a</think>\n<thi", "a", "<thi"),
+    ("<think>a</think>\n", "a", ""),
+    (" " * 1001 + "<think>a</think>b", "", " " * 1001 + "<think>a</think>b"),
+    ("<thought>a</think></thought>b", "a</think>", "b"),
+    ("[THINK]a[/THINK]\nb", "a", "b"),
+    ("◁think▷a◁/think▷b", "a", "b"),
+    ("[THIN]", "", "[THIN]"),
     ("<think>never ends </thi", "never ends </thi", ""),
     ("<think>", "", ""),
     ("b<think>a</think>", "", "b<think>a</think>"),
@@ -41,7 +52,7 @@ def streamed(pieces, *, finish_reason="stop"):
     chunks = [chunk({"role": "assistant"}), *(chunk({"content": piece}) for piece in pieces)]
     chunks.append(chunk({}, finish_reason=finish_reason))
     apart = [thoughts.apart(one) for one in chunks]
-    for one in [*apart, *filter(None, [thoughts.rest(chunks[-1])])]:
+    for one in [*apart, *filter(None, [thoughts.rest()])]:
         assembler.add(one)
     return assembler.completion().message
 
@@ -62,6 +73,33 @@ def test_any_cut_gives_the_same(finish_reason, data):
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     message = streamed(pieces, finish_reason=finish_reason)
     assert (message.content or "", message.reasoning_content or "") == (answer, reasoning)
+
+
+@pytest.mark.parametrize(("text", "reasoning", "answer"), TEXTS)
+def test_doing_it_again_changes_nothing(text, reasoning, answer):
+    once = without_thoughts(whole(text))
+    assert without_thoughts(once) == once
+    assert answer_in(text) == answer == answer_in(answer)
+
+
+def test_a_stream_that_begins_anew_thinks_anew():
+    thoughts = StreamedThoughts()
+    assert thoughts.apart(replace(chunk({"content": "<think>a"}), tries=1)).text == ""
+    assert thoughts.apart(replace(chunk({"content": "b"}), tries=2)).text == "b"
+
+
+@pytest.mark.parametrize("piece", ["<think></think>", " ", "<think>", "</think", "<"])
+def test_it_takes_linear_time(piece):
+    def steps(times):
+        taken = StreamedThoughts()
+        started = time.process_time()
+        for _ in range(times):
+            taken.apart(chunk({"content": piece}))
+        without_thoughts(whole(piece * times))
+        return time.process_time() - started
+
+    steps(10)
+    assert min(steps(4000) for _ in range(3)) < 60 * min(steps(200) for _ in range(3))
 
 
 def test_nothing_is_held_back_longer_than_needed():

@@ -174,6 +174,56 @@ async def test_a_redirect_to_nowhere_is_refused(server):
         await model(server).chat(HELLO)
 
 
+def client_of(kind, server, **options):
+    client = openai.AsyncAzureOpenAI if kind == "azure" else openai.AsyncOpenAI
+    address = {"azure_endpoint": server.base_url, "api_version": "1"} if kind == "azure" else {"base_url": server.base_url}
+    return client(api_key=CANARY, default_headers={"X-Gateway-Key": CANARY}, **address, **options)
+
+
+@pytest.mark.parametrize("kind", ["openai", "azure"])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_clients_redirect_to_another_host_takes_neither_key_nor_messages(server, kind, status):
+    async with LoopbackServer() as other, client_of(kind, server) as client:
+        llm = OpenAICompatible("m", client=client)
+        for target in (f"http://localhost:{other.port}/v1/x", f"{other.base_url}/x"):
+            for ask in (llm.chat, lambda messages: streamed(llm)):
+                server.answer(Answer(status, {"location": target}, body=b""))
+                with pytest.raises(BadRequest, match="redirects to") as caught:
+                    await ask(HELLO)
+                assert caught.value.status == status
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("kind", ["openai", "azure"])
+async def test_a_clients_redirect_on_the_same_host_is_followed_and_ends(server, kind):
+    async with client_of(kind, server) as client:
+        llm = OpenAICompatible("m", client=client)
+        server.answer(Answer(307, {"location": "/other/path?x=1"}, body=b"moved"))
+        assert (await llm.chat(HELLO)).text == "hello"
+        first, second = server.requests
+        assert (second.method, second.path.partition("?")[0], second.body) == ("POST", "/other/path", first.body)
+        assert CANARY in (second.key, second.headers.get("api-key"))
+        for _ in range(10):
+            server.answer(Answer(307, {"location": "/again"}, body=b""))
+        with pytest.raises(BadRequest, match="too often"):
+            await llm.chat(HELLO)
+        assert len(server.requests) == 8
+        # Nor does it ask otherwise than it was asked to.
+        server._script.clear()
+        server.answer(Answer(303, {"location": "/elsewhere"}, body=b""))
+        with pytest.raises(BadRequest):
+            await llm.chat(HELLO)
+
+
+async def test_the_key_of_the_client_we_build_does_not_follow_a_redirect(server):
+    async with LoopbackServer() as other:
+        server.answer(Answer(307, {"location": f"http://localhost:{other.port}/v1/x"}, body=b""))
+        async with model(server, api_key=CANARY).client as client:
+            await client.chat.completions.create(model="m", messages=HELLO)
+        (request,) = other.requests
+        assert CANARY not in str(request.headers)
+
+
 # --- proxies ---------------------------------------------------------------------------------------------
 
 
@@ -533,8 +583,8 @@ def test_a_cause_without_a_secret_is_kept():
     result = failure_of_exception(aiohttp.ClientPayloadError("cut"), "m", 1)
     assert "cut" in str(result.error)
     error = ValueError("x")
-    assert transport._cause(error) is error
-    copied = transport._cause(ValueError(f"Bearer {CANARY}"))
+    assert failure_of_exception(error, "m", 1).__cause__ is error
+    copied = failure_of_exception(ValueError(f"Bearer {CANARY}"), "m", 1).__cause__
     assert CANARY not in str(copied)
     assert "ValueError" in str(copied)
 

@@ -564,14 +564,14 @@ def test_text_mode_still_gives_the_annotated_type():
 
 
 def test_reasoning_before_a_text_is_no_part_of_it():
-    @llm_function(ScriptedLLM("<think>Hm.</think>Hello"))
+    @llm_function(ScriptedLLM("<thinking>Hm.</thinking>Hello"))
     def say(text: str) -> str:
         """Say."""
         raise NotImplementedError
 
     result = say.call("x")
     assert result.value == "Hello"
-    assert result.text == "<think>Hm.</think>Hello"
+    assert result.text == "<thinking>Hm.</thinking>Hello"
     assert result.repairs == [("", "reasoning left out")]
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc.logger.redact import MASK, escape_control, redact, remember_secret, render_arguments
 from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl
 
-module = sys.modules[redact.__module__]  # the package gives the function under the module's name
+module = sys.modules[remember_secret.__module__]
 CANARY = "sk-CANARY0123456789abcdefXYZ"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 100
 

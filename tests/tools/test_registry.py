@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import pytest
@@ -65,7 +66,8 @@ async def test_what_a_tool_raises_is_told_without_secrets():
     with pytest.raises(ToolFailed, match="RuntimeError") as caught:
         await ToolRegistry(pay).invoke("pay")
     assert "hunter2" not in str(caught.value)
-    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert "RuntimeError" in str(caught.value.__cause__)
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_name_is_taken_once():

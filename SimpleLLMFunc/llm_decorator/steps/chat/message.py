@@ -111,7 +111,7 @@ def _may_stand(message: Any, func_name: str) -> bool:
     if role == "system":
         return False
     has_content = isinstance(message, Mapping) and ("content" in message or bool(message.get("tool_calls")))
-    if role in _ROLES and has_content:
+    if isinstance(role, str) and role in _ROLES and has_content:
         return True
     what = f"role {role!r}" if role is not None else f"a {type(message).__name__} without role"
     push_warning(
@@ -131,8 +131,9 @@ def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> lis
         if message["role"] == "tool":
             dropped += 1
             continue
-        calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
-        if message["role"] != "assistant" or not calls:
+        given = message.get("tool_calls") or ()
+        calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
+        if message["role"] != "assistant" or not given:
             kept.append(message)
             continue
         results: dict[str, Mapping[str, Any]] = {}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Literal
 
+from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.ReAct import raw_response
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content, extract_stream_response_content
-from SimpleLLMFunc.logger import get_location, push_debug
+from SimpleLLMFunc.logger import push_debug
 from SimpleLLMFunc.type.message import Message
 
 __all__ = [
+    "Pairs",
     "extract_response_content",
     "extract_stream_response_content",
     "process_chat_response_stream",
@@ -53,33 +55,60 @@ async def process_chat_response_stream(
         func_name: for the log.
         stream: whether the responses are chunks.
     """
-    history, size = copied(messages), len(messages)
-
-    def current() -> list[Message]:
-        nonlocal history, size
-        # Not by the length of what was given out: that is the consumer's, who may have changed it.
-        if size != len(messages):
-            history, size = copied(messages), len(messages)
-        return history
-
-    held: list[Any] = []  # raw mode: the last response waits for the end, when the history is whole
+    pairs = Pairs(return_mode, messages, func_name, stream)
     async with aclosing(response_stream):
         async for response in response_stream:
-            push_debug(partial(_received, func_name, response), get_location())
-            content = process_single_chat_response(response, return_mode, stream, func_name)
-            if return_mode == "raw":
-                if held:
-                    yield held.pop(), current()
-                held.append(content)
-            elif content:
-                yield content, current()
-    if return_mode == "raw":
-        for content in held:
-            yield content, current()
-    else:
-        yield "", current()
+            pair = pairs.add(response)
+            if pair is not None:
+                yield pair
+    pair = pairs.last()
+    if pair is not None:
+        yield pair
 
 
-def _received(func_name: str, response: Any) -> str:
+class Pairs:
+    """Makes the pairs of `process_chat_response_stream`, whose arguments it takes, from one response after the other."""
+
+    __slots__ = ("_func_name", "_held", "_history", "_messages", "_mode", "_size", "_stream")
+
+    def __init__(
+        self, return_mode: Literal["text", "raw"], messages: list[Message], func_name: str, stream: bool
+    ) -> None:
+        self._mode: Literal["text", "raw"] = return_mode
+        self._messages = messages
+        self._func_name = func_name
+        self._stream = stream
+        self._history = copied(messages)
+        self._size = len(messages)
+        self._held: Any = None  # raw mode: the last response waits for the end, when the history is whole
+
+    def add(self, response: Any) -> tuple[Any, list[Message]] | None:
+        """Take the next response; return the pair to give out, None for nothing."""
+        _log_response(self._func_name, response)
+        content = process_single_chat_response(response, self._mode, self._stream, self._func_name)
+        if self._mode == "raw":
+            content, self._held = self._held, content
+        return (content, self.history()) if content else None
+
+    def of(self, event: ReActEvent) -> tuple[Any, list[Message]] | None:
+        """Take the next event of the run, by which the conversation may grow; return the pair to give out."""
+        response = raw_response(event, self._messages, stream=self._stream)
+        return None if response is None else self.add(response)
+
+    def last(self) -> tuple[Any, list[Message]] | None:
+        """Return the closing pair, None where there is none."""
+        if self._mode == "raw":
+            return None if self._held is None else (self._held, self.history())
+        return "", self.history()
+
+    def history(self) -> list[Message]:
+        """Return the conversation as it stands, the same list for as long as it has not grown."""
+        # Not by the length of what was given out: that is the consumer's, who may have changed it.
+        if self._size != len(self._messages):
+            self._history, self._size = copied(self._messages), len(self._messages)
+        return self._history
+
+
+def _log_response(func_name: str, response: Any) -> None:
     # Cut before it is redacted, which takes a second for ten megabytes.
-    return f"LLM Chat {func_name!r} received {cut(repr(response), LOGGED_CHARS)}"
+    push_debug(lambda: f"LLM Chat {func_name!r} received {cut(repr(response), LOGGED_CHARS)}")

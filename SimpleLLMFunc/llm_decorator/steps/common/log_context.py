@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from SimpleLLMFunc.logger import app_log, async_log_context, get_location, render_arguments
+from SimpleLLMFunc.logger import app_log, async_log_context, render_arguments
 
 __all__ = ["create_log_context_manager", "log_function_call", "setup_log_context"]
 
 
 def log_function_call(func_name: str, arguments: Mapping[str, Any]) -> None:
     """Write one log line with the arguments: redacted, cut, and rendered only if somebody listens."""
-    app_log(
-        lambda: f"LLM function {func_name!r} called with arguments: {render_arguments(arguments)}",
-        location=get_location(),
-    )
+    app_log(lambda: f"LLM function {func_name!r} called with arguments: {render_arguments(arguments)}")
 
 
 def create_log_context_manager(func_name: str, trace_id: str) -> AbstractAsyncContextManager[Any]:

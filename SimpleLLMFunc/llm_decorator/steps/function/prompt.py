@@ -77,24 +77,29 @@ def build_text_messages(
     Raises:
         TemplateError: a template has a field that cannot be filled.
     """
-    system_prompt = fill_fields(
-        system_template,
-        {
-            "function_description": processed_docstring,
-            "parameters_description": "\n".join(param_type_descriptions),
-            "return_type_description": return_type_description,
-        },
-        name="system_prompt_template",
-    )
-    user_prompt = fill_fields(
-        user_template,
-        {"parameters": "\n".join(f"  - {name}: {render_value(value)}" for name, value in arguments.items())},
-        name="user_prompt_template",
+    system_prompt = _system_prompt(
+        processed_docstring, param_type_descriptions, return_type_description, system_template
     )
     return [
-        {"role": "system", "content": system_prompt.strip()},
-        {"role": "user", "content": user_prompt.strip()},
+        {"role": "system", "content": system_prompt},
+        {"role": "user", "content": _user_prompt(arguments, user_template)},
     ]
+
+
+def _system_prompt(
+    docstring: str, param_type_descriptions: Sequence[str], return_type_description: str, template: str
+) -> str:
+    fields = {
+        "function_description": docstring,
+        "parameters_description": "\n".join(param_type_descriptions),
+        "return_type_description": return_type_description,
+    }
+    return fill_fields(template, fields, name="system_prompt_template").strip()
+
+
+def _user_prompt(arguments: Mapping[str, Any], template: str) -> str:
+    parameters = "\n".join(f"  - {name}: {render_value(value)}" for name, value in arguments.items())
+    return fill_fields(template, {"parameters": parameters}, name="user_prompt_template").strip()
 
 
 def build_multimodal_messages(
@@ -130,17 +135,13 @@ def build_initial_prompts(
     parts = fixed or FixedPrompt(signature.type_hints, signature.return_type)
     default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else PLAIN_SYSTEM_PROMPT_TEMPLATE
     arguments = signature.bound_args.arguments
-    messages = build_text_messages(
-        process_docstring_template(signature.docstring, template_params),
-        parts.parameters,
-        parts.return_type,
-        {} if (is_multimodal := check_multimodal_content(arguments, signature.type_hints)) else arguments,
-        system_prompt_template or default,
-        user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
-    )
+    docstring = process_docstring_template(signature.docstring, template_params)
+    system_prompt = parts.system_prompt(docstring, system_prompt_template or default)
+    is_multimodal = check_multimodal_content(arguments, signature.type_hints)
+    user_prompt = _user_prompt({} if is_multimodal else arguments, user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE)
     if is_multimodal:
-        return build_multimodal_messages(str(messages[0]["content"]), arguments, signature.type_hints)
-    return messages
+        return build_multimodal_messages(system_prompt, arguments, signature.type_hints)
+    return [{"role": "system", "content": system_prompt}, {"role": "user", "content": user_prompt}]
 
 
 class FixedPrompt:
@@ -149,3 +150,16 @@ class FixedPrompt:
     def __init__(self, type_hints: Mapping[str, Any], return_type: Any) -> None:
         self.parameters = build_parameter_type_descriptions(extract_parameter_type_hints(type_hints))
         self.return_type = build_return_type_description(return_type)
+        self._latest = ("", "", "")
+
+    def system_prompt(self, docstring: str, template: str) -> str:
+        """Return the system prompt; one text for all calls with the same docstring and template.
+
+        Raises:
+            TemplateError: the template has a field that cannot be filled.
+        """
+        known_docstring, known_template, text = self._latest
+        if docstring != known_docstring or template != known_template:
+            text = _system_prompt(docstring, self.parameters, self.return_type, template)
+            self._latest = (docstring, template, text)
+        return text

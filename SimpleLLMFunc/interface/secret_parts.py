@@ -1,0 +1,85 @@
+"""The parts of a request that may hold a secret beside the key: headers, and the query of an address.
+
+A gateway wants a key of its own in a header, some services want theirs in the address. Such values go out on the wire
+and nowhere else: they are masked in every text, and no pickle holds them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from SimpleLLMFunc.logger.redact import MASK, looks_secret, remember_secret
+
+__all__ = ["Address", "Headers", "Hidden"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_NO_SECRET = frozenset({"openai-organization", "openai-project"})
+_PART = re.compile(r"([?&;])([^=&;]*)=([^&;]*)")
+
+
+class Hidden(dict[K, V]):
+    """A dict of which the repr shows nothing."""
+
+    def __repr__(self) -> str:
+        return f"{{{MASK}}}" if self else "{}"
+
+
+class Headers(dict[str, str]):
+    """Headers that go out with every request; their values are in no repr.
+
+    Args:
+        given: by name; what is secret among them is masked in every text from now on.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        for name in self.secrets:
+            remember_secret(self[name])
+            remember_secret(self[name].rpartition(" ")[2])  # without its "Bearer"
+
+    @property
+    def secrets(self) -> list[str]:
+        """Names of the headers that hold a secret."""
+        return [name for name, value in self.items() if name.lower() not in _NO_SECRET and looks_secret(name, value)]
+
+    def __repr__(self) -> str:
+        return repr(dict.fromkeys(self, MASK))
+
+
+class Address(str):
+    """An address as it goes out; its repr, and `shown`, are without the secrets of its query."""
+
+    __slots__ = ()
+
+    @property
+    def secrets(self) -> list[str]:
+        """Names of the parameters in the query that hold a secret."""
+        pairs = parse_qsl(urlsplit(self).query, keep_blank_values=True)
+        return [name for name, value in pairs if looks_secret(name, value)]
+
+    @property
+    def shown(self) -> str:
+        """The address with its secrets masked; they are masked in every text from now on."""
+        secrets = frozenset(self.secrets)
+        if not secrets:
+            return str(self)
+        parts = urlsplit(self)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name in secrets:
+                remember_secret(value)
+        query = _PART.sub(lambda part: _masked(part, secrets), f"?{parts.query}")
+        return urlunsplit(parts._replace(query=query[1:]))
+
+    def __repr__(self) -> str:
+        return repr(self.shown)
+
+
+def _masked(part: re.Match[str], secrets: frozenset[str]) -> str:
+    before, name, _ = part.groups()
+    ((plain, _),) = parse_qsl(f"{name}=x", keep_blank_values=True)
+    return f"{before}{name}={MASK}" if plain in secrets else part.group()

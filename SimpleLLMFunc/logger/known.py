@@ -1,0 +1,155 @@
+"""The secrets that we were told: masked in whatever spelling they come back.
+
+A service, a proxy or a traceback rarely repeats a key as it was given: it stands in a URL, in JSON inside of JSON, in a
+web page, in another case, in base64. A secret is therefore a pattern that knows the spellings of each of its characters.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import groupby
+
+from SimpleLLMFunc.errors import mask_messages_with
+from SimpleLLMFunc.sync import ForkSafeLock
+
+__all__ = ["MASK", "SHORTEST_SECRET", "end_before_secret", "mask_known", "remember_secret"]
+
+MASK = "***"
+"""Stands where a secret stood."""
+
+SHORTEST_SECRET = 8
+"""Shorter values are words; masking them everywhere would blot out half the log."""
+
+_SHORTEST_HINT = 4
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
+_ESCAPE = r"\\{0,7}"
+"""What may stand before a character that some texts escape: three levels of JSON in JSON."""
+
+_SHORT = {"\n": "n", "\r": "r", "\t": "t", "\a": "a", "\b": "b", "\f": "f", "\v": "v", "\0": "0"}
+_ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+
+
+class _Secret:
+    """One secret, and where it stands in a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        # What every spelling has in common; looking for it is a hundred times faster than the pattern.
+        hint = max(_PLAIN.findall(text), key=len, default="").lower()
+        self._hint = hint if len(hint) >= _SHORTEST_HINT else ""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("".join(_spelled(self.text)), re.IGNORECASE)
+
+    @cached_property
+    def _encoded(self) -> tuple[str, ...]:
+        return tuple(sorted(set(_in_base64(self.text)), key=len, reverse=True))
+
+    def mask(self, text: str, lowered: str) -> str:
+        """Return `text` without the secret; `lowered` is the text in lower case, or was it before something went."""
+        if self._hint in lowered:
+            text = self._pattern.sub(MASK, text)
+        for each in self._encoded:
+            if each in text:
+                text = text.replace(each, MASK)
+        return text
+
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield start and end of each place where the secret stands."""
+        for pattern in (self._pattern, *(re.compile(re.escape(each)) for each in self._encoded)):
+            yield from (match.span() for match in pattern.finditer(text))
+
+
+def _spelled(text: str) -> Iterator[str]:
+    """Yield a pattern for each character of `text`, a run of backslashes being one.
+
+    Nothing in them is unbounded, and no two neighbours can share a character: a search takes linear time.
+    """
+    is_behind_run = False
+    for is_run, characters in groupby(text, key="\\".__eq__):
+        if is_run:
+            count = len(list(characters))
+            yield rf"(?:\\{{{count},{8 * count + 7}}}|(?:%5C|%255C|&#92;|&#x5C;|\\{{1,8}}(?:u00|x)5C){{{count}}})"
+        else:
+            first, *others = characters
+            yield _spelled_character(first, "" if is_behind_run else _ESCAPE)
+            yield from (_spelled_character(each, _ESCAPE) for each in others)
+        is_behind_run = is_run
+
+
+def _spelled_character(character: str, escape: str) -> str:
+    if character.isascii() and (character.isalnum() or character == "_"):
+        return character
+    code = ord(character)
+    percents = [f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass")]
+    units = character.encode("utf-16-be", "surrogatepass")
+    spellings = [
+        escape + re.escape(character),
+        "".join(percents),
+        "".join(percents).replace("%", "%25"),
+        "".join(rf"\\{{1,8}}u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)),
+        "".join(rf"\\{{1,8}}x{percent[1:]}" for percent in percents),
+        rf"\\{{1,8}}U{code:08x}",
+        rf"&#0{{0,4}}{code};",
+        rf"&#x0{{0,4}}{code:x};",
+    ]
+    if character in _ENTITIES:
+        spellings.append(f"&{_ENTITIES[character]};")
+    if code < 256:
+        spellings.append(rf"\\{{1,8}}x{code:02x}")
+    if character in _SHORT:
+        spellings.append(rf"\\{{1,8}}{_SHORT[character]}")
+    if character == " ":
+        spellings.append(r"\+")
+    return f"(?:{'|'.join(spellings)})"
+
+
+def _in_base64(text: str) -> Iterator[str]:
+    """Yield what base64 makes of `text` wherever it begins in what is encoded, without the edges that depend on that."""
+    raw = text.encode("utf-8", "surrogatepass")
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
+        end = len(encoded) - ((before + len(raw)) % 3 > 0)
+        core = encoded[(0, 2, 3)[before] : end]
+        yield core
+        yield core.replace("+", "-").replace("/", "_")
+
+
+_known: tuple[_Secret, ...] = ()
+_remembering = ForkSafeLock()
+
+
+def remember_secret(value: str) -> None:
+    """Mask `value` in every text from now on; values of fewer than 8 characters are ignored."""
+    global _known  # noqa: PLW0603 - one set of secrets per process: a log line does not know whose key it may hold
+    value = value.strip()
+    if len(value) < SHORTEST_SECRET or any(value == secret.text for secret in _known):
+        return
+    with _remembering:
+        # Longest first: a secret that contains another must not lose its middle and keep its ends.
+        _known = tuple(sorted((*_known, _Secret(value)), key=lambda secret: len(secret.text), reverse=True))
+
+
+def mask_known(text: str) -> str:
+    """Return `text` with the secrets of `remember_secret` masked."""
+    if _known:
+        lowered = text.lower()
+        for secret in _known:
+            text = secret.mask(text, lowered)
+    return text
+
+
+def end_before_secret(text: str, end: int) -> int:
+    """Return where to cut `text`: at `end`, or where a known secret begins that would be cut in two there."""
+    window = text[: end + 2000]
+    for secret in _known:
+        end = min((start for start, stop in secret.places(window) if start < end < stop), default=end)
+    return end
+
+
+# No text of an error may hold a secret, whoever writes it and from what.
+mask_messages_with(mask_known)

@@ -1,0 +1,174 @@
+"""A secret that we were told is masked in whatever spelling it comes back, and in no more time than the text takes."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import pickle
+import sys
+import time
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.errors import BadReply, ConfigError, ResponseParseError
+from SimpleLLMFunc.logger.redact import MASK, RedactedCause, redact, redact_head, redacted_cause, remember_secret
+
+known = sys.modules[remember_secret.__module__]
+
+KEYS = [
+    "sk-CANARY-0123456789abcdefXYZ",
+    "q7Zr2LmVx9TbK4nWc8YpD1sGh6JfAe3uRo5iBtQv",
+    "Ab1+/=&?%\"\\'<>#;@:$!*()~^|{}[],.`9z",
+    "\\\\\"\\''\"\\key/\\\\",
+]
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch):
+    monkeypatch.setattr(known, "_known", ())
+
+
+def go_json(text):
+    """As Go's encoder writes it."""
+    return json.dumps(text).replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def spellings(key):
+    raw = key.encode()
+    yield key
+    yield json.dumps(key)
+    yield json.dumps(json.dumps(key))
+    yield json.dumps(json.dumps(json.dumps(key)))
+    yield json.dumps(key).replace("/", r"\/")
+    yield go_json(key)
+    yield "".join(f"\\u{ord(character):04X}" if not character.isalnum() else character for character in key)
+    yield repr(key)
+    yield repr(raw)
+    yield repr(repr(key))
+    yield quote(key, safe="")
+    yield quote(key)
+    yield quote_plus(key)
+    yield quote(quote(key, safe=""), safe="")
+    yield quote(key, safe="").replace("%2F", "%2f").replace("%3D", "%3d")
+    yield html.escape(key)
+    yield html.escape(key, quote=False)
+    yield "".join(f"&#{ord(character)};" if not character.isalnum() else character for character in key)
+    yield "".join(f"&#x{ord(character):02X};" if not character.isalnum() else character for character in key)
+    yield key.upper()
+    yield key.lower()
+    yield key.swapcase()
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_is_masked_in_every_spelling(key):
+    remember_secret(key)
+    for text in spellings(key):
+        masked = redact(f"before {text} after")
+        assert masked.startswith("before ")
+        assert masked.endswith(" after")
+        rest = masked.removeprefix("before ").removesuffix(" after")
+        assert MASK in rest
+        assert set(rest.replace(MASK, "")) <= set("b\"'\\"), (text, masked)  # the quotes around it
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_is_masked_in_base64_wherever_it_stands_in_it(key):
+    remember_secret(key)
+    for before in ("", "a", "ab", "user:"):
+        for after in ("", "x", "xy"):
+            for encode in (base64.b64encode, base64.urlsafe_b64encode):
+                text = encode(f"{before}{key}{after}".encode()).decode()
+                masked = redact(f"Basic header {text}")
+                decoded = masked.rpartition(" ")[2].replace(MASK, "")
+                assert len(decoded) <= len(before) * 2 + len(after) * 2 + 6, masked
+
+
+def test_other_texts_stay():
+    remember_secret(KEYS[0])
+    remember_secret(KEYS[2])
+    for text in ("CANARY 0123456789abcdefXYZ", "Ab1 9z", "a key", "nothing to see here", ""):
+        assert redact(text) == text
+
+
+def test_no_error_holds_a_secret_in_its_text():
+    remember_secret(KEYS[1])
+    shown = quote(KEYS[1].lower())
+    for error in (
+        ConfigError(f"what is {shown}?"),
+        BadReply("m", problem=f"it says {shown}"),
+        ResponseParseError(f"I am {KEYS[1]}", int, [("", "int", repr(KEYS[1]))]),
+    ):
+        for text in (str(error), repr(error), repr(pickle.loads(pickle.dumps(error)))):
+            assert MASK in text
+            assert KEYS[1].lower() not in text.lower()
+
+
+@given(st.sampled_from(KEYS), st.integers(0, 60), st.text(max_size=30), st.text(max_size=30))
+def test_a_head_never_ends_in_half_a_key(key, limit, before, after):
+    known._known = ()
+    remember_secret(key)
+    text = redact_head(before + key + after, limit)
+    end = text.removesuffix("…").removesuffix(MASK).removesuffix(before)
+    assert not (len(end) > 3 and key.startswith(end[-4:]) and end[-4:] not in before), (text, end)
+    assert key not in text
+
+
+def test_a_head_full_of_keys_ends_in_none():
+    remember_secret(KEYS[1])
+    for size in range(2000, 2000 + len(KEYS[1]) + 1):
+        text = redact_head(f"{KEYS[1]} " * 100, size)
+        assert not any(KEYS[1][:length] in text for length in range(3, len(KEYS[1])))
+
+
+@pytest.mark.parametrize(
+    "key", [*KEYS, "\\" * 20, '"' * 20, '\\"' * 10, "%" * 12, "&#92;" * 4, "\n" * 10 + "x" + "\t" * 9]
+)
+@pytest.mark.parametrize(
+    "piece",
+    ["\\", '\\"', '\\\\\\"', "%25", "%", "&#92;", "\\u0022", "Ab1+/", "q7Zr2LmVx9TbK4nWc8YpD1sGh6JfAe3uRo5iBtQ", "\\n"],
+)
+def test_looking_takes_time_in_proportion_to_the_text(key, piece):
+    remember_secret(key if key.strip() else f"x{key}x")
+
+    def seconds(times):
+        text = piece * times
+        best = []
+        for _ in range(3):
+            started = time.process_time()
+            redact(text)
+            best.append(time.process_time() - started)
+        return min(best) + 1e-4
+
+    assert seconds(8000) < 40 * seconds(1000)
+
+
+class Odd(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def test_a_cause_without_a_secret_is_itself_and_one_with_a_secret_a_copy():
+    remember_secret(KEYS[1])
+    plain = ValueError("plain")
+    assert redacted_cause(plain) is plain
+    assert redacted_cause(odd := Odd()) is odd
+    inner = OSError(f"with {KEYS[1]}")
+    for outer in (RuntimeError("outer"), ExceptionGroup("several", [plain, inner])):
+        if isinstance(outer, RuntimeError):
+            outer.__context__ = inner
+        copy = redacted_cause(outer)
+        assert isinstance(copy, RedactedCause)
+        assert type(outer).__name__ in str(copy)
+        assert "OSError: with ***" in str(copy)
+        assert copy.__cause__ is copy.__context__ is None
+    noted = ValueError("plain")
+    noted.add_note(f"see {KEYS[1]}")
+    assert "see ***" in str(redacted_cause(noted))
+    circle = ValueError("a")
+    circle.__context__ = other = ValueError("b")
+    other.__context__ = circle
+    assert redacted_cause(circle) is circle
