@@ -1,0 +1,279 @@
+"""`CoreCall`: what every Call is, from its parameters to its stream of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, ClassVar, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic.json_schema import SkipJsonSchema
+
+from SimpleLLMFunc.calls.asking import Asker, closed_with_exec, closing_questions
+from SimpleLLMFunc.calls.failure import call_errors
+from SimpleLLMFunc.calls.history import read_history
+from SimpleLLMFunc.calls.schema import (
+    CallIds,
+    CallInfo,
+    CallOutputChunk,
+    CallVars,
+    DataBase,
+    ExecutorBackground,
+    LanguageType,
+)
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.utils import in_context
+
+__all__ = ["CallNode", "CoreCall"]
+
+
+class CallNode(Protocol):
+    """What a scheduler knows of the tool behind a step: two texts, and parameters that hold for all its steps."""
+
+    name: str
+    description: str
+    known_params: Mapping[str, Any] | None
+
+
+class CoreCall(BaseModel):
+    """The base of every Call: ``class Weather(CoreCall, input_model=WeatherInput, output_model=WeatherOutput)``.
+
+    A subclass writes `info`, `_init` (the task so far → its input) and `_exec` (its input → chunks). The fields are
+    its parameters. Used by hand::
+
+        call = await Weather.instance(executor, node, unit="C")
+        async for chunk in call.exec(executor, call.input): ...
+
+    `executor` is anything with `.task`, `.step` and `.llm`; without `.llm` (or with None) the model is that of
+    `use_llm` or of the environment.
+
+    Attributes:
+        name, description: of the step, else of the node, else of `info`.
+        node: None, or what a `CallNode` has.
+        to_user: the text is for the user; else only later steps see it.
+        enable_filling: a `Slot` fills the input before the Call runs.
+        input_model, output_model: models of what goes in and what comes out.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    input_model: ClassVar[type[DataBase]]
+    output_model: ClassVar[type[DataBase]]
+
+    name: SkipJsonSchema[str] = Field(default="", description="Step的名称", exclude=True)
+    description: SkipJsonSchema[str] = Field(default="", description="Step的描述", exclude=True)
+    node: SkipJsonSchema[Any] = Field(default=None, description="节点信息", exclude=True)
+    to_user: bool = Field(default=False, description="是否需要将输出返回给用户")
+    enable_filling: bool = Field(default=False, description="是否需要进行自动参数填充")
+
+    _executor: Any = PrivateAttr(default=None)
+    _call_vars: CallVars | None = PrivateAttr(default=None)
+    _input: dict[str, Any] | None = PrivateAttr(default=None)
+
+    def __init_subclass__(
+        cls,
+        input_model: type[DataBase] | None = None,
+        output_model: type[DataBase] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        if input_model is None and output_model is None and not hasattr(cls, "input_model"):
+            raise TypeError(
+                f"{cls.__name__} is a Call and needs its models: "
+                f"class {cls.__name__}(CoreCall, input_model=…, output_model=…)"
+            )
+        given: dict[str, Any] = {"input_model": input_model, "output_model": output_model}
+        for role, model in given.items():
+            if model is None and hasattr(cls, role):
+                continue
+            if model is not None and not (isinstance(model, type) and issubclass(model, DataBase)):
+                raise TypeError(f"{cls.__name__}: {role} must be a subclass of DataBase, not {model!r}")
+            setattr(cls, role, model or DataBase)
+
+    # --- what a subclass writes ----------------------------------------------------------------------------
+
+    @classmethod
+    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:  # noqa: ARG003 - subclasses use it
+        """Return name and description for people."""
+        return CallInfo(cls.__name__, (cls.__doc__ or "").strip().partition("\n")[0])
+
+    async def _init(self, call_vars: CallVars) -> DataBase | dict[str, Any]:  # noqa: ARG002 - subclasses use it
+        """Return the input: by default the parameters that the input model has too.
+
+        With `enable_filling` it may be incomplete: a dict, or `InputModel.model_construct(…)`.
+        """
+        given = self.model_dump() | (self.model_extra or {})
+        fields = type(self).input_model.model_fields
+        return {name: value for name, value in given.items() if name in fields}
+
+    def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:  # noqa: ARG002
+        """Do the work and yield the chunks; a subclass writes this as an async generator.
+
+        Args:
+            input_data: valid by the input model, under the names of its JSON schema.
+
+        Raises:
+            CallError: it could not be done.
+        """
+        raise UsageError(f"{type(self).__name__} has no `async def _exec(self, input_data)` that yields chunks.")
+
+    async def _after_exec(self, input_data: dict[str, Any]) -> None:
+        """Do what is left to do, once, when `_exec` has ended well."""
+
+    # --- what the scheduler calls --------------------------------------------------------------------------
+
+    @classmethod
+    async def instance(cls, executor: Any, node: Any = None, /, **kwargs: Any) -> Self:
+        """Return a Call that is ready for `exec`: made of its parameters, its input prepared.
+
+        Args:
+            executor: with `.task`, `.step` and `.llm`.
+            node: None, or with `name`, `description` and `known_params`; may also be given by name.
+            **kwargs: the parameters; they stand over the node's known ones.
+
+        Raises:
+            CallError: the parameters do not fit, or the input could not be prepared.
+        """
+        step = getattr(executor, "step", None)
+        with call_errors(str(getattr(step, "name", "") or cls.__name__)):
+            given = cls._parameters({**_known_params(node), **kwargs})
+            if "node" in given:
+                node = kwargs.pop("node")
+                given = cls._parameters({**_known_params(node), **kwargs})
+            info = cls.info(LanguageType.of(getattr(getattr(executor, "task", None), "language", LanguageType.CHINESE)))
+            named = {
+                "name": getattr(step, "name", "") or getattr(node, "name", "") or info.name,
+                "description": getattr(step, "description", "") or getattr(node, "description", "") or info.description,
+            }
+            call = cls(node=node, **{**named, **given})
+            await call._set_input(executor)
+        return call
+
+    @classmethod
+    def _parameters(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields that the parameters of a step set."""
+        return given
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """What `_init` prepared for `exec`; empty before `instance`."""
+        return dict(self._input or {})
+
+    def input_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the input, which a `Slot` fills where `enable_filling` is set."""
+        return type(self).input_model.model_json_schema()
+
+    async def _set_input(self, executor: Any) -> None:
+        """Read the task, and prepare the input by `_init`."""
+        self._executor = executor
+        self._call_vars = self._assemble_call_vars(executor)
+        self._input = _as_dict(await self._init(self._call_vars))
+
+    def _assemble_call_vars(self, executor: Any) -> CallVars:
+        """Return what the executor's task says so far; what it does not have stays at its default."""
+        task = getattr(executor, "task", None)
+        history = getattr(task, "history", None) or []
+        steps = dict(history) if isinstance(history, Mapping) else CallVars.steps_of(history)
+        return CallVars(
+            thinking=getattr(getattr(task, "runtime", None), "reasoning", "") or "",
+            question=getattr(task, "question", "") or "",
+            step_data=steps,
+            step_order=list(steps),
+            background=getattr(task, "background", None) or ExecutorBackground(),
+            ids=getattr(task, "ids", None) or CallIds(),
+            language=getattr(task, "language", None) or LanguageType.CHINESE,
+        )
+
+    async def exec(
+        self, executor: Any, input_data: Mapping[str, Any] | DataBase
+    ) -> AsyncGenerator[CallOutputChunk, None]:
+        """Yield what the Call puts out; closing the generator ends everything below it.
+
+        Args:
+            executor: as for `instance`.
+            input_data: the input model, or a dict of it.
+
+        Raises:
+            CallError: whatever went wrong, with the original as its `__cause__` and its facts in `data`.
+            RunAborted: the executor's abort signal was set.
+        """
+        with call_errors(self.name or type(self).__name__):
+            self._executor = executor
+            if self._call_vars is None:
+                self._call_vars = self._assemble_call_vars(executor)
+            checked = type(self).input_model.model_validate(_as_dict(input_data)).model_dump(by_alias=True)
+            async with closing_questions() as context, aclosing(in_context(self._exec(checked), context)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            await self._after_exec(checked)
+
+    # --- what a subclass uses ------------------------------------------------------------------------------
+
+    def _llm(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        streaming: bool = False,
+        **params: Any,
+    ) -> AsyncGenerator[str, None]:
+        """Ask the model and yield its text: in pieces as they arrive, or whole; never an empty piece.
+
+        Args:
+            messages: `{"role": …, "content": …}` items.
+            streaming: ask for the answer in pieces.
+            **params: go to the provider (`temperature` …).
+
+        Raises:
+            SimpleLLMFuncError: as from a decorated function; `exec` makes a `CallError` of it.
+        """
+        return closed_with_exec(self._asker.text(messages, params, streaming=streaming))
+
+    async def _json(
+        self, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], *, max_reasks: int = 0, **params: Any
+    ) -> dict[str, Any]:
+        """Ask the model for one JSON object and return it as the model wrote it.
+
+        One request, in the form the model takes: a native schema, a tool whose parameters are the schema and that it
+        has to call, or the schema in the prompt. The object is not checked against the schema: whoever asks knows
+        what to do with a part of it.
+
+        Args:
+            messages: `{"role": …, "content": …}` items.
+            schema: JSON schema of an object.
+            max_reasks: further requests where the answer holds no JSON object.
+            **params: go to the provider (`temperature` …).
+
+        Raises:
+            SchemaError: the schema describes no object.
+            ResponseParseError: the answer holds no JSON object.
+            SimpleLLMFuncError: as from a decorated function.
+        """
+        return await self._asker.json(messages, schema, params, max_reasks=max_reasks)
+
+    def _extract_history_variables(self, path: str, history: Any = None) -> Any:
+        """Return what stands at ``step/key/sub`` in the outputs of earlier steps, None where nothing does; never raises.
+
+        Args:
+            path: the step's name alone gives its whole output; ``step/text`` is the text of a text step; a number is
+                an index of a list; ``~1`` stands for a slash inside a name and ``~0`` for a tilde.
+            history: steps by name, or a list of them; None is the history that this Call was made with.
+        """
+        if history is None:
+            history = self._call_vars.step_data if self._call_vars else {}
+        return read_history(path, history)
+
+    @property
+    def _asker(self) -> Asker:
+        return Asker(
+            self.name or type(self).__name__,
+            getattr(self._executor, "llm", None),
+            self._call_vars.language if self._call_vars else LanguageType.CHINESE,
+            getattr(self._executor, "abort_signal", None),
+        )
+
+
+def _as_dict(data: Mapping[str, Any] | BaseModel) -> dict[str, Any]:
+    return data.model_dump(by_alias=True) if isinstance(data, BaseModel) else dict(data)
+
+
+def _known_params(node: Any) -> Mapping[str, Any]:
+    return getattr(node, "known_params", None) or {}

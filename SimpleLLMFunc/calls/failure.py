@@ -1,0 +1,107 @@
+"""What goes wrong inside a Call, as the one error that schedulers know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from SimpleLLMFunc.errors import CallError, DeadlineExceeded, RunAborted, SimpleLLMFuncError, cut
+from SimpleLLMFunc.logger.redact import redact, redacted_cause
+
+__all__ = ["as_call_error", "call_errors"]
+
+_FACTS = (
+    "status",
+    "retry_after",
+    "kind",
+    "limit",
+    "spent",
+    "unit",
+    "partial",
+    "reason",
+    "violations",
+    "field",
+    "trace_id",
+)
+"""Attributes of our errors that tell a scheduler what to do next; empty ones are left out."""
+
+
+@contextmanager
+def call_errors(name: str) -> Iterator[None]:
+    """Turn whatever is raised inside into a `CallError` that begins with `name`; an abort passes as it is."""
+    try:
+        yield
+    except (CallError, RunAborted):
+        raise
+    except Exception as error:  # noqa: BLE001 - a Call promises one error; the original is its cause
+        failure = as_call_error(error, f"{name}: " if name else "")
+    else:
+        return
+    # Not inside the block above: the original would stay as the context, secrets and all.
+    raise failure
+
+
+def as_call_error(error: Exception, before: str = "") -> CallError:
+    """Return `error` as a `CallError`, with `error` (or a copy without secrets) as its cause.
+
+    Its `data` is `{"error": <class name>, …}` with what the error knew, as JSON data: of a refused request `status` and
+    `retry_after`, of a budget `unit`, `limit` and `spent`, of a deadline `seconds`, of a cut answer `partial`, of data
+    that does not fit `violations`.
+
+    Args:
+        error: what was raised; a `CallError` is returned as it is.
+        before: stands before the error's own text.
+    """
+    if isinstance(error, CallError):
+        return error
+    said = cut(redact(_text_of(error)), 2000)
+    data: dict[str, Any] = {"error": type(error).__name__}
+    if isinstance(error, SimpleLLMFuncError):
+        for name in _FACTS:
+            fact = getattr(error, name, None)
+            if fact not in (None, "", [], ()):
+                data[name] = _without_secrets(fact)
+        if isinstance(error, DeadlineExceeded):
+            data["seconds"] = error.seconds  # what it was given; elsewhere it is how long the run took
+    elif isinstance(error, ValidationError):
+        data["violations"] = [list(violation) for violation in _violations(error)]
+    failure = CallError(f"{before}{said}", data)
+    failure.__cause__ = redacted_cause(error)
+    if isinstance(error, SimpleLLMFuncError):
+        failure.with_run(trace_id=error.trace_id, func_name=error.func_name, usage=error.usage, attempts=error.attempts)
+    return failure
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{path or 'the input'}: {wanted}, got {got}" for path, wanted, got in _violations(error))
+    return (
+        str(error) if isinstance(error, SimpleLLMFuncError) else f"{type(error).__name__}: {error}".removesuffix(": ")
+    )
+
+
+def _violations(error: ValidationError) -> list[tuple[str, str, str]]:
+    found = error.errors(include_url=False, include_context=False)
+    return [
+        (
+            ".".join(map(str, each["loc"])),
+            each["msg"],
+            "nothing" if each["type"] == "missing" else _shown(each["input"]),
+        )
+        for each in found
+    ]
+
+
+def _shown(value: Any) -> str:
+    return cut(redact(repr(value)), 200)
+
+
+def _without_secrets(fact: Any) -> Any:
+    if isinstance(fact, str):
+        return redact(fact)
+    if isinstance(fact, (list, tuple)):
+        return [_without_secrets(part) for part in fact]
+    return fact if isinstance(fact, (int, float)) else redact(str(fact))

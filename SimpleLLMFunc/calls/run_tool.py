@@ -1,0 +1,176 @@
+"""`RunTool`: a plain callable as a step."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from SimpleLLMFunc.base.abort import Limits
+from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
+from SimpleLLMFunc.errors import CallError, DeadlineExceeded, UsageError
+from SimpleLLMFunc.interface.budget import strictest_time_limit
+from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
+from SimpleLLMFunc.logger import get_current_trace_id
+from SimpleLLMFunc.tools import Tool, ToolContext
+from SimpleLLMFunc.tools.annotations import docstring_of, name_of, underlying
+from SimpleLLMFunc.tools.running import run_callable
+from SimpleLLMFunc.tools.tool import as_tool
+
+__all__ = ["RunTool", "RunToolInput", "RunToolOutput"]
+
+
+class RunToolInput(DataBase, extra="allow"):
+    """The arguments of the callable, by name."""
+
+
+class RunToolOutput(DataBase, extra="allow"):
+    """What the callable returned; under `result` where that is no object."""
+
+
+class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
+    """Runs a callable: ``Step("weather", call=RunTool, params={"func": weather, "city": "Hangzhou"})``.
+
+    Sync callables run in a thread of their own. The other parameters are the callable's arguments, validated and
+    converted by its type hints as a model's would be. The result is the DATA chunk: an object as it is, anything else
+    as `{"result": …}`, models and dates as JSON.
+
+    Attributes:
+        func: a function, a `Tool`, a decorated function; parameters without a type take anything.
+        arguments: arguments by name; or the path of an object in the history that holds them, such as
+            ``"slot/slot_data"`` after a step `slot`. Those given one by one stand over them.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    func: Any = Field(description="要运行的函数", exclude=True)
+    arguments: dict[str, Any] | str = Field(default={}, description="函数的参数，或其在历史中的路径")
+
+    _tool: Tool | None = PrivateAttr(default=None)
+
+    @classmethod
+    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
+        """Return name and description for people."""
+        if LanguageType.of(language) is LanguageType.ENGLISH:
+            return CallInfo("Tool", "Runs a function with the given arguments.")
+        return CallInfo("工具", "使用给定的参数运行一个函数。")
+
+    @classmethod
+    def _parameters(cls, given: dict[str, Any]) -> dict[str, Any]:
+        # An argument may be called `name` or `description`; the step's own are never meant here.
+        if "func" not in given:
+            return given
+        hidden = (cls.model_fields.keys() - {"func"}) & _tool_of(given["func"]).parameters.get("properties", {}).keys()
+        if not hidden & given.keys():
+            return given
+        moved = {name: given[name] for name in given.keys() & hidden}
+        others = {name: value for name, value in given.items() if name not in moved}
+        named = others.get("arguments", {})
+        if not isinstance(named, dict):
+            raise UsageError(
+                f"give {', '.join(sorted(moved))} in `arguments`, as a dict: the Call has fields so named."
+            )
+        return {**others, "arguments": {**named, **moved}}
+
+    @property
+    def tool(self) -> Tool:
+        """The callable as the library's tools are: with a schema and a check of the arguments.
+
+        Raises:
+            ToolDefinitionError: it cannot be called, or a parameter has a type no schema can be made of.
+        """
+        if self._tool is None:
+            self._tool = _tool_of(self.func)
+        return self._tool
+
+    def input_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the callable's parameters."""
+        return self.tool.parameters
+
+    async def _init(self, call_vars: CallVars) -> dict[str, Any]:
+        _ = self.tool  # a callable that cannot be run is an error here
+        named = self.arguments
+        if isinstance(named, str):
+            found = self._extract_history_variables(named, call_vars.step_data)
+            if not isinstance(found, dict):
+                steps = ", ".join(call_vars.step_order) or "none"
+                raise CallError(
+                    f"{self.name}: no object stands at {named!r} in the history. It has the steps: {steps}."
+                )
+            named = found
+        return {**named, **(self.model_extra or {})}
+
+    async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
+        tool = self.tool
+        context: ToolContext[Any] = ToolContext(get_current_trace_id(), self.name, tool.name)
+        args, kwargs = tool.bind(_as_json(input_data, "the arguments"), context)
+        func: Any = tool.func
+        func = func.__wrapped__ if isinstance(tool, _Loose) else func
+        result = await self._limited(functools.partial(run_callable, func, args, kwargs), tool)
+        data = _as_json(result, f"the result of {tool.name}")
+        yield CallOutputChunk(CallOutputType.DATA, data if isinstance(data, dict) else {"result": data})
+
+    async def _limited(self, work: Callable[[], Awaitable[Any]], tool: Tool) -> Any:
+        """Do the work within the tool's timeout, the step's deadline, the budget and the abort signal."""
+        limited = strictest_time_limit()
+        seconds = [left for left in (tool.timeout, limited.left() if limited else None) if left is not None]
+        clock = Deadline.after(min(seconds, default=None)).stricter(current_deadline())
+        limits = Limits(clock, getattr(self._executor, "abort_signal", None))
+        try:
+            limits.check(f"running {tool.name}")
+            return await limits.wait(work(), f"running {tool.name}")
+        except DeadlineExceeded as error:
+            if limited and limited.left() == 0:
+                raise limited.out_of_time() from error
+            raise
+
+
+def _as_json(value: Any, what: str) -> Any:
+    try:
+        return to_jsonable_python(value, inf_nan_mode="null", bytes_mode="base64")
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise CallError(f"{what} cannot be written as JSON: {error}") from error
+
+
+class _Loose(Tool):
+    """A callable some of whose parameters have no type; these take anything."""
+
+
+def _tool_of(func: Any) -> Tool:
+    if isinstance(func, Tool) or hasattr(func, "as_tool") or not callable(func):
+        return as_tool(func, where="step")
+    try:
+        signature = inspect.signature(func)
+    except (TypeError, ValueError):
+        return as_tool(func, where="step")  # says what is wrong with it
+    known = getattr(underlying(func), "__annotations__", {})
+    untyped = [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.annotation is parameter.empty and name not in known
+    ]
+    return _Loose(_typed(func, signature, untyped)) if untyped else as_tool(func, where="step")
+
+
+def _typed(func: Callable[..., Any], signature: inspect.Signature, untyped: list[str]) -> Callable[..., Any]:
+    """Return a stand-in for `func` whose parameters all have a type; it is read and never called."""
+
+    @functools.wraps(func, assigned=(), updated=())
+    def stand_in() -> None:
+        raise NotImplementedError
+
+    shown: Any = stand_in
+    shown.__name__, shown.__doc__ = name_of(func), docstring_of(func)
+    shown.__annotations__ = {**getattr(underlying(func), "__annotations__", {}), **dict.fromkeys(untyped, Any)}
+    shown.__signature__ = signature.replace(
+        parameters=[
+            parameter.replace(annotation=Any) if name in untyped else parameter
+            for name, parameter in signature.parameters.items()
+        ]
+    )
+    return stand_in

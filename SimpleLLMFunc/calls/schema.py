@@ -1,0 +1,220 @@
+"""The data that Calls and their scheduler pass around."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from copy import deepcopy
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from SimpleLLMFunc.logger import push_warning
+
+__all__ = [
+    "ByPosition",
+    "CallIds",
+    "CallInfo",
+    "CallOutputChunk",
+    "CallOutputType",
+    "CallVars",
+    "DataBase",
+    "ExecutorBackground",
+    "ExecutorHistory",
+    "Language",
+    "LanguageType",
+]
+
+_SPELLINGS = {"zh": "zh", "chinese": "zh", "中文": "zh", "汉语": "zh", "en": "en", "english": "en", "英文": "en"}
+
+
+class LanguageType(StrEnum):
+    """The language that prompts are written in, and that answers are asked for in."""
+
+    CHINESE = "zh"
+    ENGLISH = "en"
+
+    @classmethod
+    def of(cls, value: object) -> LanguageType:
+        """Return the language that `value` names (`"en"`, `"en-US"`, `"English"`); an unknown one is Chinese, with a warning."""
+        if isinstance(value, cls):
+            return value
+        name = str(value).strip().lower()
+        known = _SPELLINGS.get(name) or _SPELLINGS.get(name.replace("_", "-").split("-")[0])
+        if known is None:
+            push_warning(f"no prompts in language {value!r}: the Chinese ones are used. There are: zh, en.")
+            return cls.CHINESE
+        return cls(known)
+
+
+Language = Annotated[LanguageType, BeforeValidator(LanguageType.of)]
+"""A field that takes whatever `LanguageType.of` takes."""
+
+
+class CallOutputType(StrEnum):
+    """What a chunk of output holds."""
+
+    TEXT = "text"
+    DATA = "data"
+    ERROR = "error"
+
+
+class ByPosition(BaseModel):
+    """A model whose fields can also be given by position, in their order."""
+
+    def __init__(self, *given: Any, **fields: Any) -> None:
+        names = list(type(self).model_fields)
+        if len(given) > len(names):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}; {len(given)} values were given.")
+        super().__init__(**dict(zip(names, given, strict=False)), **fields)
+
+
+class CallOutputChunk(ByPosition):
+    """One piece of what a Call gives out.
+
+    Attributes:
+        type: TEXT (a piece of a text), DATA (a result) or ERROR (`{"message": …, "data": …}`).
+        content: text for TEXT, a dict for the others.
+    """
+
+    type: CallOutputType = Field(description="输出类型")
+    content: str | dict[str, Any] = Field(description="输出内容")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            type: CallOutputType | str,  # noqa: A002 - the design note's
+            content: str | dict[str, Any],
+            **others: Any,
+        ) -> None: ...
+
+
+class CallInfo(ByPosition):
+    """What a Call is called and what it does, for people."""
+
+    name: str = Field(description="Call的名称")
+    description: str = Field(description="Call的描述")
+
+    if TYPE_CHECKING:
+
+        def __init__(self, name: str, description: str, **others: Any) -> None: ...
+
+
+class CallIds(BaseModel):
+    """To whom and to what a task belongs.
+
+    Attributes:
+        task_id: of the task; a new one where none is given.
+        executor_id: of the flow that runs.
+        session_id, app_id, conversation_id: None where there is none.
+        user_sub: the user's own id.
+    """
+
+    task_id: uuid.UUID = Field(default_factory=uuid.uuid4, description="任务ID")
+    executor_id: str = Field(default="", description="Flow执行器ID")
+    session_id: str | None = Field(default=None, description="会话ID")
+    app_id: uuid.UUID | None = Field(default=None, description="应用ID")
+    user_sub: str = Field(default="", description="用户唯一标识符")
+    conversation_id: uuid.UUID | None = Field(default=None, description="对话ID")
+
+
+class ExecutorBackground(BaseModel):
+    """What is known before the first step.
+
+    Attributes:
+        num: how many records of the conversation count, the latest ones; 0 for all.
+        conversation: `{"role": …, "content": …}` items; older data has `{"question": …, "answer": …}`.
+        facts: one sentence each.
+    """
+
+    num: int = Field(default=0, description="对话记录最大数量")
+    conversation: list[dict[str, str]] = Field(default=[], description="对话记录")
+    facts: list[str] = Field(default=[], description="当前Executor的背景信息")
+
+
+class ExecutorHistory(ByPosition):
+    """What one step has put out, as later steps read it.
+
+    Attributes:
+        output_data: the whole text of a step that gave text, else its data.
+    """
+
+    step_name: str = Field(description="步骤名称")
+    step_description: str = Field(default="", description="步骤描述")
+    output_data: str | dict[str, Any] = Field(default="", description="步骤输出")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, step_name: str, step_description: str = "", output_data: str | dict[str, Any] = "", **others: Any
+        ) -> None: ...
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The output as a dict: of a text step it is `{"text": <the whole text>}`."""
+        return {"text": self.output_data} if isinstance(self.output_data, str) else self.output_data
+
+
+class CallVars(BaseModel):
+    """What the executor tells a Call about the task so far.
+
+    Attributes:
+        thinking: what the AI has thought so far (`task.runtime.reasoning`).
+        question: of the user.
+        step_data: the earlier steps by name; where a name was used several times, the latest has it.
+        step_order: the keys of `step_data`, oldest first.
+    """
+
+    thinking: str = Field(default="", description="上下文思考信息")
+    question: str = Field(default="", description="改写后的用户输入")
+    step_data: dict[str, ExecutorHistory] = Field(default={}, description="历史工具的结构化数据")
+    step_order: list[str] = Field(default=[], description="历史工具的顺序")
+    background: ExecutorBackground = Field(default_factory=ExecutorBackground, description="Executor的背景信息")
+    ids: CallIds = Field(default_factory=CallIds, description="Call的ID")
+    language: Language = Field(default=LanguageType.CHINESE, description="当前使用的语言")
+
+    def latest(self, number: int) -> list[ExecutorHistory]:
+        """Return the latest `number` steps, oldest first; none for 0 or less."""
+        if number <= 0:
+            return []
+        return [self.step_data[key] for key in self.step_order[-number:] if key in self.step_data]
+
+    @classmethod
+    def steps_of(cls, history: Sequence[ExecutorHistory]) -> dict[str, ExecutorHistory]:
+        """Return steps by name, oldest first: the latest of a name has it, earlier ones are `name#1`, `name#2` …."""
+        left: dict[str, int] = {}
+        for step in history:
+            left[step.step_name] = left.get(step.step_name, 0) + 1
+        seen: dict[str, int] = {}
+        named: dict[str, ExecutorHistory] = {}
+        for step in history:
+            name = step.step_name
+            seen[name] = seen.get(name, 0) + 1
+            key = name if seen[name] == left[name] else f"{name}#{seen[name]}"
+            while key != name and key in left:
+                key += "#"  # another step is really called so
+            named[key] = step
+        return named
+
+
+class DataBase(BaseModel):
+    """What every input and output model of a Call comes from."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    @classmethod
+    def model_json_schema(  # type: ignore[override]  # the name and the parameter are the design note's
+        cls, override: dict[str, Any] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Return the JSON schema of the model.
+
+        Args:
+            override: properties by name that replace the model's own or join them, in this schema alone.
+            **kwargs: as pydantic's `model_json_schema` takes them.
+        """
+        schema = super().model_json_schema(**kwargs)
+        if override:
+            schema["properties"] = {**schema.get("properties", {}), **deepcopy(override)}
+        return schema

@@ -1,0 +1,227 @@
+"""How a slot fills up: what is known, what is asked, and what of an answer counts. Pure, no model near it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from SimpleLLMFunc.base.result import Repair
+from SimpleLLMFunc.calls.slot.pointer import index_of, pointer_path, pointer_text
+from SimpleLLMFunc.calls.slot.processor import SlotProcessor
+from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, copied
+from SimpleLLMFunc.errors import CallError
+
+__all__ = ["Filling"]
+
+Steps: TypeAlias = tuple[str, ...]
+
+_ABSENT: Final = object()
+
+
+class Filling:
+    """The data of one slot, from what was given to what could be found.
+
+    What is filled stays: an answer adds to it, and replaces nothing. A value that does not fit its schema is not
+    filled.
+
+    Args:
+        schema: of the whole data.
+        processor: of the same schema.
+        given: what is known, by plain key or JSON Pointer. A wrong value in it is asked for again, also where the
+            field could be left out.
+
+    Attributes:
+        remaining: schema of what is missing, keyed by JSON Pointer; empty where nothing is.
+        receipts: what was converted, as ``(path, what was done)``.
+        dropped: what was left out, as ``(pointer, why)``.
+
+    Raises:
+        CallError: a pointer in `given` makes no sense.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], processor: SlotProcessor, given: Mapping[str, Any]) -> None:
+        self.receipts: list[Repair] = []
+        self.dropped: list[Repair] = []
+        self.remaining: dict[str, Any] = {}
+        self._schema = schema
+        self._processor = processor
+        self._data: dict[str, Any] = copied(self._converted(given, {}))
+        self._wrong: dict[Steps, Any] = dict(self._taken_out())
+        if self._wrong.pop((), None) is not None:
+            self.dropped.append(("", "the data does not fit the schema as a whole"))
+        self._check()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is filled. A missing item in the middle of a list is null, so that those after it keep their index."""
+        data: dict[str, Any] = copied(self._data)
+        for steps in sorted(
+            self._asked, key=lambda steps: [(index_of(step) or 0, step) for step in steps], reverse=True
+        ):
+            holder = _value_at(data, steps[:-1])
+            if isinstance(holder, list) and index_of(steps[-1]) == len(holder) - 1 and holder[-1] is None:
+                holder.pop()
+                if not holder and isinstance(_value_at(data, steps[:-2]), dict):
+                    _take_out(data, steps[:-1])
+        return data
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the schema of what an answer may hold: what is missing, and optional fields without a value."""
+        present = {steps[0] for steps in self._asked if steps} | self._data.keys()
+        named: Mapping[str, Any] = self._schema.get("properties", {})
+        optional = {pointer_text([name]): copied(part) for name, part in named.items() if name not in present}
+        if not optional or not self.remaining:
+            return self.remaining
+        definitions = {key: copied(self._schema[key]) for key in DEFINITIONS if key in self._schema}
+        return {**self.remaining, "properties": {**self.remaining.get("properties", {}), **optional}, **definitions}
+
+    def take(self, answer: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Take what counts of an answer: valid values of fields that had none.
+
+        Returns:
+            Pointer and value of what was asked for and does not fit.
+        """
+        asked, before = self._asked, copied(self._data)
+        found = self._converted(self._unwrapped(answer), self._data, may_drop=True)
+        self._data = copied(_merged(self._data, found, asked))
+        unfit: list[tuple[str, Any]] = []
+        for steps, value in self._taken_out():
+            if not steps:
+                self._data = before
+                self.dropped.append(("", "with the answer the data would not fit the schema as a whole"))
+                break
+            if not _is_within(steps, asked):
+                self.dropped.append((pointer_text(steps), "the value does not fit the schema"))
+                continue
+            unfit.append((pointer_text(steps), value))
+            if isinstance(_value_at(self._data, steps[:-1]), list):
+                # a list would pass as complete without the item
+                self._wrong[steps] = value
+        self._check()
+        return unfit
+
+    @property
+    def _asked(self) -> set[Steps]:
+        return {pointer_path(pointer) for pointer in self.remaining.get("properties", {})}
+
+    def _unwrapped(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what stands in ``{"parameters": {…}}``, whatever the key, if the schema has no such field."""
+        named = self._schema.get("properties")
+        (name, inside), *others = answer.items() if answer else [("", None)]
+        if others or not named or name in named or name.startswith("/") or not isinstance(inside, Mapping):
+            return answer
+        self.receipts.append(("", f"unwrapped from {name!r}"))
+        return inside
+
+    def _converted(
+        self, values: Mapping[str, Any], onto: Mapping[str, Any], *, may_drop: bool = False
+    ) -> dict[str, Any]:
+        try:
+            found = self._processor.convert(values, onto=onto)
+        except CallError as error:
+            if not may_drop:
+                raise
+            if len(values) == 1:
+                self.dropped.append((next(iter(values)), error.message))
+                return dict(onto)
+            for key, value in values.items():
+                onto = self._converted({key: value}, onto, may_drop=True)
+            return dict(onto)
+        # null is how a model says that it does not know
+        unknown = (
+            {place for key, value in values.items() if value is None for place in (key, f"/{key}")} if may_drop else ()
+        )
+        self.receipts += found.receipts
+        self.dropped += [drop for drop in found.dropped if drop[0] not in unknown]
+        return found.data
+
+    def _taken_out(self) -> Iterator[tuple[Steps, Any]]:
+        """Take the values that do not fit out of the data; yield them with their places."""
+        while True:
+            remaining = self._processor.check_json(self._data)
+            # what is not required is one of several ways out, and may well be right as it stands
+            places = [pointer_path(pointer) for pointer in remaining.get("required", ())]
+            wrong = [steps for steps in places if _stands(self._data, steps)]
+            if not wrong:
+                return
+            for steps in wrong:
+                yield steps, _take_out(self._data, steps)
+
+    def _check(self) -> None:
+        probe = copied(self._data)
+        for steps, value in self._wrong.items():
+            if not _stands(probe, steps):
+                _put(probe, steps, value)
+        self.remaining = self._processor.check_json(probe)
+
+
+def _merged(filled: Any, found: Any, asked: Collection[Steps], at: Steps = ()) -> Any:
+    """Return what is filled with what was found beside it; inside a filled value only where something was asked."""
+    if filled is _ABSENT or (filled is None and _is_within(at, asked)):
+        return found
+    if at and not any(steps[: len(at)] == at for steps in asked):
+        return filled
+    if isinstance(filled, dict) and isinstance(found, dict):
+        return {
+            name: _merged(filled.get(name, _ABSENT), found.get(name, filled.get(name)), asked, (*at, name))
+            for name in [*filled, *(name for name in found if name not in filled)]
+        }
+    if isinstance(filled, list) and isinstance(found, list):
+        pairs = enumerate(zip(filled, found, strict=False))
+        kept = [_merged(old, new, asked, (*at, str(number))) for number, (old, new) in pairs]
+        return [*kept, *(found if _grows(filled, asked, at) else filled)[len(kept) :]]
+    return filled
+
+
+def _grows(items: list[Any], asked: Collection[Steps], at: Steps) -> bool:
+    """Tell whether an item behind the last one was asked for."""
+    below = (index_of(steps[len(at)]) for steps in asked if len(steps) > len(at) and steps[: len(at)] == at)
+    return any(index is not None and index >= len(items) for index in below)
+
+
+def _is_within(steps: Steps, asked: Collection[Steps]) -> bool:
+    return any(steps[: len(place)] == place for place in asked)
+
+
+def _stands(data: Any, steps: Steps) -> bool:
+    """Tell whether there is a value; a null in a list only holds a place, and an empty whole is none."""
+    if not steps:
+        return bool(data)
+    value = _value_at(data, steps)
+    return value is not _ABSENT and (value is not None or isinstance(_value_at(data, steps[:-1]), dict))
+
+
+def _value_at(data: Any, steps: Steps) -> Any:
+    for step in steps:
+        if isinstance(data, dict):
+            data = data.get(step, _ABSENT)
+        elif isinstance(data, list):
+            index = index_of(step)
+            data = data[index] if index is not None and index < len(data) else _ABSENT
+        else:
+            return _ABSENT
+    return data
+
+
+def _take_out(data: Any, steps: Steps) -> Any:
+    if not steps:
+        value = copied(data)
+        data.clear()
+        return value
+    holder, value = _value_at(data, steps[:-1]), _value_at(data, steps)
+    if isinstance(holder, dict):
+        holder.pop(steps[-1], None)
+    elif isinstance(holder, list) and value is not _ABSENT:
+        holder[int(steps[-1])] = None
+    return value
+
+
+def _put(data: Any, steps: Steps, value: Any) -> None:
+    """Set the value where there is something to hold it; else it is missing with its holder."""
+    holder = _value_at(data, steps[:-1])
+    index = index_of(steps[-1])
+    if isinstance(holder, dict):
+        holder[steps[-1]] = value
+    elif isinstance(holder, list) and index is not None:
+        holder += [None] * (index + 1 - len(holder))
+        holder[index] = value

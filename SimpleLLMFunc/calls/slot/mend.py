@@ -1,0 +1,185 @@
+"""Values brought to what a schema wants, by the engine that reads typed answers; every step leaves a receipt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from SimpleLLMFunc.base.align import Aligner
+from SimpleLLMFunc.base.fit import Fit
+from SimpleLLMFunc.base.json_node import decode_strictly
+from SimpleLLMFunc.base.result import Repair
+from SimpleLLMFunc.base.shape import (
+    AnyShape,
+    ChoiceShape,
+    FieldShape,
+    LeafKind,
+    LeafShape,
+    ListShape,
+    MappingShape,
+    ObjectShape,
+    Ref,
+    Shape,
+    UnionShape,
+)
+from SimpleLLMFunc.calls.slot.building import NULL_UNWANTED, UNKNOWN_FIELD
+from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
+from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
+from SimpleLLMFunc.calls.slot.subschemas import Schema
+
+__all__ = ["Mending"]
+
+_LEAVES: Final[dict[str, LeafKind]] = {
+    "null": "none", "boolean": "bool", "integer": "int", "number": "float", "string": "str",
+}  # fmt: skip
+_LARGEST_EXACT: Final = 2**53
+
+
+class Mending:
+    """One pass over nested data.
+
+    Attributes:
+        receipts: what was converted, as ``(path, what was done)``.
+        dropped: what was left out, as ``(pointer, why)``.
+
+    Args:
+        places: of the schema.
+        may_align: convert values; else only members that the schema does not know are left out.
+    """
+
+    def __init__(self, places: Places, *, may_align: bool) -> None:
+        self.receipts: list[Repair] = []
+        self.dropped: list[Repair] = []
+        self._places = places
+        self._may_align = may_align
+        self._shapes: dict[int, Shape] = {}
+        self._aligner = Aligner(may_coerce=True)
+
+    def mended(self, schema: Schema | None, value: Any, path: DataPath = ()) -> Any:
+        """Return the value, or what it was meant as, without the members that the schema does not know."""
+        if schema is None:
+            return value
+        if self._may_align and not self._is_of_kind(schema, value):
+            value = self._aligned(schema, value, path)
+        if isinstance(value, dict):
+            return self._object(schema, value, path)
+        if isinstance(value, list):
+            return [
+                self.mended(self._places.member(schema, number), item, (*path, number))
+                for number, item in enumerate(value)
+            ]
+        return value
+
+    def _is_of_kind(self, schema: Schema, value: Any) -> bool:
+        if kinds_of_value(value).isdisjoint(self._places.kinds(schema)):
+            return False
+        choices = None if isinstance(value, dict | list) else self._places.choices(schema)
+        return choices is None or any(_is_same(choice, value) for choice in choices)
+
+    # --- objects -----------------------------------------------------------------------------------------
+
+    def _object(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for name, item in self._named(schema, value, path).items():
+            where = (*path, name)
+            if not self._places.knows(schema, name):
+                self.dropped.append((pointer_text(where), UNKNOWN_FIELD))
+                continue
+            inner = self._places.member(schema, name)
+            if item is None and inner is not None and "null" not in self._places.kinds(inner):
+                self.dropped.append((pointer_text(where), NULL_UNWANTED))
+                continue
+            kept[name] = self.mended(inner, item, where)
+        return kept
+
+    def _named(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
+        """Return the members under the names of the schema, where case, spaces and hyphens do not count."""
+        known = self._places.names(schema)
+        if not self._may_align or not known or all(self._places.knows(schema, name) for name in value):
+            return value
+        fields = [FieldShape(name, [name], AnyShape(), is_required=False) for name in known]
+        shape = ObjectShape("object", fields, {part.key: part for part in fields}, extra="allow")
+        texts = {name: _text(item) for name, item in value.items()}
+        found = self._aligner.align(shape, texts, path, is_inner=True)
+        if not isinstance(found, Fit):  # two values for one field: which is meant, nobody knows
+            return value
+        self.receipts += found.repairs
+        by_text = {text: value[name] for name, text in texts.items()}
+        return {name: by_text[text] for name, text in found.value.items()}
+
+    # --- values of another kind --------------------------------------------------------------------------
+
+    def _aligned(self, schema: Schema, value: Any, path: DataPath) -> Any:
+        """Return what the value was meant as, the value itself where that is not certain."""
+        try:
+            node = decode_strictly(json.dumps(value))
+            found = self._aligner.align(self._shape(schema), node, path)
+        except (TypeError, ValueError, RecursionError):  # not JSON, or nested too deeply: nothing to convert
+            return value
+        if not isinstance(found, Fit):
+            return value
+        self.receipts += found.repairs
+        result = found.value
+        if isinstance(result, float) and result.is_integer() and abs(result) < _LARGEST_EXACT:
+            return int(result)
+        return result
+
+    def _shape(self, schema: Schema) -> Shape:
+        if id(schema) in self._shapes:
+            return self._shapes[id(schema)]
+        ref = self._shapes[id(schema)] = Ref()
+        ref.target = self._new_shape(schema)
+        ref.name = ref.target.name
+        return ref
+
+    def _new_shape(self, schema: Schema) -> Shape:
+        part = self._places.resolved(schema)
+        if isinstance(part, dict):
+            for keyword in ("anyOf", "oneOf"):
+                if keyword in part and part.keys().isdisjoint({"type", "enum", "const", "properties"}):
+                    return UnionShape([self._shape(branch) for branch in part[keyword]])
+            choices = self._places.choices(part)
+            if choices is not None:
+                return _choice_shape(choices)
+        kinds = self._places.kinds(schema)
+        if kinds >= ALL_KINDS:
+            return AnyShape()
+        shapes: list[Shape] = [
+            LeafShape(leaf, kind) for kind, leaf in _LEAVES.items() if kind in kinds and not _is_implied(kind, kinds)
+        ]
+        if "array" in kinds:
+            item = self._places.member(schema, 0)
+            shapes.append(ListShape(AnyShape() if item is None else self._shape(item)))
+        if "object" in kinds and kinds.isdisjoint({"date", "timestamp"}):
+            shapes.append(self._object_shape(schema))
+        return shapes[0] if len(shapes) == 1 else UnionShape(shapes)
+
+    def _object_shape(self, schema: Schema) -> Shape:
+        names = self._places.names(schema)
+        if not names:
+            return MappingShape(AnyShape(), AnyShape())
+        fields = []
+        for name in names:
+            inner = self._places.member(schema, name)
+            fields.append(
+                FieldShape(name, [name], AnyShape() if inner is None else self._shape(inner), is_required=False)
+            )
+        extra = "allow" if self._places.is_free(schema) else "ignore"
+        return ObjectShape("object", fields, {part.key: part for part in fields}, extra=extra)
+
+
+def _is_implied(kind: str, kinds: frozenset[str]) -> bool:
+    return kind == "integer" and "number" in kinds
+
+
+def _choice_shape(values: list[Any]) -> Shape:
+    scalars = [value for value in values if not isinstance(value, dict | list)]
+    return ChoiceShape([(value, value, "") for value in scalars], "one of " + ", ".join(map(repr, scalars)))
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)

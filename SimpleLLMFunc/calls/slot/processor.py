@@ -1,0 +1,162 @@
+"""Slot data against its schema: pure, no model near it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from SimpleLLMFunc.base.result import Repair
+from SimpleLLMFunc.calls.slot.bounds import check_growth
+from SimpleLLMFunc.calls.slot.building import Building, checked_data
+from SimpleLLMFunc.calls.slot.dates import Calendar
+from SimpleLLMFunc.calls.slot.mend import Mending
+from SimpleLLMFunc.calls.slot.nullable import with_null
+from SimpleLLMFunc.calls.slot.places import Places
+from SimpleLLMFunc.calls.slot.remaining import remaining_schema
+from SimpleLLMFunc.calls.slot.subschemas import copied, rebuilt
+from SimpleLLMFunc.calls.slot.timed import CUSTOM_TYPES, Timing, in_standard_words
+from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
+from SimpleLLMFunc.errors import SchemaError
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.tools.schema_check import SchemaValidation, check_bounds
+
+__all__ = ["Converted", "SlotProcessor"]
+
+_MAX_ERRORS: Final = 1_000
+"""Errors of one validation that are looked at; what lies behind them is asked for next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What `SlotProcessor.convert` made of keys and pointers.
+
+    Attributes:
+        data: nested, as the schema wants it.
+        receipts: what was converted on the way, as ``(path, what was done)``: ``("items[0].price", "number taken …")``.
+        dropped: what was left out, as ``(pointer, why)``.
+    """
+
+    data: dict[str, Any]
+    receipts: list[Repair] = field(default_factory=list)
+    dropped: list[Repair] = field(default_factory=list)
+
+
+class SlotProcessor:
+    """Reads, checks and completes the data of one slot.
+
+    The schema is Draft 7, with two further types: `date` and `timestamp` are given in words ("下周一", "May 2024") and
+    become a start and an end by `process_json`. It is copied, never changed, and nothing it refers to is fetched.
+
+    Args:
+        schema: of an object.
+        time_zone: of the words about time, an IANA name.
+        now: what "today" is counted from, or what tells it; a naive time is one of the zone. None: the clock.
+
+    Raises:
+        SchemaError: invalid, remote, endless, too large, not of an object; the text says where.
+        CallError: there is no such time zone.
+    """
+
+    def __init__(
+        self,
+        schema: Mapping[str, Any],
+        *,
+        time_zone: str = DEFAULT_ZONE,
+        now: dt.datetime | Callable[[], dt.datetime] | None = None,
+    ) -> None:
+        self._calendar = Calendar(time_zone, now)
+        if not isinstance(schema, Mapping):
+            raise SchemaError(f"the slot's schema must be a JSON object, not {type(schema).__name__}")
+        try:
+            self._validation = _validation(schema)
+            self._schema: dict[str, Any] = self._validation.validator.schema
+            kinds = Places(self._schema).kinds(self._schema)
+        except SchemaError as error:
+            raise SchemaError(f"the slot's schema cannot be used: {error}") from None
+        if "object" not in kinds:
+            raise SchemaError("the slot's schema must describe an object: give it type 'object' and properties")
+        self._validator_cls = self._validation.validator_class
+        self._validator = self._validation.validator
+
+    def check_json(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return {} where the data is valid, else the schema of what is missing or wrong.
+
+        Its properties are keyed by JSON Pointer (``/items/0/price``), each described as in the schema and with the
+        definitions it refers to; `convert` lays the values given for it over the data.
+
+        Raises:
+            SchemaError: the check has no end in sight.
+            CallError: the data is no object, or nested too deeply.
+        """
+        errors = self._validation.errors(copied(checked_data(data, "the data")), limit=_MAX_ERRORS)
+        return remaining_schema(self._schema, errors) if errors else {}
+
+    def convert(self, data: Mapping[str, Any], onto: Mapping[str, Any] | None = None) -> Converted:
+        """Return plain keys and JSON Pointers, in any order, as nested data.
+
+        Plain objects are merged member by member, everything else is replaced; a pointer replaces what is there, an
+        index one item, ``-`` appends. Then values of another kind are brought to what the schema wants where only one
+        reading is possible, and members that the schema does not have are left out. Where the schema names no members
+        at all, or says `additionalProperties`, it has any. Data that is valid keeps every value.
+
+        Args:
+            data: as a model or a person gave it.
+            onto: the data so far, which is copied.
+
+        Raises:
+            CallError: a pointer makes no sense; or the data is no object, nested too deeply, too large.
+            SchemaError: the check has no end in sight.
+        """
+        places = Places(self._schema)
+        building = Building(places, self._schema)
+        nested = building.built(checked_data(data, "the data"), checked_data(onto or {}, "the data so far"))
+        checked_data(nested, "the data")
+        mending = Mending(places, may_align=bool(self._validation.errors(nested, limit=1)))
+        made = mending.mended(self._schema, nested)
+        return Converted(made, [*building.receipts, *mending.receipts], [*building.dropped, *mending.dropped])
+
+    def convert_json(self, data: Mapping[str, Any], onto: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the data of `convert`; what was left out is noted in the log. Raises as that does."""
+        converted = self.convert(data, onto)
+        for pointer, why in converted.dropped:
+            push_warning(f"slot: {pointer} left out: {why}")
+        return converted.data
+
+    def process_json(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a copy in which words about time have become times.
+
+        A `date` becomes ``{"start": "2024-05-01", "end": "2024-05-31"}``, a `timestamp` the first and the last second,
+        counted from 1970. A string with the format `date`, `date-time` or `timestamp` stays one string, where the words
+        name one day or one moment. What cannot be read stays as it is.
+
+        Raises:
+            CallError: the data is no object, or nested too deeply.
+        """
+        timing = Timing(Places(self._schema), self._calendar)
+        processed: dict[str, Any] = timing.processed(self._schema, copied(checked_data(data, "the data")))
+        return processed
+
+    def add_null_to_basic_types(self) -> dict[str, Any]:
+        """Return a copy of the schema in which every string, number, boolean and date may also be null."""
+        return with_null(self._schema)
+
+    def standard_schema(self, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return a copy of the schema (or of the remaining one) in JSON Schema's own types, as a provider takes it."""
+        return in_standard_words(self._schema if schema is None else schema)
+
+
+def _validation(schema: Mapping[str, Any]) -> SchemaValidation:
+    check_bounds(schema)
+    root = rebuilt(schema, _without_base)
+    if "$id" in schema:
+        root["$id"] = schema["$id"]
+    return SchemaValidation(root, is_draft_7=True, extra_types=CUSTOM_TYPES, look=check_growth)
+
+
+def _without_base(part: dict[str, Any]) -> dict[str, Any]:
+    """Take away the address of a subschema, against which its references would be resolved; a mere name stays."""
+    if not str(part.get("$id", "#")).startswith("#"):
+        del part["$id"]
+    return part

@@ -1,0 +1,243 @@
+"""`Slot`: the values that a tool needs, found in what the user said, what is known and what earlier steps put out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from pydantic import Field, PrivateAttr
+
+from SimpleLLMFunc.base.json_text import without_reasoning
+from SimpleLLMFunc.base.post_process import parse_text
+from SimpleLLMFunc.base.result import Repair
+from SimpleLLMFunc.base.review import LARGE_ANSWER
+from SimpleLLMFunc.base.template import render_template
+from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
+from SimpleLLMFunc.calls.slot.filling import Filling
+from SimpleLLMFunc.calls.slot.nullable import with_null
+from SimpleLLMFunc.calls.slot.processor import SlotProcessor
+from SimpleLLMFunc.calls.slot.prompt import (
+    NOTHING,
+    SLOT_FUNCTION_PROMPT,
+    SLOT_GEN_PROMPT,
+    SLOT_SYSTEM_PROMPT,
+    as_json,
+    guard_text,
+)
+from SimpleLLMFunc.calls.slot.schema import SlotInput, SlotOutput
+from SimpleLLMFunc.calls.slot.timed import in_standard_words
+from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
+from SimpleLLMFunc.errors import CallError, EmptyResponseError, ResponseParseError, cut
+from SimpleLLMFunc.logger import push_info, push_warning
+
+__all__ = ["Slot"]
+
+_INFO = {
+    LanguageType.CHINESE: CallInfo("参数自动填充", "根据用户的问题、背景信息和步骤历史，自动填充工具的参数。"),
+    LanguageType.ENGLISH: CallInfo(
+        "Parameter filling",
+        "Fill in the parameters of a tool from the user's question, the background and the earlier steps.",
+    ),
+}
+
+_SHOWN_ANSWER: Final = 4_000
+"""Characters of an answer without JSON that the second phase shows again."""
+
+_SHOWN_VALUE: Final = 200
+"""Characters of a wrong value that the second phase tells of."""
+
+
+class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
+    """Fill in the parameters of a tool, in at most two requests.
+
+    The first asks for JSON as text, the second, for what is still missing, with a function call. What is filled is
+    not asked again and stays as it is; a complete slot asks nothing. The one chunk is the `SlotOutput` as DATA.
+
+    Attributes:
+        data: what is known of the parameters, by plain key or JSON Pointer.
+        current_schema: JSON schema of all the parameters.
+        summary: of the background.
+        facts: one sentence each; those of the task's background count too.
+        step_num: how many of the latest steps are shown.
+        time_zone: in which words about time are meant, an IANA name. They become dates and times where the schema has
+            such a type or format; see `SlotProcessor.process_json`.
+    """
+
+    data: dict[str, Any] = Field(default={}, description="当前输入数据")
+    current_schema: dict[str, Any] = Field(default={}, description="当前JSON Schema")
+    summary: str = Field(default="", description="背景信息总结")
+    facts: list[str] = Field(default=[], description="事实信息列表")
+    step_num: int = Field(default=1, ge=0, description="历史步骤数")
+    time_zone: str = Field(default=DEFAULT_ZONE, description="理解时间词语所用的时区")
+
+    _receipts: list[Repair] = PrivateAttr(default=[])
+    _dropped: list[Repair] = PrivateAttr(default=[])
+
+    @classmethod
+    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
+        """Return name and description for people."""
+        return _INFO[LanguageType.of(language)].model_copy()
+
+    @property
+    def receipts(self) -> list[Repair]:
+        """What was converted to fit the schema, as ``(path, what was done)``."""
+        return list(self._receipts)
+
+    @property
+    def dropped(self) -> list[Repair]:
+        """What was left out because the schema has no place for it, as ``(pointer, why)``."""
+        return list(self._dropped)
+
+    async def _init(self, call_vars: CallVars) -> SlotInput:  # noqa: ARG002 - the input depends on the parameters alone
+        """Return the schema of what is missing.
+
+        Raises:
+            SchemaError: the schema cannot be used.
+            CallError: a pointer in `data` makes no sense.
+        """
+        processor = SlotProcessor(self.current_schema, time_zone=self.time_zone)
+        return SlotInput(remaining_schema=Filling(self.current_schema, processor, self.data).remaining)
+
+    async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
+        """Fill what is missing, and yield the `SlotOutput` as one DATA chunk.
+
+        Args:
+            input_data: of a `SlotInput`; its schema is that of the parameters where there is no `current_schema`.
+
+        Raises:
+            CallError: the model could not be asked.
+        """
+        schema = self.current_schema or _plain_schema(input_data["remaining_schema"])
+        processor = SlotProcessor(schema, time_zone=self.time_zone)
+        filling = Filling(schema, processor, self.data)
+        answer, unfit = "", []
+        if filling.remaining:
+            answer, found = await self._llm_slot_fill(filling.wanted())
+            if found or await _object_in(answer) is not None:
+                answer = ""
+            unfit = filling.take(found)
+        if filling.remaining:
+            filling.take(await self._function_slot_fill(answer, filling.remaining, unfit))
+        self._note(filling)
+        output = SlotOutput(slot_data=processor.process_json(filling.data), remaining_schema=filling.remaining)
+        yield CallOutputChunk(CallOutputType.DATA, output.model_dump(by_alias=True))
+
+    # --- the two phases ------------------------------------------------------------------------------------
+
+    async def _llm_slot_fill(self, remaining_schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Ask for the values as text; return the answer and the JSON object in it, empty where there is none.
+
+        Raises:
+            SimpleLLMFuncError: the model could not be asked.
+        """
+        messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=self._prompt(remaining_schema))
+        answer = ""
+        try:
+            async with aclosing(self._llm(messages)) as pieces:
+                async for piece in pieces:
+                    answer += piece
+        except EmptyResponseError:
+            return "", {}
+        return answer, await _object_in(answer) or {}
+
+    async def _function_slot_fill(
+        self, answer: str, remaining_schema: Mapping[str, Any], unfit: list[tuple[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """Ask for the values with a function call whose parameters are the remaining schema; return what came.
+
+        Args:
+            answer: of the first phase, where no JSON could be read in it; shown to the model again.
+            remaining_schema: of what is missing.
+            unfit: pointer and value of what the first phase gave and does not fit.
+
+        Raises:
+            SimpleLLMFuncError: the model could not be asked.
+        """
+        nullable = with_null(in_standard_words(remaining_schema))
+        messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=self._prompt(nullable, is_call=True))
+        said = cut(without_reasoning(answer)[0].strip(), _SHOWN_ANSWER)
+        if said:
+            messages += _spoken(assistant=said, user="")
+        if said or unfit:
+            problems = [f"{pointer}: {cut(as_json(value), _SHOWN_VALUE)}" for pointer, value in unfit or ()]
+            values = {"problems": problems}
+            request = render_template(
+                SLOT_FUNCTION_PROMPT[self._language], values, name="SLOT_FUNCTION_PROMPT", text=guard_text
+            )
+            messages[-1]["content"] = f"{messages[-1]['content']}\n\n{request}".strip()
+        # several ways out, at the root, are told in the prompt; providers refuse them in the parameters of a function
+        parameters = {key: part for key, part in nullable.items() if key not in {"anyOf", "allOf"}}
+        try:
+            return await self._json(messages, parameters)
+        except (ResponseParseError, EmptyResponseError) as error:
+            push_warning(f"{self.name or 'Slot'}: the model gave no JSON for the missing values: {error}")
+            return {}
+
+    def _prompt(self, schema: Mapping[str, Any], *, is_call: bool = False) -> str:
+        """Return the prompt that asks for the values of a schema; `is_call` where they come as a function call."""
+        call_vars = self._call_vars or CallVars()
+        nothing = NOTHING[self._language]
+        own = self.info(self._language)
+        facts = dict.fromkeys([*self.facts, *call_vars.background.facts])
+        values = {
+            "summary": self.summary.strip() or nothing,
+            "facts": as_json(list(facts)),
+            "history": [
+                {"name": step.step_name, "description": step.step_description or nothing, "data": as_json(step.data)}
+                for step in call_vars.latest(self.step_num)
+            ],
+            "question": call_vars.question.strip() or nothing,
+            "tool_name": nothing if self.name in {"", own.name} else self.name,
+            "tool_description": nothing if self.description in {"", own.description} else self.description,
+            "schema": as_json(in_standard_words(schema)),
+            "is_call": is_call,
+        }
+        return render_template(SLOT_GEN_PROMPT[self._language], values, name="SLOT_GEN_PROMPT", text=guard_text)
+
+    # --- around them ---------------------------------------------------------------------------------------
+
+    @property
+    def _language(self) -> LanguageType:
+        return self._call_vars.language if self._call_vars else LanguageType.CHINESE
+
+    def _note(self, filling: Filling) -> None:
+        self._receipts, self._dropped = filling.receipts, filling.dropped
+        for path, step in filling.receipts:
+            push_info(f"{self.name or 'Slot'}: {path or 'the answer'}: {step}")
+        for pointer, why in filling.dropped:
+            push_warning(f"{self.name or 'Slot'}: {pointer} is left out: {why}")
+
+
+def _spoken(**messages: str) -> list[dict[str, str]]:
+    return [{"role": role, "content": content} for role, content in messages.items()]
+
+
+def _plain_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of an input as that of the parameters.
+
+    Raises:
+        CallError: it is keyed by JSON Pointer, so it describes only what is missing of something else.
+    """
+    if any(name.startswith("/") for name in schema.get("properties", {})):
+        raise CallError(
+            "the remaining schema says what is missing, not what the parameters are. Give the Slot their schema as "
+            "current_schema, and what is known as data."
+        )
+    return schema
+
+
+async def _object_in(answer: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text holds; None where it holds none, or several that differ."""
+    if len(answer) > LARGE_ANSWER:
+        return await asyncio.to_thread(_read, answer)
+    return _read(answer)
+
+
+def _read(answer: str) -> dict[str, Any] | None:
+    try:
+        return dict(parse_text(answer, dict[str, Any]).value)
+    except ResponseParseError:
+        return None

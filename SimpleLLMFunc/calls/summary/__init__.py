@@ -1,0 +1,8 @@
+"""The Summary Call of note 004."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.calls.summary.schema import SummaryOutput
+from SimpleLLMFunc.calls.summary.summary import Summary, summarize
+
+__all__ = ["Summary", "SummaryOutput", "summarize"]

@@ -1,0 +1,124 @@
+"""`Summary`: the background of a conversation in three sentences, as a Call and as a plain function."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from types import SimpleNamespace
+from typing import Any
+
+from pydantic import Field, PrivateAttr
+
+from SimpleLLMFunc.base.template import guard_tags, render_template
+from SimpleLLMFunc.calls.conversation import conversation_records
+from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.failure import call_errors
+from SimpleLLMFunc.calls.schema import (
+    CallInfo,
+    CallOutputChunk,
+    CallOutputType,
+    CallVars,
+    DataBase,
+    ExecutorBackground,
+    LanguageType,
+)
+from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
+from SimpleLLMFunc.calls.summary.schema import SummaryOutput
+from SimpleLLMFunc.errors import CallError
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+
+__all__ = ["Summary", "summarize"]
+
+_INFO = {
+    LanguageType.CHINESE: CallInfo("理解上下文", "使用大模型，理解对话上下文，生成三句话以内的背景总结。"),
+    LanguageType.ENGLISH: CallInfo(
+        "Summary", "Understand the conversation with the LLM, and sum up its background in at most three sentences."
+    ),
+}
+_ROLES = ("user", "assistant", "tool")
+
+
+class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
+    """Sum up the conversation and the facts, for the steps and conversations to come.
+
+    The summary is streamed as TEXT chunks; when it is complete it becomes `task.runtime.reasoning`. What stands in the
+    conversation and the facts cannot open or close a tag of the prompt.
+
+    Attributes:
+        context: what is summed up; by default the background of the task.
+    """
+
+    context: ExecutorBackground = Field(default_factory=ExecutorBackground, description="对话上下文")
+
+    _summary: str = PrivateAttr(default="")
+
+    @classmethod
+    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
+        """Return name and description for people."""
+        return _INFO[LanguageType.of(language)].model_copy()
+
+    async def _init(self, call_vars: CallVars) -> DataBase:
+        """Take the background of the task as the context, where none was given."""
+        if "context" not in self.model_fields_set:
+            self.context = call_vars.background
+        return DataBase()
+
+    def _prompt(self, language: LanguageType) -> str:
+        template = SUMMARY_PROMPT[language]
+        records = conversation_records(self.context.conversation, roles=_ROLES, latest=self.context.num)
+        values = {
+            "conversation": [message for record in records for message in record],
+            "facts": [fact for fact in self.context.facts if fact.strip()],
+        }
+        return render_template(template, values, name="SUMMARY_PROMPT", text=guard_tags(template))
+
+    async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:  # noqa: ARG002
+        """Yield the summary as TEXT chunks, as they arrive.
+
+        Raises:
+            CallError: the prompt could not be rendered, or the model did not answer.
+        """
+        with call_errors(self.name or "Summary"):
+            language = self._call_vars.language if self._call_vars else LanguageType.CHINESE
+            messages = [{"role": "user", "content": self._prompt(language)}]
+            pieces: list[str] = []
+            async with aclosing(self._llm(messages, streaming=True)) as stream:
+                async for piece in stream:
+                    pieces.append(piece)
+                    yield CallOutputChunk(CallOutputType.TEXT, piece)
+            self._summary = SummaryOutput(summary="".join(pieces)).summary
+
+    async def _after_exec(self, input_data: dict[str, Any]) -> None:  # noqa: ARG002
+        """Set `task.runtime.reasoning` to the whole summary."""
+        runtime = getattr(getattr(self._executor, "task", None), "runtime", None)
+        if runtime is not None:
+            runtime.reasoning = self._summary
+
+
+async def summarize(
+    conversation: Iterable[Mapping[str, Any]],
+    facts: Iterable[str] = (),
+    *,
+    llm: LLM_Interface | None = None,
+    language: LanguageType | str = LanguageType.CHINESE,
+) -> str:
+    """Return the background of a conversation in at most three sentences, without a scheduler.
+
+    Args:
+        conversation: a list of messages as a chat gives it, or ``{"question": …, "answer": …}`` items.
+        facts: one sentence each.
+        llm: None asks whatever `use_llm` or the environment names.
+        language: of the prompt and so of the summary.
+
+    Raises:
+        CallError: whatever went wrong, with the original as its `__cause__`.
+    """
+    if isinstance(conversation, (str, bytes, Mapping)):
+        raise CallError('conversation is a list of items such as {"role": "user", "content": "…"}.')
+    with call_errors("Summary"):
+        messages = [message for record in conversation_records(conversation, roles=_ROLES) for message in record]
+        background = ExecutorBackground(conversation=messages, facts=[facts] if isinstance(facts, str) else list(facts))
+        task = SimpleNamespace(question="", language=LanguageType.of(language), background=background)
+        executor = SimpleNamespace(task=task, step=None, llm=llm)
+        call = await Summary.instance(executor)
+        return "".join([str(chunk.content) async for chunk in call.exec(executor, call.input)])

@@ -1,0 +1,278 @@
+"""How a slot fills up, without a model."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.calls.slot.filling import Filling
+from SimpleLLMFunc.calls.slot.processor import SlotProcessor
+from SimpleLLMFunc.errors import CallError
+
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+
+
+def schema_of(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required or properties)}
+
+
+def filling_of(schema: dict[str, Any], given: dict[str, Any] | None = None) -> Filling:
+    return Filling(schema, SlotProcessor(schema), given or {})
+
+
+def asked(filling: Filling) -> list[str]:
+    return list(filling.remaining.get("properties", {}))
+
+
+ORDER = schema_of(
+    items={"type": "array", "minItems": 1, "items": schema_of(name=STRING, price={"type": "number"})},
+    city=STRING,
+)
+
+
+def test_nothing_given_asks_for_everything() -> None:
+    filling = filling_of(ORDER)
+    assert asked(filling) == ["/items", "/city"]
+    assert filling.data == {}
+
+
+def test_what_is_given_by_key_and_by_pointer() -> None:
+    filling = filling_of(ORDER, {"/items/0/name": "kettle", "city": "Bonn"})
+    assert filling.data == {"items": [{"name": "kettle"}], "city": "Bonn"}
+    assert asked(filling) == ["/items/0/price"]
+    filling.take({"/items/0/price": 3})
+    assert filling.data == {"items": [{"name": "kettle", "price": 3}], "city": "Bonn"}
+    assert filling.remaining == {}
+
+
+def test_a_nested_answer_only_adds() -> None:
+    filling = filling_of(ORDER, {"items": [{"name": "kettle"}, {"name": "pan", "price": 2}], "city": "Bonn"})
+    filling.take({"items": [{"name": "other", "price": 9}, {"name": "x", "price": 8}, {"name": "more", "price": 7}]})
+    assert filling.data["items"] == [{"name": "kettle", "price": 9}, {"name": "pan", "price": 2}]
+
+
+@pytest.mark.parametrize("answer", [{"city": "Köln"}, {"/city": "Köln"}, {"City": "Köln"}])
+def test_what_is_filled_stays(answer: dict[str, Any]) -> None:
+    filling = filling_of(ORDER, {"city": "Bonn"})
+    filling.take({**answer, "items": [{"name": "pan", "price": 1}]})
+    assert filling.data == {"city": "Bonn", "items": [{"name": "pan", "price": 1}]}
+    assert filling.remaining == {}
+
+
+def test_what_was_given_is_not_changed() -> None:
+    given = {"items": [{"name": "kettle", "price": "x"}]}
+    schema, before = deepcopy(ORDER), deepcopy(given)
+    filling = filling_of(schema, given)
+    filling.take({"/items/0/price": 1, "/city": "Bonn"})
+    filling.data["city"] = "changed"
+    assert (schema, given) == (ORDER, before)
+    assert filling.data["city"] == "Bonn"
+
+
+def test_a_wrong_value_is_not_filled_and_asked_again() -> None:
+    filling = filling_of(schema_of(count=INTEGER, city=STRING), {"count": "many", "city": "Bonn"})
+    assert filling.data == {"city": "Bonn"}
+    assert asked(filling) == ["/count"]
+    assert filling.take({"/count": "very many"}) == [("/count", "very many")]
+    assert filling.data == {"city": "Bonn"}
+    assert asked(filling) == ["/count"]
+
+
+def test_a_wrong_value_for_an_optional_field_is_asked_again_where_it_was_given() -> None:
+    schema = schema_of("city", city=STRING, unit={"enum": ["C", "F"]})
+    filling = filling_of(schema, {"city": "Bonn", "unit": "degrees"})
+    assert asked(filling) == ["/unit"]
+    assert filling.data == {"city": "Bonn"}
+    filling.take({})
+    assert asked(filling) == ["/unit"]
+    filling.take({"/unit": "F"})
+    assert filling.data == {"city": "Bonn", "unit": "F"}
+    assert filling.remaining == {}
+
+
+def test_a_wrong_value_for_an_optional_field_is_left_out_where_the_model_made_it_up() -> None:
+    schema = schema_of("city", city=STRING, unit={"enum": ["C", "F"]})
+    filling = filling_of(schema)
+    assert filling.take({"city": "Bonn", "unit": "degrees"}) == []
+    assert filling.data == {"city": "Bonn"}
+    assert filling.remaining == {}
+    assert filling.dropped == [("/unit", "the value does not fit the schema")]
+
+
+def test_a_wrong_item_keeps_its_place() -> None:
+    schema = schema_of(numbers={"type": "array", "items": INTEGER})
+    filling = filling_of(schema, {"numbers": [1, "x", 3, "y"]})
+    assert asked(filling) == ["/numbers/1", "/numbers/3"]
+    assert filling.data == {"numbers": [1, None, 3]}
+    filling.take({"/numbers/3": 4})
+    assert filling.data == {"numbers": [1, None, 3, 4]}
+    assert asked(filling) == ["/numbers/1"]
+    filling.take({"/numbers/1": 2})
+    assert filling.data == {"numbers": [1, 2, 3, 4]}
+    assert filling.remaining == {}
+
+
+def test_a_wrong_item_of_the_model_does_not_pass_as_a_shorter_list() -> None:
+    filling = filling_of(schema_of(numbers={"type": "array", "items": INTEGER}))
+    assert filling.take({"numbers": [1, "x"]}) == [("/numbers/1", "x")]
+    assert filling.data == {"numbers": [1]}
+    assert asked(filling) == ["/numbers/1"]
+    filling.take({"/numbers/1": 2})
+    assert filling.data == {"numbers": [1, 2]}
+    assert filling.remaining == {}
+
+
+def test_missing_items_are_added_behind_those_that_are_there() -> None:
+    schema = schema_of(numbers={"type": "array", "items": INTEGER, "minItems": 3})
+    filling = filling_of(schema, {"numbers": [1]})
+    assert asked(filling) == ["/numbers/1", "/numbers/2"]
+    filling.take({"numbers": [7, 8, 9]})
+    assert filling.data == {"numbers": [1, 8, 9]}
+    assert filling.remaining == {}
+
+
+def test_numbers_in_words_leave_a_receipt() -> None:
+    filling = filling_of(schema_of(count=INTEGER), {"count": "5"})
+    assert filling.data == {"count": 5}
+    assert filling.remaining == {}
+    ((path, step),) = filling.receipts
+    assert path == "count"
+    assert "'5'" in step
+
+
+def test_keys_outside_the_schema_leave_a_note() -> None:
+    filling = filling_of(schema_of(city=STRING))
+    filling.take({"city": "Bonn", "mood": "good", "/planet": "Mars"})
+    assert filling.data == {"city": "Bonn"}
+    assert sorted(pointer for pointer, _ in filling.dropped) == ["/mood", "/planet"]
+
+
+def test_a_wrapper_around_the_answer_is_taken_off() -> None:
+    filling = filling_of(ORDER, {"city": "Bonn"})
+    filling.take({"parameters": {"/items/0/name": "pan", "/items/0/price": 1}})
+    assert filling.data["items"] == [{"name": "pan", "price": 1}]
+    assert filling.receipts == [("", "unwrapped from 'parameters'")]
+    own = filling_of(schema_of(options=schema_of(city=STRING)))
+    own.take({"options": {"city": "Bonn"}})
+    assert own.data == {"options": {"city": "Bonn"}}
+
+
+def test_a_pointer_that_makes_no_sense() -> None:
+    with pytest.raises(CallError, match="/city/street"):
+        filling_of(ORDER, {"/city/street": "x"})
+    filling = filling_of(ORDER)
+    filling.take({"/city/street": "x", "/city": "Bonn", "/items/one/name": "pan", "~2": 1})
+    assert filling.data == {"city": "Bonn"}
+    assert {"/city/street", "/items/one/name"} <= {pointer for pointer, _ in filling.dropped}
+
+
+def test_null_means_unknown_and_leaves_no_note() -> None:
+    filling = filling_of(schema_of(city=STRING, count=INTEGER))
+    filling.take({"/city": "Bonn", "/count": None})
+    assert filling.data == {"city": "Bonn"}
+    assert filling.dropped == []
+    nullable = filling_of(schema_of(note={"type": ["string", "null"]}))
+    nullable.take({"note": None})
+    assert nullable.data == {"note": None}
+    assert nullable.remaining == {}
+
+
+def test_wanted_also_holds_optional_fields_without_a_value() -> None:
+    schema = {
+        **schema_of("city", city=STRING, unit={"$ref": "#/$defs/unit"}, days=INTEGER, **{"a/b": STRING}),
+        "$defs": {"unit": {"enum": ["C", "F"]}},
+    }
+    wanted = filling_of(schema, {"days": 2}).wanted()
+    assert list(wanted["properties"]) == ["/city", "/unit", "/a~1b"]
+    assert wanted["required"] == ["/city"]
+    assert wanted["$defs"] == schema["$defs"]
+    SlotProcessor(wanted)  # it is a schema by itself
+    complete = filling_of(schema, {"city": "Bonn"})
+    assert complete.wanted() == {}
+
+
+def test_one_of_several_ways_does_not_take_away_what_is_right() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"name": STRING, "phone": STRING, "mail": STRING},
+        "required": ["name"],
+        "anyOf": [{"required": ["phone"]}, {"required": ["mail"]}],
+    }
+    filling = filling_of(schema, {"name": "Ada"})
+    assert filling.data == {"name": "Ada"}
+    assert asked(filling) == ["/phone", "/mail"]
+    filling.take({"/mail": "ada@example.org"})
+    assert filling.data == {"name": "Ada", "mail": "ada@example.org"}
+    assert filling.remaining == {}
+
+
+def test_an_answer_that_breaks_the_whole_is_left_out_as_a_whole() -> None:
+    schema = {**schema_of("a", a=INTEGER, b=INTEGER, c=INTEGER), "maxProperties": 2}
+    filling = filling_of(schema, {"b": 1})
+    filling.take({"a": 1, "c": 2})
+    assert filling.data == {"b": 1}
+    assert asked(filling) == ["/a"]
+    assert filling.dropped == [("", "with the answer the data would not fit the schema as a whole")]
+    filling.take({"a": 1})
+    assert filling.data == {"a": 1, "b": 1}
+
+
+def test_given_data_that_breaks_the_whole_is_asked_for_again() -> None:
+    schema = {**schema_of("a", a=INTEGER, b=INTEGER), "maxProperties": 1}
+    filling = filling_of(schema, {"a": 1, "b": 1})
+    assert filling.data == {}
+    assert asked(filling) == ["/a"]
+    assert filling.dropped == [("", "the data does not fit the schema as a whole")]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "x", "5", "Bonn"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "price", "x"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(
+    ["city", "items", "/city", "/items", "/items/0", "/items/0/name", "/items/1/price", "/x", "City"]
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    known=st.dictionaries(st.sampled_from(["city", "items"]), VALUES, max_size=2),
+    answers=st.lists(st.dictionaries(KEYS, VALUES, max_size=3), max_size=3),
+)
+def test_whatever_comes_the_data_is_valid_and_only_grows(known: dict[str, Any], answers: list[dict[str, Any]]) -> None:
+    filling = filling_of(ORDER, known)
+    for answer in answers:
+        before = filling.data
+        filling.take(answer)
+        assert kept(before, filling.data)
+        if not filling.remaining:
+            assert SlotProcessor(ORDER).check_json(filling.data) == {}
+    reported = set(SlotProcessor(ORDER).check_json(filling.data).get("properties", {}))
+    assert all(value_at(filling.data, pointer) is None for pointer in reported)  # nothing wrong stands in it
+    for pointer in reported:
+        assert any(place == pointer or place.startswith(f"{pointer}/") for place in asked(filling))
+
+
+def kept(before: Any, after: Any) -> bool:
+    """Whether every value of `before` is in `after`; a null only held a place."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return all(name in after and kept(value, after[name]) for name, value in before.items())
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) <= len(after) and all(map(kept, before, after))
+    return before is None or before == after
+
+
+def value_at(data: Any, pointer: str) -> Any:
+    for step in pointer.split("/")[1:]:
+        if isinstance(data, list):
+            data = data[int(step)] if int(step) < len(data) else None
+        else:
+            data = (data or {}).get(step)
+    return data

@@ -1,0 +1,498 @@
+"""The processor as a whole: its parts, its custom types, its copies with null, and what it survives."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import socket
+from typing import Any
+
+import jsonschema
+import pytest
+
+from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
+from SimpleLLMFunc.errors import CallError, SchemaError
+from SimpleLLMFunc.tools import schema_check
+
+NOW = dt.datetime(2026, 11, 18, 14, 30)
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "城市名称"},
+        "date": {"type": "string", "description": "查询日期"},
+    },
+    "required": ["city", "date"],
+}
+
+
+# --- the note's own example ------------------------------------------------------------------------------
+
+
+def test_the_weather_of_the_note():
+    processor = SlotProcessor(WEATHER)
+    assert processor.check_json({}) == {
+        "type": "object",
+        "properties": {
+            "/city": {"type": "string", "description": "城市名称"},
+            "/date": {"type": "string", "description": "查询日期"},
+        },
+        "required": ["/city", "/date"],
+    }
+    data = processor.convert_json({"/city": "杭州", "date": "明天"})
+    assert data == {"city": "杭州", "date": "明天"}
+    assert processor.check_json(data) == {}
+    assert processor.process_json(data) == data  # a string stays one
+
+
+def test_the_parts_that_the_note_names():
+    processor = SlotProcessor(WEATHER)
+    assert processor._schema == WEATHER
+    assert processor._schema is not WEATHER
+    assert isinstance(processor._validator, processor._validator_cls)
+    assert processor._validator.is_valid({"city": "x", "date": "y"})
+    assert not processor._validator.is_valid({"city": 1})
+    typed = SlotProcessor({"properties": {"d": {"type": "date"}, "t": {"type": "timestamp"}}})
+    assert typed._validator_cls.TYPE_CHECKER.is_type("明天", "date")
+    assert typed._validator_cls.TYPE_CHECKER.is_type(5, "timestamp")
+    assert typed._validator_cls.META_SCHEMA == jsonschema.Draft7Validator.META_SCHEMA
+
+
+def test_what_the_caller_does_to_the_schema_afterwards_changes_nothing():
+    schema = json.loads(json.dumps(WEATHER))
+    processor = SlotProcessor(schema)
+    schema["required"].clear()
+    schema["properties"]["city"]["type"] = "integer"
+    assert processor.check_json({"date": "y"})["properties"] == {"/city": WEATHER["properties"]["city"]}
+
+
+def test_a_data_object_in_and_another_out():
+    data = {"city": "x", "date": ["y"]}
+    processor = SlotProcessor({"properties": {"city": {}, "date": {}}})
+    for made in (processor.convert_json(data), processor.process_json(data)):
+        assert made == data
+        assert made is not data
+        assert made["date"] is not data["date"]
+
+
+def test_convert_json_notes_what_it_leaves_out(caplog):
+    processor = SlotProcessor(WEATHER)
+    with caplog.at_level(logging.WARNING, logger="SimpleLLMFunc"):
+        assert processor.convert_json({"city": "x", "mood": "y", "date": None}) == {"city": "x"}
+    assert [record.getMessage() for record in caplog.records] == [
+        "slot: /date left out: null where a value is wanted",
+        "slot: /mood left out: the schema has no such field",
+    ]
+
+
+def test_two_phases_merge():
+    schema = {
+        **WEATHER,
+        "properties": {**WEATHER["properties"], "days": {"type": "integer"}},
+        "required": ["city", "days"],
+    }
+    processor = SlotProcessor(schema)
+    first = processor.convert({"city": "Rome", "days": "many"})
+    assert first == Converted({"city": "Rome", "days": "many"})
+    assert processor.check_json(first.data)["required"] == ["/days"]  # a wrong value is not filled
+    second = processor.convert({"/days": "3 days"}, onto=first.data)
+    assert second == Converted({"city": "Rome", "days": 3}, [("days", "number taken from '3 days'")])
+    assert processor.check_json(second.data) == {}
+
+
+def test_an_empty_schema_and_a_mapping_that_is_no_dict():
+    assert SlotProcessor({}).check_json({"a": 1}) == {}
+    assert SlotProcessor({}).convert_json({"a": {"b": 1}, "/a/c": 2}) == {"a": {"b": 1, "c": 2}}
+
+    class Other(dict):
+        pass
+
+    assert SlotProcessor(Other(WEATHER)).check_json(Other(city="x"))["required"] == ["/date"]
+
+
+# --- date and timestamp ----------------------------------------------------------------------------------
+
+
+def processed(schema: Any, value: Any, **options: Any) -> Any:
+    processor = SlotProcessor({"type": "object", "properties": {"when": schema}}, **{"now": NOW, **options})
+    data = {"when": value}
+    assert processor.check_json(data) == {}, "it counts as given"
+    made = processor.process_json(data)
+    assert data == {"when": value}
+    assert processor.check_json(made) == {}, "and what it becomes does too"
+    assert processor.process_json(made) == made
+    return made["when"]
+
+
+def seconds(text: str) -> int:
+    return int(dt.datetime.fromisoformat(text).timestamp())
+
+
+@pytest.mark.parametrize("schema", [{"type": "date"}, {"type": ["date", "null"]}, {"anyOf": [{"type": "date"}, {"type": "null"}]},
+                                    {"$ref": "#/properties/when/x", "x": {"type": "date"}}])  # fmt: skip
+def test_a_date_becomes_a_start_and_an_end(schema):
+    assert processed(schema, "明天") == {"start": "2026-11-19", "end": "2026-11-19"}
+    assert processed(schema, "上周") == {"start": "2026-11-09", "end": "2026-11-15"}
+    assert processed(schema, "May 2024") == {"start": "2024-05-01", "end": "2024-05-31"}
+    assert processed(schema, "tomorrow at 3pm") == {"start": "2026-11-19", "end": "2026-11-19"}
+
+
+def test_a_timestamp_becomes_the_first_and_the_last_second():
+    schema = {"type": "timestamp"}
+    assert processed(schema, "明天") == {
+        "start": seconds("2026-11-19T00:00:00+08:00"),
+        "end": seconds("2026-11-19T23:59:59+08:00"),
+    }
+    at_three = seconds("2026-11-19T15:00:00+08:00")
+    assert processed(schema, "明天下午三点") == {"start": at_three, "end": at_three}
+    assert processed(schema, 1714521600) == {"start": 1714521600, "end": 1714521600}
+    assert processed(schema, " 1714521600 ") == {"start": 1714521600, "end": 1714521600}
+
+
+def test_the_zone_is_set():
+    late = dt.datetime(2026, 11, 18, 18, tzinfo=dt.UTC)
+    assert processed({"type": "date"}, "today", now=late)["start"] == "2026-11-19"
+    assert processed({"type": "date"}, "today", now=lambda: late, time_zone="America/New_York")["start"] == "2026-11-18"
+    assert processed({"type": "timestamp"}, "2024-05-01", time_zone="UTC")["start"] == 1714521600
+    with pytest.raises(CallError, match="no time zone is called 'Nowhere'"):
+        SlotProcessor({}, time_zone="Nowhere")
+
+
+@pytest.mark.parametrize("text", ["随便", "as soon as possible", "05/06/2024"])
+def test_text_that_cannot_be_read_stays(text):
+    for kind in ("date", "timestamp"):
+        assert processed({"type": kind}, text) == text
+    assert processed({"type": "string", "format": "date"}, text) == text
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "made"),
+    [
+        ({"type": "string", "format": "date"}, "明天", "2026-11-19"),
+        ({"type": "string", "format": "date"}, "上周", "上周"),  # no one day
+        ({"type": ["string", "null"], "format": "date"}, "明天", "2026-11-19"),
+        ({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}, "明天", "2026-11-19"),
+        ({"type": "string", "format": "date-time"}, "明天下午三点", "2026-11-19T15:00:00+08:00"),
+        ({"type": "string", "format": "date-time"}, "明天", "明天"),  # no one moment
+        ({"type": "string", "format": "timestamp"}, "明天下午三点", str(seconds("2026-11-19T15:00:00+08:00"))),
+        ({"type": "string", "format": "timestamp"}, "明天", "明天"),
+        ({"type": "string", "format": "email"}, "明天", "明天"),
+        ({"type": "string"}, "明天", "明天"),
+        ({}, "明天", "明天"),
+        ({"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "email"}]}, "明天", "明天"),
+    ],
+)
+def test_a_format_keeps_one_text(schema, text, made):
+    assert processed(schema, text) == made
+
+
+def test_times_deep_inside():
+    schema = {"properties": {"l": {"items": {"properties": {"d": {"type": "date"}, "s": {"type": "string"}}}}}}
+    processor = SlotProcessor(schema, now=NOW)
+    made = processor.process_json({"l": [{"d": "明天", "s": "明天"}, {"d": 5}, 7], "other": "明天", "n": None})
+    assert made == {
+        "l": [{"d": {"start": "2026-11-19", "end": "2026-11-19"}, "s": "明天"}, {"d": 5}, 7],
+        "other": "明天",
+        "n": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("date", 20240501), ("date", ""), ("date", "  "), ("date", None), ("date", ["明天"]), ("date", {"start": "2024-05-01"}),
+        ("date", {"start": 1, "end": 2}), ("timestamp", True), ("timestamp", ""), ("timestamp", {"start": "x", "end": "y"}),
+        ("timestamp", {"start": 1, "end": True}), ("timestamp", []),
+    ],
+)  # fmt: skip
+def test_what_is_no_date_is_asked_for(kind, value):
+    processor = SlotProcessor({"properties": {"when": {"type": kind, "description": "d"}}})
+    assert processor.check_json({"when": value})["properties"] == {"/when": {"type": kind, "description": "d"}}
+
+
+def test_a_provider_is_shown_standard_types():
+    schema = {
+        "properties": {
+            "d": {"type": "date", "description": "When?"},
+            "t": {"type": ["timestamp", "null"]},
+            "u": {"type": ["date", "string"]},
+            "l": {"items": {"type": "timestamp"}},
+            "i": {"type": "integer"},
+        },
+        "required": ["d"],
+    }
+    processor = SlotProcessor(schema)
+    shown = processor.standard_schema()
+    jsonschema.Draft7Validator.check_schema(shown)
+    hint = "A date or a range of dates, in words or as YYYY-MM-DD."
+    assert shown["properties"]["d"] == {"type": "string", "description": f"When? {hint}"}
+    assert shown["properties"]["t"]["type"] == ["string", "null"]
+    assert shown["properties"]["u"]["type"] == "string"
+    assert shown["properties"]["l"]["items"]["type"] == "string"
+    assert shown["properties"]["i"] == {"type": "integer"}
+    assert processor.standard_schema(processor.check_json({}))["properties"]["/d"]["type"] == "string"
+    assert processor._schema == schema
+
+
+# --- null ------------------------------------------------------------------------------------------------
+
+
+def test_every_basic_value_may_be_null_in_the_copy():
+    schema = {
+        "type": "object",
+        "properties": {
+            "s": {"type": "string", "minLength": 2},
+            "n": {"type": "number"},
+            "i": {"type": "integer"},
+            "b": {"type": "boolean"},
+            "d": {"type": "date"},
+            "u": {"type": ["string", "integer"]},
+            "z": {"type": ["string", "null"]},
+            "e": {"enum": ["C", "F"]},
+            "t": {"type": "string", "enum": ["C", "F"]},
+            "c": {"const": "fixed"},
+            "o": {
+                "type": "object",
+                "properties": {"s": {"type": "string"}},
+                "additionalProperties": {"type": "integer"},
+            },
+            "l": {"type": "array", "items": {"type": "integer"}},
+            "p": {"type": "array", "items": [{"type": "integer"}], "additionalItems": {"type": "string"}},
+            "r": {"$ref": "#/definitions/word"},
+            "x": {"allOf": [{"type": "string"}, {"maxLength": 9}]},
+            "y": {"enum": [{"k": 1}]},
+        },
+        "required": ["s"],
+        "definitions": {"word": {"type": "string"}},
+        "$defs": {"whole": {"type": "integer"}},
+    }
+    before = json.dumps(schema)
+    made = SlotProcessor(schema).add_null_to_basic_types()
+    assert json.dumps(schema) == before
+    of = made["properties"]
+    assert (made["type"], made["required"]) == ("object", ["s"])
+    assert of["s"] == {"type": ["string", "null"], "minLength": 2}
+    assert of["n"] == {"type": ["number", "null"]}
+    assert of["i"] == {"type": ["integer", "null"]}
+    assert of["b"] == {"type": ["boolean", "null"]}
+    assert of["d"] == {"type": ["date", "null"]}
+    assert of["u"] == {"type": ["string", "integer", "null"]}
+    assert of["z"] == {"type": ["string", "null"]}
+    assert of["e"] == {"enum": ["C", "F", None]}
+    assert of["t"] == {"type": ["string", "null"], "enum": ["C", "F", None]}
+    assert of["c"] == {"const": "fixed"}
+    assert of["y"] == {"enum": [{"k": 1}]}
+    assert of["o"]["properties"] == {"s": {"type": ["string", "null"]}}
+    assert of["o"]["additionalProperties"] == {"type": ["integer", "null"]}
+    assert (of["o"]["type"], of["l"]["type"]) == ("object", "array")
+    assert of["l"]["items"] == {"type": ["integer", "null"]}
+    assert of["p"] == {
+        "type": "array",
+        "items": [{"type": ["integer", "null"]}],
+        "additionalItems": {"type": ["string", "null"]},
+    }
+    assert made["definitions"] == {"word": {"type": ["string", "null"]}}
+    assert made["$defs"] == {"whole": {"type": ["integer", "null"]}}
+    assert SlotProcessor(made).check_json(dict.fromkeys("snibduzetrx")) == {}
+
+
+def test_null_in_several_branches_of_which_one_was_to_fit():
+    schema = {
+        "properties": {
+            "a": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+            "b": {"oneOf": [{"$ref": "#/definitions/s"}, {"$ref": "#/definitions/i"}], "anyOf": [{}], "allOf": [True]},
+            "c": {"oneOf": [{"properties": {"x": {"type": "string"}}}, {"properties": {"x": {"type": "null"}}}]},
+            "d": {"oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y"}]},
+        },
+        "definitions": {"s": {"type": "string"}, "i": {"type": "integer"}},
+    }
+    copy = SlotProcessor(schema).add_null_to_basic_types()
+    assert copy["properties"]["d"] == schema["properties"]["d"]
+    made = SlotProcessor(copy)
+    for value in ("x", 5, None):
+        assert made.check_json({"a": value, "b": value}) == {}, value
+    for value in ("x", None):
+        assert made.check_json({"c": {"x": value}}) == {}, value
+    for value in ([], {}, True):
+        assert set(made.check_json({"a": value, "b": value})["required"]) == {"/a", "/b"}
+
+
+def test_null_does_not_change_what_tells_values_apart():
+    schema = {
+        "properties": {
+            "a": {"not": {"type": "string"}},
+            "l": {"contains": {"type": "integer"}},
+            "k": {"type": "string"},
+        },
+        "if": {"properties": {"k": {"type": "string"}}, "required": ["k"]},
+        "then": {"required": ["a"]},
+        "propertyNames": {"type": "string"},
+    }
+    made = SlotProcessor(schema).add_null_to_basic_types()
+    for keyword in ("if", "then", "propertyNames"):
+        assert made[keyword] == schema[keyword]
+    assert made["properties"]["a"] == schema["properties"]["a"]
+    assert made["properties"]["l"] == schema["properties"]["l"]
+
+
+# --- schemas that cannot be used ---------------------------------------------------------------------------
+
+
+def deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(levels):
+        schema = {"items": schema}
+    return schema
+
+
+def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
+    definitions: dict[str, Any] = {
+        f"l{number}": {"anyOf": [wrap({"$ref": f"#/$defs/l{number + 1}"})] * 2} for number in range(levels)
+    }
+    return {"$defs": {**definitions, f"l{levels}": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/l0"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ([1], "must be a JSON object, not list"),
+        (None, "must be a JSON object, not NoneType"),
+        ({"type": "array"}, "must describe an object"),
+        ({"allOf": [{"type": "object"}, {"type": "string"}]}, "must describe an object"),
+        ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
+        ({"properties": {"a/b": {"minLength": -1}}}, "at /properties/a~1b/minLength"),
+        ({"properties": {"a": {"enum": "x"}}}, "at /properties/a/enum"),
+        ({"properties": [1]}, "at /properties"),
+        ({"properties": {"a": 5}}, "at /properties/a"),
+        ({"allOf": 5}, "at /allOf"),
+        ({"required": "a"}, "at /required"),
+        ({"properties": {1: {}}}, "at /properties: the key 1 is no text"),
+        ({"properties": {"a": {"pattern": "("}}}, "the pattern '(' is wrong, or looks around or back at /properties/a"),
+        ({"properties": {"a": {"pattern": "(?=x)y"}}}, "looks around or back at /properties/a"),
+        ({"patternProperties": {"(?!x)": {}}}, "looks around"),
+        ({"properties": {"a": {"$ref": "#/definitions/no"}}}, "'#/definitions/no' at /properties/a leads nowhere"),
+        ({"properties": {"a": {"$ref": "#nowhere"}}}, "'#nowhere' leads to no schema"),
+        ({"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]},
+         "what its reference '#/required' leads to is no valid JSON Schema: ['a'] is not of type"),
+        ({"properties": {"a": {"$ref": "#/default/x"}}, "default": {"x": {}}}, "leads to a value, not to a schema"),
+        ({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"allOf": 5}}}, "what its reference '#/x/y' leads to is no valid JSON Schema at /allOf: 5"),
+        ({"$ref": "#"}, "refers to itself without end"),
+        ({"allOf": [{"$ref": "#"}]}, "refers to itself without end"),
+        ({"properties": {"a": {"not": {"$ref": "#/properties/a"}}}}, "refers to itself without end"),
+        ({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"if": {"$ref": "#/$defs/a"}}}}, "without end"),
+        ({"properties": {"a": deep(1000)}}, "too large at /properties/a/items"),
+        ({"enum": list(range(20_000))}, "too large"),
+        ({"properties": {str(number): {"$ref": "#/$defs/a"} for number in range(1001)}, "$defs": {"a": {}}}, "1000 references"),
+        (doubling(20), "one value would be looked at by more than 10000 of its parts"),
+        (doubling(20, lambda ref: {"not": {"dependencies": {"x": ref}}}), "more than 10000 of its parts"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_cannot_be_used_is_refused_and_says_where(schema, problem):
+    with pytest.raises(SchemaError) as caught:
+        SlotProcessor(schema)
+    assert problem in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_attack_10_nothing_is_fetched():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.05)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/latest/meta-data/"
+        for target in (address, "file:///etc/passwd", "other.json", "//127.0.0.1/x"):
+            with pytest.raises(SchemaError, match="is remote; only references into itself are followed"):
+                SlotProcessor({"properties": {"a": {"$ref": target}}})
+        # an address of its own is nothing to go to
+        owned = {
+            "$id": address,
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": {"a": {"$id": f"{address}a", "$ref": "#/definitions/n"}},
+            "definitions": {"n": {"$id": f"{address}n", "type": "integer"}},
+        }
+        found = SlotProcessor(owned).check_json({"a": "x"})
+        assert found["properties"] == {"/a": {"$ref": "#/definitions/n"}}
+        assert found["definitions"] == {"n": {"type": "integer"}}
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_a_key_called_ref_is_a_key():
+    schema = {
+        "properties": {"$ref": {"type": "string"}, "pattern": {"const": {"$ref": "http://127.0.0.1:1/"}}},
+        "default": {"$ref": "http://127.0.0.1:1/"},
+        "required": ["$ref"],
+    }
+    assert SlotProcessor(schema).check_json({})["properties"] == {"/$ref": {"type": "string"}}
+
+
+def test_attack_11_a_pattern_that_explodes_elsewhere_is_harmless():
+    text = "a" * 28 + "!"
+    processor = SlotProcessor(
+        {"properties": {"a": {"pattern": "^(a+)+$"}}, "patternProperties": {"^(b+)+$": {"type": "integer"}}}
+    )
+    assert processor.check_json({"a": "a" * 28}) == {}
+    assert list(processor.check_json({"a": text})["properties"]) == ["/a"]
+    assert processor.convert({"b" * 28 + "!": 1, "bb": "5"}).data == {"bb": 5}
+
+
+def test_attack_11_unique_items_of_many_objects():
+    processor = SlotProcessor({"properties": {"a": {"uniqueItems": True}}})
+    many = [{"n": number} for number in range(5000)]
+    assert processor.check_json({"a": many}) == {}
+    assert list(processor.check_json({"a": [*many, {"n": 0.0}]})["properties"]) == ["/a"]
+
+
+def test_attack_11_work_that_only_the_data_makes_explode_is_counted(monkeypatch):
+    monkeypatch.setattr(schema_check, "MAX_WORK", 2_000)
+    processor = SlotProcessor(doubling(30, lambda ref: {"items": ref}))
+    value: Any = "x"
+    for _ in range(30):
+        value = [value]
+    for ask in (processor.check_json, processor.convert):
+        with pytest.raises(SchemaError, match="more than 2000 steps"):
+            ask({"a": value})
+
+
+def test_a_long_way_of_references_ends():
+    chain = {str(number): {"allOf": [{"$ref": f"#/$defs/{number + 1}"}]} for number in range(900)} | {"900": {}}
+    processor = SlotProcessor({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}}})
+    for ask in (processor.check_json, processor.convert, processor.process_json):
+        with pytest.raises(SchemaError, match=r"nested too deeply|nest too deeply"):
+            ask({"a": {"b": 1}})
+
+
+def test_a_schema_that_refers_to_itself_with_progress_is_fine():
+    tree = {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#"}}, "required": ["v"]}
+    processor = SlotProcessor(tree)
+    value: Any = {"v": "1"}
+    for _ in range(25):
+        value = {"v": 1, "next": value}
+    converted = processor.convert(value)
+    assert len(converted.receipts) == 1
+    assert processor.check_json(converted.data) == {}
+    assert processor.check_json(value)["required"] == ["/next" * 25 + "/v"]
+    assert processor.add_null_to_basic_types()["properties"]["v"] == {"type": ["integer", "null"]}
+
+
+def test_many_errors_at_once_are_asked_for_in_part():
+    processor = SlotProcessor({"properties": {"l": {"items": {"required": ["x"]}}}})
+    assert len(processor.check_json({"l": [{}] * 3000})["required"]) == 1000
+
+
+def test_odd_values_are_no_foreign_errors():
+    processor = SlotProcessor(
+        {"properties": {"n": {"multipleOf": 0.1}, "s": {"pattern": "x"}, "e": {"enum": [float("nan")]}}}
+    )
+    for value in (
+        10**400,
+        float("inf"),
+        float("nan"),
+        "\ud800",
+        {"k": float("nan")},
+        dt.date(2024, 5, 1),
+        {1, 2},
+        b"x",
+    ):
+        data = {"n": value, "s": value, "e": value}
+        processor.check_json(data)
+        processor.convert(data)
+        processor.process_json(data)

@@ -1,0 +1,554 @@
+"""`Slot`: its two phases on a scripted model and over a loopback server, and the examples of note 000."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc import BadRequest, CallError, OpenAICompatible, RateLimited, SchemaError, TemplateError
+from SimpleLLMFunc.calls.schema import (
+    CallInfo,
+    CallOutputChunk,
+    CallOutputType,
+    ExecutorBackground,
+    ExecutorHistory,
+    LanguageType,
+)
+from SimpleLLMFunc.calls.slot import Slot, SlotInput, SlotOutput
+from SimpleLLMFunc.errors import BudgetExceeded, ContentBlocked, OutputTruncated
+from SimpleLLMFunc.interface.budget import budget
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.server import Answer, LoopbackServer
+
+# The schema and the data of the note's example.
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "城市名称"},
+        "date": {"type": "string", "description": "查询日期"},
+    },
+    "required": ["city", "date"],
+}
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+
+
+def schema_of(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required or properties)}
+
+
+def call(**arguments: Any) -> dict[str, Any]:
+    """The reply of a model that gives these values in the second phase."""
+    return tool_calls(("answer", arguments))
+
+
+def executor(llm: Any, question: str = "杭州明天天气怎么样？", **task: Any) -> SimpleNamespace:
+    return SimpleNamespace(llm=llm, task=SimpleNamespace(question=question, **task), step=None)
+
+
+async def run(slot: Slot, on: Any, given: Any = None) -> SlotOutput:
+    chunks = [chunk async for chunk in slot.exec(on, slot.input if given is None else given)]
+    assert [chunk.type for chunk in chunks] == [CallOutputType.DATA]
+    assert set(chunks[0].content) == {"slot_data", "remaining_schema"}
+    return SlotOutput.model_validate(chunks[0].content)
+
+
+async def filled(llm: Any, schema: dict[str, Any] = WEATHER, **slot: Any) -> SlotOutput:
+    on = executor(llm, **{name: slot.pop(name) for name in ("history", "background", "language") if name in slot})
+    return await run(await Slot.instance(on, current_schema=schema, **slot), on)
+
+
+def asked_by_call(llm: ScriptedLLM) -> dict[str, Any]:
+    """The parameters of the function that the second request offers."""
+    (tool,) = llm.calls[1].tools
+    return tool["function"]["parameters"]
+
+
+# --- note 000, as written there ------------------------------------------------------------------------------
+
+
+async def test_the_attributes_of_the_note_and_their_defaults() -> None:
+    slot = Slot()
+    assert (slot.data, slot.current_schema, slot.summary, slot.facts, slot.step_num) == ({}, {}, "", [], 1)
+    assert (slot.to_user, slot.enable_filling) == (False, False)
+    assert Slot.input_model is SlotInput
+    assert Slot.output_model is SlotOutput
+
+
+async def test_basic_use_of_the_note() -> None:
+    llm = ScriptedLLM('{"/city": "杭州", "/date": "明天"}')
+    executor_ = executor(llm)
+    node = SimpleNamespace(name="查询天气", description="查询城市天气", known_params={"current_schema": WEATHER})
+    printed = []
+
+    slot_tool = await Slot.instance(executor_, node)
+    async for chunk in slot_tool.exec(executor_, slot_tool.input):
+        if chunk.type == CallOutputType.DATA:
+            slot_output = chunk.content
+            printed.append(f"填充数据: {slot_output['slot_data']}")
+            printed.append(f"剩余Schema: {slot_output['remaining_schema']}")
+
+    assert printed == ["填充数据: {'city': '杭州', 'date': '明天'}", "剩余Schema: {}"]
+    assert "<name>查询天气</name>" in llm.requests[0][-1]["content"]
+
+
+async def test_input_and_output_of_the_note() -> None:
+    llm = ScriptedLLM('```json\n{"/city": "杭州"}\n```', call(**{"/date": "明天"}))
+    slot_input = SlotInput(remaining_schema=WEATHER)
+    context_data = {
+        "data": {},
+        "current_schema": WEATHER,
+        "summary": "用户询问天气信息",
+        "facts": ["用户对杭州天气感兴趣"],
+        "step_num": 1,
+    }
+    slot = await Slot.instance(executor(llm), **context_data)
+    output = await run(slot, executor(llm), slot_input)
+    assert output == SlotOutput(slot_data={"city": "杭州", "date": "明天"}, remaining_schema={})
+    prompt = llm.requests[0][-1]["content"]
+    assert "用户询问天气信息" in prompt
+    assert "用户对杭州天气感兴趣" in prompt
+
+
+async def test_the_schema_may_come_with_the_input_alone() -> None:
+    llm = ScriptedLLM('{"city": "杭州", "date": "明天"}')
+    slot = await Slot.instance(executor(llm))
+    output = await run(slot, executor(llm), SlotInput(remaining_schema=WEATHER))
+    assert output.slot_data == {"city": "杭州", "date": "明天"}
+
+
+async def test_a_remaining_schema_alone_is_not_the_schema_of_the_parameters() -> None:
+    llm = ScriptedLLM()
+    on = executor(llm)
+    slot = await Slot.instance(on)
+    remaining = {"type": "object", "properties": {"/city": STRING}, "required": ["/city"]}
+    with pytest.raises(CallError, match="current_schema"):
+        await run(slot, on, {"remaining_schema": remaining})
+
+
+async def test_init_tells_what_is_missing() -> None:
+    slot = await Slot.instance(executor(None), current_schema=WEATHER, data={"city": "杭州"})
+    assert slot.input == {
+        "remaining_schema": {
+            "type": "object",
+            "properties": {"/date": WEATHER["properties"]["date"]},
+            "required": ["/date"],
+        }
+    }
+
+
+async def test_info_in_both_languages() -> None:
+    chinese, english = Slot.info(), Slot.info(LanguageType.ENGLISH)
+    assert isinstance(chinese, CallInfo)
+    assert chinese == Slot.info(LanguageType.CHINESE)
+    assert "填充" in chinese.name + chinese.description
+    assert english.description.isascii()
+    assert Slot.info("fr") == chinese
+
+
+# --- the phases ----------------------------------------------------------------------------------------------
+
+
+async def test_a_complete_slot_asks_nothing() -> None:
+    llm = ScriptedLLM()
+    output = await filled(llm, data={"city": "杭州", "/date": "明天"})
+    assert output == SlotOutput(slot_data={"city": "杭州", "date": "明天"}, remaining_schema={})
+    assert llm.calls == []
+
+
+async def test_a_complete_slot_needs_no_model() -> None:
+    slot = await Slot.instance(SimpleNamespace(), current_schema=WEATHER, data={"city": "杭州", "date": "明天"})
+    assert (await run(slot, SimpleNamespace())).remaining_schema == {}
+
+
+async def test_one_request_is_enough_where_it_finds_all() -> None:
+    llm = ScriptedLLM('好的。\n{"/city": "杭州", "date": "明天",}')
+    assert (await filled(llm)).slot_data == {"city": "杭州", "date": "明天"}
+    (asked,) = llm.calls
+    assert (asked.tools, asked.response_format, asked.stream) == (None, None, False)
+
+
+async def test_given_first_and_second_phase_add_up_and_each_asks_for_the_rest_only() -> None:
+    schema = schema_of(who=STRING, what=STRING, where=STRING, when=STRING)
+    llm = ScriptedLLM('{"/what": "tea"}', call(**{"/where": "home", "/when": "now"}))
+    output = await filled(llm, schema, data={"who": "Ada"})
+    assert output == SlotOutput(
+        slot_data={"who": "Ada", "what": "tea", "where": "home", "when": "now"}, remaining_schema={}
+    )
+    first, second = (request[-1]["content"] for request in llm.requests)
+    assert ("/who" in first, "/what" in first) == (False, True)
+    assert ("/who" in second, "/what" in second, "/where" in second) == (False, False, True)
+    parameters = asked_by_call(llm)
+    assert list(parameters["properties"]) == parameters["required"] == ["/where", "/when"]
+
+
+async def test_the_second_phase_lets_the_model_say_that_it_does_not_know() -> None:
+    schema = schema_of(city=STRING, days=INTEGER, unit={"enum": ["C", "F"]})
+    llm = ScriptedLLM("{}", call(**{"/city": "杭州", "/days": None, "/unit": None}))
+    output = await filled(llm, schema)
+    assert output.slot_data == {"city": "杭州"}
+    assert list(output.remaining_schema["properties"]) == ["/days", "/unit"]
+    assert output.remaining_schema["properties"]["/days"] == INTEGER  # the schema itself is as it was
+    properties = asked_by_call(llm)["properties"]
+    assert properties["/days"] == {"type": ["integer", "null"]}
+    assert properties["/unit"] == {"enum": ["C", "F", None]}
+
+
+async def test_what_is_filled_stays_whatever_the_model_says() -> None:
+    schema = schema_of(city=STRING, date=STRING, days=INTEGER)
+    llm = ScriptedLLM('{"city": "北京", "/date": "明天"}', call(**{"/days": 2, "/city": "上海", "/date": "后天"}))
+    output = await filled(llm, schema, data={"city": "杭州"})
+    assert output.slot_data == {"city": "杭州", "date": "明天", "days": 2}
+
+
+async def test_nested_lists_are_asked_for_and_filled_item_by_item() -> None:
+    item = schema_of(name=STRING, price={"type": "number"})
+    schema = schema_of(items={"type": "array", "items": item, "minItems": 1}, city=STRING)
+    llm = ScriptedLLM('{"/items/1/price": 2.5}', call(**{"/items/0/price": 7, "/city": "杭州"}))
+    output = await filled(llm, schema, data={"items": [{"name": "pan"}, {"name": "pot"}]})
+    assert output.slot_data == {"items": [{"name": "pan", "price": 7}, {"name": "pot", "price": 2.5}], "city": "杭州"}
+    assert output.remaining_schema == {}
+    assert list(asked_by_call(llm)["properties"]) == ["/items/0/price", "/city"]
+
+
+async def test_definitions_go_along_with_what_refers_to_them() -> None:
+    place = schema_of(city=STRING, zip={"type": "string", "pattern": "^[0-9]{5}$"})
+    schema = {**schema_of(home={"$ref": "#/$defs/place"}, work={"$ref": "#/$defs/place"}), "$defs": {"place": place}}
+    llm = ScriptedLLM(
+        '{"/home": {"city": "Bonn", "zip": "53111"}}', call(**{"/work": {"city": "Köln", "zip": "50667"}})
+    )
+    output = await filled(llm, schema)
+    assert output.remaining_schema == {}
+    assert output.slot_data["work"] == {"city": "Köln", "zip": "50667"}
+    assert set(asked_by_call(llm)["$defs"]) == {"place"}
+
+
+async def test_a_wrong_value_is_not_filled_asked_again_and_told() -> None:
+    schema = schema_of(city=STRING, days={"type": "integer", "minimum": 1})
+    llm = ScriptedLLM('{"/city": "杭州", "/days": "a few"}', call(**{"/days": 0}))
+    output = await filled(llm, schema)
+    assert output.slot_data == {"city": "杭州"}
+    assert list(output.remaining_schema["properties"]) == ["/days"]
+    assert '- /days: "a few"' in llm.requests[1][-1]["content"]
+    assert list(asked_by_call(llm)["properties"]) == ["/days"]
+
+
+async def test_a_wrong_value_that_was_given_is_asked_for() -> None:
+    llm = ScriptedLLM('{"/days": 3}')
+    output = await filled(llm, schema_of(city=STRING, days=INTEGER), data={"city": "杭州", "days": "soon"})
+    assert output == SlotOutput(slot_data={"city": "杭州", "days": 3}, remaining_schema={})
+
+
+async def test_conversions_leave_a_receipt_and_unknown_keys_a_note(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "SimpleLLMFunc")
+    llm = ScriptedLLM('{"/city": "杭州", "/days": "5", "mood": "good", "/sky": "blue"}')
+    on = executor(llm)
+    slot = await Slot.instance(on, current_schema=schema_of(city=STRING, days=INTEGER))
+    output = await run(slot, on)
+    assert output == SlotOutput(slot_data={"city": "杭州", "days": 5}, remaining_schema={})
+    ((path, step),) = slot.receipts
+    assert path == "days"
+    assert "'5'" in step
+    assert sorted(pointer for pointer, _ in slot.dropped) == ["/mood", "/sky"]
+    assert step in caplog.text
+    assert "/mood" in caplog.text
+
+
+async def test_optional_fields_may_be_found_but_are_never_asked_again() -> None:
+    schema = schema_of("city", "date", city=STRING, date=STRING, unit={"enum": ["C", "F"]}, days=INTEGER)
+    llm = ScriptedLLM('{"/city": "杭州", "/unit": "F"}', call(**{"/date": "明天"}))
+    output = await filled(llm, schema)
+    assert output == SlotOutput(slot_data={"city": "杭州", "date": "明天", "unit": "F"}, remaining_schema={})
+    assert "/unit" in llm.requests[0][-1]["content"]
+    assert "/unit" not in llm.requests[1][-1]["content"]
+    assert list(asked_by_call(llm)["properties"]) == ["/date"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "城市是杭州，日期是明天。",
+        '{"/city": "杭州", "/date": "明',
+        '{"/city": "杭州"} 或者 {"/city": "北京"}',
+        '["杭州", "明天"]',
+    ],
+)
+async def test_an_answer_that_is_no_json_object_is_empty_and_shown_again(answer: str) -> None:
+    llm = ScriptedLLM(answer, call(**{"/city": "杭州", "/date": "明天"}))
+    assert (await filled(llm)).slot_data == {"city": "杭州", "date": "明天"}
+    assert [message["role"] for message in llm.requests[1]] == ["system", "user", "assistant", "user"]
+    assert llm.requests[1][2]["content"] == answer
+    assert list(asked_by_call(llm)["properties"]) == ["/city", "/date"]
+
+
+async def test_reasoning_is_no_answer() -> None:
+    llm = ScriptedLLM('<think>{"/city": "北京"}</think>不知道', call(**{"/city": "杭州", "/date": "明天"}))
+    assert (await filled(llm)).slot_data["city"] == "杭州"
+    assert llm.requests[1][2]["content"] == "不知道"
+
+
+async def test_a_long_answer_is_shown_cut() -> None:
+    llm = ScriptedLLM("长" * 10_000, call(**{"/city": "杭州", "/date": "明天"}))
+    await filled(llm)
+    assert len(llm.requests[1][2]["content"]) == 4_000
+
+
+async def test_empty_answers_lead_to_the_second_phase() -> None:
+    llm = ScriptedLLM("", "", "", tool_calls(("answer", {"/city": "杭州", "/date": "明天"})))
+    assert (await filled(llm)).remaining_schema == {}
+    assert [bool(asked.tools) for asked in llm.calls] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("answer", ["I cannot say.", "[1]", tool_calls(("answer", '{"/date": '))])
+async def test_a_second_phase_without_json_leaves_the_rest_missing(answer: Any) -> None:
+    output = await filled(ScriptedLLM('{"/city": "杭州"}', answer))
+    assert output.slot_data == {"city": "杭州"}
+    assert list(output.remaining_schema["properties"]) == ["/date"]
+
+
+async def test_an_answer_with_a_pointer_that_makes_no_sense() -> None:
+    llm = ScriptedLLM('{"/city/street": "x", "/city": "杭州", "/date": "明天"}')
+    assert (await filled(llm)).slot_data == {"city": "杭州", "date": "明天"}
+
+
+async def test_words_about_time_become_times_where_the_schema_wants_times() -> None:
+    schema = schema_of(
+        day={"type": "date"}, moment={"type": "timestamp"}, text=STRING, plain={"type": "string", "format": "date"}
+    )
+    answer = {"/day": "2026年5月", "/moment": "2026-05-01 08:00:00", "/text": "2026年5月", "/plain": "2026年5月3日"}
+    llm = ScriptedLLM(json.dumps(answer), repeat=True)
+    output = await filled(llm, schema)
+    assert output.remaining_schema == {}
+    assert output.slot_data["day"] == {"start": "2026-05-01", "end": "2026-05-31"}
+    assert output.slot_data["text"] == "2026年5月"
+    assert output.slot_data["plain"] == "2026-05-03"
+    elsewhere = await filled(llm, schema, time_zone="UTC")
+    there, here = (found.slot_data["moment"]["start"] for found in (elsewhere, output))
+    assert there - here == 8 * 3600
+    assert '"date"' not in llm.requests[0][-1]["content"].partition("<question>")[2].replace('"format": "date"', "")
+
+
+# --- what the prompt holds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("step_num", "shown"), [(0, []), (1, ["third"]), (2, ["second", "third"]), (9, None)])
+async def test_step_num_is_how_many_of_the_latest_steps_are_shown(step_num: int, shown: list[str] | None) -> None:
+    names = ["first", "second", "third"]
+    history = [ExecutorHistory(name, "", {"from": name}) for name in names]
+    llm = ScriptedLLM('{"city": "杭州", "date": "明天"}')
+    await filled(llm, history=history, step_num=step_num)
+    prompt = llm.requests[0][-1]["content"]
+    assert [name for name in names if f"<name>{name}</name>" in prompt] == (names if shown is None else shown)
+
+
+async def test_facts_of_the_slot_and_of_the_task_each_stand_once() -> None:
+    llm = ScriptedLLM('{"city": "杭州", "date": "明天"}')
+    background = ExecutorBackground(facts=["b", "a"])
+    await filled(llm, facts=["a", "c"], background=background)
+    assert '["a", "c", "b"]' in llm.requests[0][-1]["content"]
+
+
+async def test_the_language_is_that_of_the_task() -> None:
+    for language, word in (("zh", "要求"), ("en", "Demands"), (LanguageType.ENGLISH, "Demands")):
+        llm = ScriptedLLM("no idea", call())
+        await filled(llm, language=language)
+        for messages in llm.requests:
+            assert word in messages[1]["content"]
+
+
+# --- what goes wrong -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", [1, 2])
+@pytest.mark.parametrize(
+    ("error", "facts"),
+    [
+        (RateLimited("m", retry_after=2.5), {"error": "RateLimited", "status": 429, "retry_after": 2.5}),
+        (BadRequest("m", status=400, body="no"), {"error": "BadRequest", "status": 400}),
+        (ContentBlocked("refused"), {"error": "ContentBlocked", "reason": "refused"}),
+    ],
+)
+async def test_a_model_that_cannot_be_asked_is_a_call_error(phase: int, error: Exception, facts: dict) -> None:
+    llm = ScriptedLLM(*(["{}", error] if phase == 2 else [error]))
+    with pytest.raises(CallError) as caught:
+        await filled(llm)
+    assert caught.value.__cause__ is error
+    assert facts.items() <= caught.value.data.items()
+    assert str(error) in str(caught.value)
+    assert len(llm.calls) == phase
+
+
+async def test_a_cut_function_call_is_a_call_error() -> None:
+    cut = {**call(**{"/city": "杭州"}), "finish_reason": "length"}
+    with pytest.raises(CallError) as caught:
+        await filled(ScriptedLLM("{}", cut))
+    assert isinstance(caught.value.__cause__, OutputTruncated)
+
+
+async def test_a_budget_holds_for_both_phases() -> None:
+    llm = ScriptedLLM("{}", call(**{"/city": "杭州", "/date": "明天"}))
+    with budget(requests=1), pytest.raises(CallError) as caught:
+        await filled(llm)
+    assert isinstance(caught.value.__cause__, BudgetExceeded)
+    assert len(llm.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nothing"},
+        {"type": "array", "items": STRING},
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        schema_of(word={"type": "string", "pattern": "("}),
+    ],
+)
+async def test_a_schema_that_cannot_be_used_is_a_call_error_before_any_request(schema: dict[str, Any]) -> None:
+    llm = ScriptedLLM()
+    on = executor(llm)
+    with pytest.raises(CallError) as caught:
+        await Slot.instance(on, current_schema=schema)
+    assert isinstance(caught.value.__cause__, SchemaError)
+    by_hand = await Slot.instance(on)
+    with pytest.raises(CallError) as caught:
+        await run(by_hand, on, SlotInput(remaining_schema=schema))
+    assert isinstance(caught.value.__cause__, SchemaError)
+    assert llm.calls == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"data": {"/city/x": 1}},
+        {"data": ["city"]},
+        {"step_num": -1},
+        {"facts": "one"},
+        {"time_zone": "Mars/Olympus"},
+        {"unknown": 1},
+    ],
+)
+async def test_parameters_that_do_not_fit_are_a_call_error(wrong: dict[str, Any]) -> None:
+    with pytest.raises(CallError):
+        await Slot.instance(executor(None), **{"current_schema": WEATHER, **wrong})
+
+
+async def test_a_prompt_that_would_be_too_long_is_a_call_error_before_any_request() -> None:
+    llm = ScriptedLLM()
+    with pytest.raises(CallError) as caught:
+        await filled(llm, history=[ExecutorHistory("crawl", "", "页" * 400_000)])
+    assert isinstance(caught.value.__cause__, TemplateError)
+    assert llm.calls == []
+
+
+async def test_an_answer_of_a_megabyte_is_read() -> None:
+    llm = ScriptedLLM(json.dumps({"/city": "x" * 1_000_000, "/date": "明天"}))
+    assert len((await filled(llm)).slot_data["city"]) == 1_000_000
+
+
+async def test_schema_and_data_of_the_caller_stay_as_they_are() -> None:
+    schema = schema_of(items={"type": "array", "items": schema_of(name=STRING, price=INTEGER)})
+    data = {"items": [{"name": "pan", "price": "x"}]}
+    before = json.dumps([schema, data])
+    output = await filled(ScriptedLLM('{"/items/0/price": "3"}'), schema, data=data)
+    assert output.slot_data == {"items": [{"name": "pan", "price": 3}]}
+    assert json.dumps([schema, data]) == before
+
+
+async def test_a_slot_can_run_again() -> None:
+    llm = ScriptedLLM('{"city": "杭州"}', call(**{"/date": "明天"}), '{"city": "北京", "date": "今天"}')
+    on = executor(llm)
+    slot = await Slot.instance(on, current_schema=WEATHER)
+    assert (await run(slot, on)).slot_data == {"city": "杭州", "date": "明天"}
+    assert (await run(slot, on)).slot_data == {"city": "北京", "date": "今天"}
+
+
+async def test_cancelling_leaves_nothing_behind() -> None:
+    async with LoopbackServer() as server:
+        server.answer(Answer(hold=asyncio.Event()))
+        llm = OpenAICompatible("m", base_url=server.base_url)
+        work = asyncio.create_task(filled(llm))
+        await server.received()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        await server.all_closed()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_closed_slot_gives_no_more() -> None:
+    on = executor(ScriptedLLM('{"city": "杭州", "date": "明天"}'))
+    slot = await Slot.instance(on, current_schema=WEATHER)
+    chunks = slot.exec(on, slot.input)
+    assert isinstance(await anext(chunks), CallOutputChunk)
+    await chunks.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(chunks)
+
+
+# --- on the wire ---------------------------------------------------------------------------------------------
+
+ORDER = schema_of(
+    items={"type": "array", "items": schema_of(name=STRING, price={"type": "number"})}, **{"a/b~c": STRING}
+)
+KNOWN = {"items": [{"name": "pan"}]}
+FOUND = {"/items/0/price": 2.5, "/a~1b~0c": "x"}
+WHOLE = {"items": [{"name": "pan", "price": 2.5}], "a/b~c": "x"}
+
+
+async def test_the_second_phase_is_a_function_call_whose_parameters_are_keyed_by_pointer() -> None:
+    async with LoopbackServer() as server:
+        server.reply("{}")
+        server.reply_tool_calls([("answer", FOUND)])
+        output = await filled(OpenAICompatible("m", base_url=server.base_url, profile="openai"), ORDER, data=KNOWN)
+        first, second = (request.body for request in server.requests)
+    assert output == SlotOutput(slot_data=WHOLE, remaining_schema={})
+    assert "tools" not in first
+    assert "response_format" not in first
+    (tool,) = second["tools"]
+    assert list(tool["function"]["parameters"]["properties"]) == list(FOUND)
+    assert second["tool_choice"] == {"type": "function", "function": {"name": "answer"}}
+
+
+@pytest.mark.parametrize("profile", ["local", "llama.cpp"])
+async def test_a_model_that_cannot_be_made_to_call_is_held_to_the_schema(profile: str) -> None:
+    async with LoopbackServer() as server:
+        server.reply("{}")
+        server.reply(json.dumps(FOUND))
+        output = await filled(
+            OpenAICompatible("m", base_url=server.base_url, profile=PROFILES[profile]), ORDER, data=KNOWN
+        )
+        second = server.requests[1].body
+    assert output == SlotOutput(slot_data=WHOLE, remaining_schema={})
+    assert "tools" not in second
+    assert list(second["response_format"]["json_schema"]["schema"]["properties"]) == list(FOUND)
+
+
+async def test_a_service_that_refuses_the_names_is_asked_in_the_prompt() -> None:
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, profile="groq")
+        server.reply("{}")
+        server.reply_status(
+            400, message="tools.0.input_schema.properties: Property keys should match '^[a-zA-Z0-9_.-]+$'"
+        )
+        server.reply(json.dumps(FOUND))
+        output = await filled(llm, ORDER, data=KNOWN)
+        bodies = [request.body for request in server.requests]
+    assert output == SlotOutput(slot_data=WHOLE, remaining_schema={})
+    assert ["tools" in body for body in bodies] == [False, True, False]
+    assert "/items/0/price" in bodies[2]["messages"][-1]["content"]
+
+
+async def test_the_second_phase_offers_no_choice_at_its_root() -> None:
+    schema = {
+        **schema_of("name", name=STRING, phone=STRING, mail=STRING),
+        "anyOf": [{"required": ["phone"]}, {"required": ["mail"]}],
+    }
+    llm = ScriptedLLM("{}", call(**{"/name": "Ada", "/mail": "ada@example.org", "/phone": None}))
+    output = await filled(llm, schema)
+    assert output == SlotOutput(slot_data={"name": "Ada", "mail": "ada@example.org"}, remaining_schema={})
+    assert "anyOf" not in asked_by_call(llm)
+    assert "anyOf" in llm.requests[1][1]["content"]

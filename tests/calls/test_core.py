@@ -1,0 +1,486 @@
+"""`CoreCall`: definition, preparation, execution."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import Field, ValidationError
+
+from SimpleLLMFunc import (
+    AbortSignal,
+    BadRequest,
+    ProviderError,
+    RunAborted,
+    TemplateError,
+    budget,
+    use_llm,
+    watching,
+)
+from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.schema import (
+    CallIds,
+    CallInfo,
+    CallOutputChunk,
+    CallOutputType,
+    CallVars,
+    DataBase,
+    ExecutorBackground,
+    ExecutorHistory,
+    LanguageType,
+)
+from SimpleLLMFunc.errors import CallError, ConfigError, DeadlineExceeded
+from SimpleLLMFunc.interface.deadline import current_deadline, deadline_scope
+from SimpleLLMFunc.logger import get_current_context, get_current_trace_id, log_context
+from SimpleLLMFunc.testing import ScriptedLLM
+
+TEXT, DATA = CallOutputType.TEXT, CallOutputType.DATA
+SECRET = "sk-abcdefghijklmnopqrstuvwxyz123456"
+
+
+class CityInput(DataBase):
+    city: str
+    days: int = 1
+
+
+class Forecast(DataBase):
+    text: str
+
+
+class Say(CoreCall, input_model=CityInput, output_model=Forecast):
+    """Says what it is given.
+
+    More words.
+    """
+
+    city: str = "杭州"
+    streaming: bool = True
+    params: dict[str, Any] = Field(default={})
+
+    async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
+        messages = [{"role": "user", "content": input_data["city"]}]
+        async for piece in self._llm(messages, self.streaming, **self.params):
+            yield CallOutputChunk(TEXT, piece)
+
+
+def call_of(work) -> type[CoreCall]:
+    """A Call whose `_exec` is `work(self, input_data)`, an async generator."""
+    return type("Made", (CoreCall,), {"_exec": work, "__module__": __name__}, input_model=CityInput)
+
+
+def executor(llm=None, **task: Any) -> SimpleNamespace:
+    return SimpleNamespace(llm=llm, task=SimpleNamespace(**task), step=None)
+
+
+async def run(call: CoreCall, on: Any, given: Any = None) -> list[CallOutputChunk]:
+    return [chunk async for chunk in call.exec(on, call.input if given is None else given)]
+
+
+def texts(chunks: list[CallOutputChunk]) -> list[Any]:
+    return [chunk.content for chunk in chunks]
+
+
+# --- definition ----------------------------------------------------------------------------------------------
+
+
+def test_a_call_without_models_is_no_call():
+    with pytest.raises(TypeError, match=r"Bare.*input_model=…, output_model=…"):
+
+        class Bare(CoreCall):
+            pass
+
+
+def test_a_subclass_of_a_call_inherits_the_models_or_replaces_one():
+    class Louder(Say):
+        pass
+
+    class Other(Say, output_model=CityInput):
+        pass
+
+    assert (Louder.input_model, Louder.output_model) == (CityInput, Forecast)
+    assert (Other.input_model, Other.output_model) == (CityInput, CityInput)
+    assert Say.output_model is Forecast
+
+
+def test_one_model_may_be_left_out():
+    assert call_of(None).output_model is DataBase
+
+
+@pytest.mark.parametrize("model", [dict, "CityInput", CityInput(city="x"), CoreCall])
+def test_a_model_is_a_subclass_of_database(model):
+    with pytest.raises(TypeError, match="input_model must be a subclass of DataBase"):
+        type("Wrong", (CoreCall,), {}, input_model=model)
+
+
+def test_name_description_and_node_are_no_parameters():
+    call = Say(name="n", description="d", node=object())
+    assert call.model_dump() == {
+        "to_user": False,
+        "enable_filling": False,
+        "city": "杭州",
+        "streaming": True,
+        "params": {},
+    }
+    assert {"name", "description", "node"}.isdisjoint(Say.model_json_schema()["properties"])
+
+
+def test_an_unknown_parameter_is_an_error():
+    with pytest.raises(ValidationError, match="town"):
+        Say(town="Rome")
+
+
+def test_info_is_by_default_that_of_the_class():
+    assert Say.info() == CallInfo("Say", "Says what it is given.")
+    assert Say.info(LanguageType.ENGLISH) == Say.info()
+
+
+# --- instance ------------------------------------------------------------------------------------------------
+
+
+async def test_names_come_from_the_step_then_the_node_then_the_class():
+    on = executor()
+    node = SimpleNamespace(name="node", description="of the node", known_params=None)
+    call = await Say.instance(on, node)
+    assert (call.name, call.description, call.node) == ("node", "of the node", node)
+    on.step = SimpleNamespace(name="step", description="")
+    call = await Say.instance(on, node)
+    assert (call.name, call.description) == ("step", "of the node")
+    call = await Say.instance(SimpleNamespace())
+    assert (call.name, call.description) == ("Say", "Says what it is given.")
+    assert (await Say.instance(on, node, name="given")).name == "given"
+    by_name = await Say.instance(SimpleNamespace(), node=node)
+    assert (by_name.name, by_name.node) == ("node", node)
+
+
+async def test_own_parameters_stand_over_the_nodes_known_ones():
+    known = {"city": "Rome", "streaming": False}
+    node = SimpleNamespace(name="n", description="d", known_params=known)
+    assert (await Say.instance(executor(), node=node)).city == "Rome"
+    call = await Say.instance(executor(), node, city="Oslo")
+    assert (call.city, call.streaming) == ("Oslo", False)
+    assert known == {"city": "Rome", "streaming": False}
+
+
+async def test_the_input_is_by_default_made_of_the_parameters_it_shares():
+    assert (await Say.instance(executor(), city="Oslo")).input == {"city": "Oslo"}
+    assert Say().input == {}
+
+
+@pytest.mark.parametrize(("given", "said"), [({"town": 1}, "town"), ({"city": [1]}, "city")])
+async def test_bad_parameters_are_a_call_error_that_names_them(given, said):
+    with pytest.raises(CallError, match=f"Say: {said}") as caught:
+        await Say.instance(executor(), **given)
+    assert caught.value.data["violations"][0][0] == said
+    assert isinstance(caught.value.__cause__, ValidationError)
+
+
+async def test_what_goes_wrong_in_init_is_a_call_error():
+    class Bad(Say):
+        async def _init(self, call_vars):
+            raise TemplateError("a template with {{ what }}", field="what")
+
+    with pytest.raises(CallError, match="Bad: a template") as caught:
+        await Bad.instance(executor())
+    assert caught.value.data == {"error": "TemplateError", "field": "what"}
+
+
+async def test_call_vars_are_what_the_task_says():
+    seen = []
+
+    class Look(Say):
+        async def _init(self, call_vars):
+            seen.append(call_vars)
+            return CityInput(city=call_vars.question)
+
+    ids, background = CallIds(user_sub="u"), ExecutorBackground(facts=["f"])
+    history = [ExecutorHistory("a", "", "1"), ExecutorHistory("b", "", {"k": 2})]
+    on = executor(
+        question="天气?", language="en", background=background, ids=ids, history=history,
+        runtime=SimpleNamespace(reasoning="thought"),
+    )  # fmt: skip
+    call = await Look.instance(on)
+    assert call.input == {"city": "天气?", "days": 1}
+    assert seen == [
+        CallVars(
+            thinking="thought", question="天气?", step_data={"a": history[0], "b": history[1]}, step_order=["a", "b"],
+            background=background, ids=ids, language=LanguageType.ENGLISH,
+        )
+    ]  # fmt: skip
+    assert call._extract_history_variables("b/k") == 2
+    assert call._extract_history_variables("a/text") == "1"
+    assert call._extract_history_variables("b/k", {"b": ExecutorHistory("b", "", {"k": 3})}) == 3
+    assert call._extract_history_variables("no/where") is None
+    assert Say()._extract_history_variables("b/k") is None
+
+
+async def test_an_executor_needs_nothing_but_what_is_used():
+    call = await Say.instance(SimpleNamespace())
+    assert call._assemble_call_vars(None).question == ""
+    by_name = SimpleNamespace(task=SimpleNamespace(history={"x": ExecutorHistory("x")}, runtime=None, language=None))
+    assert call._assemble_call_vars(by_name).step_order == ["x"]
+
+
+# --- exec ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [{"city": "Rome", "days": "2"}, CityInput(city="Rome", days=2)])
+async def test_exec_takes_a_dict_or_the_input_model_and_hands_on_a_valid_dict(given):
+    async def work(self, input_data):
+        yield CallOutputChunk(DATA, input_data)
+
+    call = await call_of(work).instance(executor())
+    assert texts(await run(call, executor(), given)) == [{"city": "Rome", "days": 2}]
+
+
+async def test_input_that_does_not_fit_is_a_call_error():
+    with pytest.raises(CallError, match=r"city: .*; days: .*'many'") as caught:
+        await run(Say(name="s"), executor(), {"days": "many"})
+    assert [violation[0] for violation in caught.value.data["violations"]] == ["city", "days"]
+
+
+async def test_after_exec_comes_once_after_success():
+    seen = []
+
+    class Note(Say):
+        async def _exec(self, input_data):
+            yield CallOutputChunk(TEXT, "a")
+            if input_data["city"] == "fail":
+                raise CallError("no", {"k": 1})
+
+        async def _after_exec(self, input_data):
+            seen.append(input_data)
+
+    call = await Note.instance(executor())
+    stream = call.exec(executor(), {"city": "x"})
+    await anext(stream)
+    assert seen == []
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+    assert seen == [{"city": "x", "days": 1}]
+    with pytest.raises(CallError, match=r"^no$") as caught:
+        await run(call, executor(), {"city": "fail"})
+    early = call.exec(executor(), {"city": "x"})
+    await anext(early)
+    await early.aclose()
+    assert len(seen) == 1
+    assert caught.value.data == {"k": 1}
+
+
+async def test_closing_ends_what_is_below():
+    ended = asyncio.Event()
+
+    async def work(self, input_data):
+        try:
+            yield CallOutputChunk(TEXT, "a")
+            yield CallOutputChunk(TEXT, "b")
+        finally:
+            ended.set()
+
+    stream = call_of(work)(name="m").exec(executor(), {"city": "x"})
+    await anext(stream)
+    await stream.aclose()
+    assert ended.is_set()
+
+
+async def test_a_foreign_error_becomes_a_call_error_without_its_secret():
+    async def work(self, input_data):
+        yield CallOutputChunk(TEXT, "a")
+        raise OSError(f"key {SECRET} refused")
+
+    with pytest.raises(CallError) as caught:
+        await run(call_of(work)(name="m"), executor(), {"city": "x"})
+    shown = f"{caught.value} {caught.value.data} {caught.value.__cause__!r}"
+    assert str(caught.value).startswith("m: OSError: key ")
+    assert SECRET not in shown
+    assert caught.value.data == {"error": "OSError"}
+
+
+async def test_a_foreign_error_without_secrets_is_the_cause():
+    error = KeyError("where")
+
+    async def work(self, input_data):
+        raise error
+        yield
+
+    with pytest.raises(CallError, match="KeyError: 'where'") as caught:
+        await run(call_of(work)(name="m"), executor(), {"city": "x"})
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [RunAborted("stop"), asyncio.CancelledError(), KeyboardInterrupt()])
+async def test_what_ends_a_run_from_outside_passes(error):
+    async def work(self, input_data):
+        raise error
+        yield
+
+    with pytest.raises(type(error)):
+        await run(call_of(work)(name="m"), executor(), {"city": "x"})
+
+
+async def test_a_call_without_work_says_what_to_write():
+    class Idle(Say):
+        _exec = CoreCall._exec
+
+    with pytest.raises(CallError, match="Idle has no `async def _exec"):
+        await run(Idle(), executor(), {"city": "x"})
+
+
+# --- asking for text -----------------------------------------------------------------------------------------
+
+
+async def test_text_comes_as_it_arrives_and_parameters_go_out():
+    llm = ScriptedLLM(["It ", "", "rains", "."])
+    call = await Say.instance(executor(llm), params={"temperature": 0.7, "max_tokens": 9})
+    stream = call.exec(executor(llm), call.input)
+    assert (await anext(stream)).content == "It "
+    assert texts([chunk async for chunk in stream]) == ["rains", "."]
+    assert llm.calls[0].params == {"temperature": 0.7, "max_tokens": 9}
+    assert llm.calls[0].stream is True
+    assert llm.calls[0].tools is None
+    assert llm.requests == [[{"role": "user", "content": "杭州"}]]
+
+
+async def test_text_comes_whole_when_not_streaming():
+    llm = ScriptedLLM("It rains.")
+    on = executor(llm)
+    assert texts(await run(await Say.instance(on, streaming=False), on)) == ["It rains."]
+    assert llm.calls[0].stream is False
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_an_empty_answer_is_asked_for_again(streaming):
+    llm = ScriptedLLM("", " \n", "now", chunk_size=99)
+    on = executor(llm)
+    chunks = texts(await run(await Say.instance(on, streaming=streaming), on))
+    assert "".join(chunks).strip() == "now"
+    assert "" not in chunks
+    with pytest.raises(CallError, match="empty after 3 attempts") as caught:
+        await run(await Say.instance(executor(ScriptedLLM("", repeat=True))), executor(ScriptedLLM("", repeat=True)))
+    assert caught.value.data["error"] == "EmptyResponseError"
+
+
+async def test_without_a_model_the_one_in_use_is_asked():
+    with use_llm(ScriptedLLM("used")):
+        on = SimpleNamespace()
+        assert "".join(texts(await run(await Say.instance(on), on, {"city": "x"}))) == "used"
+    with pytest.raises(CallError) as caught:
+        await run(Say(), executor(), {"city": "x"})
+    assert isinstance(caught.value.__cause__, ConfigError)
+
+
+async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
+    seen, inside = [], []
+
+    def reply(asked):
+        context = get_current_context()
+        inside.append((context.function_name, context.trace_id, context.parent_trace_id))
+        return "hello"
+
+    llm = ScriptedLLM(reply)
+    on = executor(llm)
+    call = await Say.instance(on, name="步骤")
+    with (
+        watching(lambda trace_id, event: seen.append((trace_id, type(event).__name__))),
+        log_context("outer_1", "outer"),
+    ):
+        await run(call, on)
+    ((name, trace_id, parent),) = inside
+    assert (name, parent) == ("步骤", "outer_1")
+    assert trace_id.startswith("步骤_")
+    assert {each for each, _ in seen} == {trace_id} == {llm.calls[0].trace_id}
+    assert [kind for _, kind in seen if kind != "ReplyDelta"] == [
+        "RunStarted", "TurnStarted", "ReplyReceived", "MessageAppended", "RunFinished",
+    ]  # fmt: skip
+
+
+async def test_what_is_in_force_inside_does_not_leak_to_the_reader():
+    on = executor(ScriptedLLM("one two"))
+    call = await Say.instance(on)
+    with budget(seconds=60):
+        async for _ in call.exec(on, call.input):
+            assert current_deadline() is None
+            assert get_current_trace_id() == ""
+
+
+async def test_a_deadline_holds_and_its_facts_stand_in_the_data():
+    async def never(asked):
+        await asyncio.Event().wait()
+
+    on = executor(ScriptedLLM(never))
+    call = await Say.instance(on)
+    with deadline_scope(0.05), pytest.raises(CallError) as caught:
+        await run(call, on)
+    assert caught.value.data["error"] == "DeadlineExceeded"
+    assert caught.value.data["seconds"] == pytest.approx(0.05, abs=0.01)
+    assert isinstance(caught.value.__cause__, DeadlineExceeded)
+
+
+async def test_a_budget_holds_and_its_facts_stand_in_the_data():
+    llm = ScriptedLLM("a", "b")
+    on = executor(llm)
+    call = await Say.instance(on)
+    with budget(requests=1) as spent:
+        await run(call, on)
+        with pytest.raises(CallError) as caught:
+            await run(call, on)
+    assert spent.requests == 1
+    assert len(llm.calls) == 1
+    data = caught.value.data
+    assert (data["error"], data["unit"], data["limit"], data["spent"]) == ("BudgetExceeded", "requests", 1, 1)
+    assert json.dumps(data)
+
+
+async def test_an_abort_signal_of_the_executor_ends_the_question():
+    signal, on = AbortSignal(), executor()
+
+    async def hang(asked):
+        signal.abort("enough")
+        await asyncio.Event().wait()
+
+    on.llm, on.abort_signal = ScriptedLLM(hang), signal
+    with pytest.raises(RunAborted, match="enough"):
+        await run(await Say.instance(on), on)
+
+
+async def test_a_broken_stream_tells_what_had_come():
+    on = executor(ScriptedLLM(["par", "tial", ProviderError("gone", model="m", status=503)]))
+    call, got = await Say.instance(on), []
+    with pytest.raises(CallError, match="gone") as caught:
+        async for chunk in call.exec(on, call.input):
+            got.append(chunk.content)
+    assert got == ["par", "tial"]
+    assert caught.value.data["status"] == 503
+    assert caught.value.trace_id.startswith("Say_")
+
+
+async def test_closing_early_closes_the_models_stream():
+    closed = asyncio.Event()
+
+    class Watched(ScriptedLLM):
+        async def chat_stream(self, messages, **options):
+            try:
+                async for chunk in super().chat_stream(messages, **options):
+                    yield chunk
+            finally:
+                closed.set()
+
+    on = executor(Watched("one two three four"))
+    call = await Say.instance(on)
+    stream = call.exec(on, call.input)
+    await anext(stream)
+    await stream.aclose()
+    assert closed.is_set()
+
+
+# --- refusals of the service ---------------------------------------------------------------------------------
+
+
+async def test_what_the_service_said_of_the_conversation_is_an_error():
+    on = executor(ScriptedLLM(BadRequest("m", status=400, body="messages: too odd")))
+    with pytest.raises(CallError, match="too odd") as caught:
+        await run(await Say.instance(on), on)
+    assert (caught.value.data["error"], caught.value.data["status"]) == ("BadRequest", 400)

@@ -1,0 +1,625 @@
+"""`StepExecutor`: steps in order, each feeding the next."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from SimpleLLMFunc import AbortSignal, RunAborted, UsageError, budget, use_llm
+from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.executor import StepExecutor
+from SimpleLLMFunc.calls.run_tool import RunTool
+from SimpleLLMFunc.calls.schema import CallOutputChunk, CallOutputType, DataBase, ExecutorHistory, LanguageType
+from SimpleLLMFunc.calls.task import Step, StepStatus, Task
+from SimpleLLMFunc.errors import CallError
+from SimpleLLMFunc.interface.deadline import current_deadline
+from SimpleLLMFunc.logger import get_current_context, get_current_trace_id
+from SimpleLLMFunc.testing import ScriptedLLM
+
+TEXT, DATA, ERROR = CallOutputType.TEXT, CallOutputType.DATA, CallOutputType.ERROR
+
+
+class Ask(CoreCall, input_model=DataBase, output_model=DataBase):
+    """Asks the model what it was told to."""
+
+    prompt: str = "?"
+    to_user: bool = True
+
+    async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
+        async for piece in self._llm([{"role": "user", "content": self.prompt}], streaming=True):
+            yield CallOutputChunk(TEXT, piece)
+
+
+class Give(CoreCall, input_model=DataBase):
+    """Gives out the chunks it was made with; what is raised stands among them."""
+
+    chunks: list[Any] = Field(default=[])
+
+    async def _exec(self, input_data):
+        for chunk in self.chunks:
+            if isinstance(chunk, BaseException):
+                raise chunk
+            yield chunk
+
+
+class CityInput(DataBase):
+    city: str
+    days: int
+    note: str | None = None
+
+
+class Forecast(CoreCall, input_model=CityInput):
+    """Forecasts."""
+
+    enable_filling: bool = True
+    city: str | None = None
+    days: int | None = None
+
+    async def _exec(self, input_data):
+        yield CallOutputChunk(DATA, input_data)
+
+
+def give(*chunks: Any, **params: Any) -> Step:
+    return Step("give", "gives", Give, {"chunks": list(chunks), **params})
+
+
+def text(content: str) -> CallOutputChunk:
+    return CallOutputChunk(TEXT, content)
+
+
+async def drained(executor: StepExecutor) -> list[tuple[CallOutputType, Any]]:
+    await executor.init()
+    return [(chunk.type, chunk.content) async for chunk in executor.run()]
+
+
+# --- one step ------------------------------------------------------------------------------------------------
+
+
+async def test_a_text_step():
+    task, llm = Task("q"), ScriptedLLM("It rains.", chunk_size=4)
+    executor = StepExecutor(task, Step("llm", "asks", Ask, {"prompt": "weather?"}), llm=llm)
+    assert executor.status is None
+    assert await drained(executor) == [(TEXT, "It r"), (TEXT, "ains"), (TEXT, ".")]
+    assert executor.status is StepStatus.SUCCESS
+    assert task.history == [ExecutorHistory("llm", "asks", "It rains.")]
+    assert (task.runtime.step, task.runtime.status, task.runtime.error) == ("llm", StepStatus.SUCCESS, None)
+    assert llm.calls[0].text == "weather?"
+
+
+async def test_a_run_of_the_model_belongs_to_the_run_of_the_step():
+    around = []
+    llm = ScriptedLLM(lambda asked: around.append(get_current_context().parent_trace_id) or "a")
+    await drained(StepExecutor(Task("q"), Step("step", call=Ask), llm=llm))
+    (parent,) = around
+    assert parent.startswith("step_")
+    assert llm.calls[0].trace_id.endswith(parent)
+
+
+async def test_run_prepares_by_itself():
+    task = Task("q")
+    executor = StepExecutor(task, give(text("a"), to_user=True))
+    assert [chunk.content async for chunk in executor.run()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "shown", "output"),
+    [
+        ([text("a"), text("b")], [], "ab"),
+        ([], [], ""),
+        ([CallOutputChunk(DATA, {"n": 1})], [(DATA, {"n": 1})], {"n": 1}),
+        ([CallOutputChunk(DATA, {"n": 1}), CallOutputChunk(DATA, {"n": 2, "m": 3})], [(DATA, {"n": 1}), (DATA, {"n": 2, "m": 3})],
+         {"n": 2, "m": 3}),
+        ([text("a"), CallOutputChunk(DATA, {"n": 1}), text("b")], [(DATA, {"n": 1})], {"text": "ab", "n": 1}),
+        ([text("a"), CallOutputChunk(DATA, {"text": "own"})], [(DATA, {"text": "own"})], {"text": "own"}),
+        ([CallOutputChunk(DATA, "bare")], [(DATA, "bare")], {"result": "bare"}),
+    ],
+)  # fmt: skip
+async def test_text_that_is_not_for_the_user_only_enters_the_history(chunks, shown, output):
+    task = Task("q")
+    assert await drained(StepExecutor(task, give(*chunks))) == shown
+    assert task.history[0].output_data == output
+
+
+async def test_text_for_the_user_is_shown():
+    assert await drained(StepExecutor(Task("q"), give(text("a"), to_user=True))) == [(TEXT, "a")]
+
+
+async def test_a_tool_step():
+    def weather(city: str, days: int = 1) -> list[str]:
+        return [f"{city} {day}" for day in range(days)]
+
+    task = Task("q")
+    executor = StepExecutor(task, Step("weather", call=RunTool, params={"func": weather, "city": "杭州", "days": "2"}))
+    assert await drained(executor) == [(DATA, {"result": ["杭州 0", "杭州 1"]})]
+    assert task.history[0].output_data == {"result": ["杭州 0", "杭州 1"]}
+    assert task.history[0].step_description == RunTool.info().description
+
+
+async def test_a_step_runs_once():
+    executor = StepExecutor(Task("q"), give(text("a")))
+    await drained(executor)
+    with pytest.raises(UsageError, match="'give' has run"):
+        [chunk async for chunk in executor.run()]
+
+
+async def test_the_nodes_known_parameters_stand_under_the_steps_own():
+    node = SimpleNamespace(name="node", description="d", known_params={"prompt": "known", "to_user": False})
+    llm = ScriptedLLM("a", "b")
+    await drained(StepExecutor(Task("q"), Step("s", call=Ask, node=node), llm=llm))
+    await drained(StepExecutor(Task("q"), Step("s", call=Ask, params={"prompt": "own"}, node=node), llm=llm))
+    assert [call.text for call in llm.calls] == ["known", "own"]
+
+
+async def test_without_a_model_the_one_in_use_is_asked():
+    executor = StepExecutor(Task("q"), Step("s", call=Ask))
+    with use_llm(ScriptedLLM("used")):
+        assert "".join(str(content) for _, content in await drained(executor)) == "used"
+
+
+# --- several steps -------------------------------------------------------------------------------------------
+
+
+class Repeat(CoreCall, input_model=DataBase):
+    """Gives what stands at a path in the history."""
+
+    path: str
+
+    async def _exec(self, input_data):
+        yield CallOutputChunk(
+            DATA, {"found": self._extract_history_variables(self.path), "thinking": self._call_vars.thinking}
+        )
+
+
+async def test_a_step_reads_those_before_it_also_when_all_were_prepared_at_first():
+    task = Task("q")
+    executors = [
+        StepExecutor(task, give(text("the text"))),
+        StepExecutor(task, Step("one", call=Repeat, params={"path": "give/text"})),
+        StepExecutor(task, Step("two", call=Repeat, params={"path": "one/found"})),
+    ]
+    for executor in executors:
+        await executor.init()
+    for executor in executors:
+        async for _ in executor.run():
+            pass
+    assert [step.data for step in task.history] == [
+        {"text": "the text"},
+        {"found": "the text", "thinking": ""},
+        {"found": "the text", "thinking": ""},
+    ]
+
+
+async def test_a_step_knows_what_was_thought_since_it_was_prepared():
+    task = Task("q")
+    executor = StepExecutor(task, Step("one", call=Repeat, params={"path": "x"}))
+    await executor.init()
+    task.runtime.reasoning = "thought"
+    async for _ in executor.run():
+        pass
+    assert task.history[0].data["thinking"] == "thought"
+
+
+# --- errors --------------------------------------------------------------------------------------------------
+
+
+async def fails(task: Task, step: Step, **options: Any) -> dict[str, Any]:
+    """Run a step that fails, and the one after it; return the content of the one ERROR chunk."""
+    executor = StepExecutor(task, step, **options)
+    *before, (kind, content) = await drained(executor)
+    assert kind is ERROR
+    assert all(kind is not ERROR for kind, _ in before)
+    assert executor.status is task.runtime.status is StepStatus.ERROR
+    assert task.history == []
+    assert task.runtime.error == {"step": step.name, **content}
+    after = StepExecutor(task, Step("after", call=Give, params={"slip": "not even prepared"}))
+    await after.init()
+    assert after.status is StepStatus.ERROR
+    assert after.call is None
+    assert await drained(after) == []
+    assert after.status is StepStatus.ERROR
+    assert task.runtime.step == step.name
+    return content
+
+
+async def test_what_a_call_raises_is_the_one_error_chunk_and_ends_the_task(caplog):
+    caplog.set_level(logging.WARNING, "SimpleLLMFunc")
+    content = await fails(Task("q"), give(text("a"), CallError("no", {"k": 1}), to_user=True))
+    assert content == {"message": "no", "data": {"k": 1}}
+    assert "step 'after' is not run: the task ended with an error in step 'give'" in caplog.text
+
+
+async def test_a_foreign_error_is_one_too():
+    content = await fails(Task("q"), give(KeyError("x")))
+    assert content == {"message": "give: KeyError: 'x'", "data": {"error": "KeyError"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [({"message": "m", "data": 1}, {"message": "m", "data": 1}), ("m", {"message": "m", "data": None}),
+     ({"k": 1}, {"message": "the step failed", "data": None})],
+)  # fmt: skip
+async def test_an_error_chunk_of_a_call_is_a_failure(content, shown):
+    assert await fails(Task("q"), give(CallOutputChunk(ERROR, content), text("not reached"))) == shown
+
+
+async def test_what_goes_wrong_while_preparing_is_the_error_chunk():
+    content = await fails(Task("q"), Step("s", call=Ask, params={"promt": "slip"}))
+    assert content["message"].startswith("s: promt: ")
+    assert content["data"]["violations"][0][0] == "promt"
+
+
+async def test_the_budget_is_an_error_chunk_with_its_facts():
+    with budget(requests=0):
+        content = await fails(Task("q"), Step("s", call=Ask), llm=ScriptedLLM("a"))
+    assert (content["data"]["error"], content["data"]["limit"]) == ("BudgetExceeded", 0)
+
+
+async def test_a_deadline_of_the_step():
+    async def never(asked):
+        await asyncio.Event().wait()
+
+    content = await fails(Task("q"), Step("s", call=Ask), llm=ScriptedLLM(never), deadline=0.05)
+    assert content["data"]["error"] == "DeadlineExceeded"
+
+
+async def test_a_reopened_task_goes_on():
+    task = Task("q")
+    await fails(task, give(CallError("no")))
+    task.reopen()
+    assert await drained(StepExecutor(task, give(text("a"), to_user=True))) == [(TEXT, "a")]
+    assert task.runtime.error is None
+
+
+async def test_a_reopened_step_is_prepared_anew():
+    class Late(Give):
+        async def _init(self, call_vars):
+            if not ready:
+                raise CallError("not ready")
+            return {}
+
+    ready: list[int] = []
+    task = Task("q")
+    executor = StepExecutor(task, Step("s", call=Late, params={"chunks": [text("a")], "to_user": True}))
+    assert await drained(executor) == [(ERROR, {"message": "not ready", "data": None})]
+    ready.append(1)
+    task.reopen()
+    assert [chunk.content async for chunk in executor.run()] == ["a"]
+
+
+# --- broken off ----------------------------------------------------------------------------------------------
+
+
+async def test_closing_ends_everything_below_and_the_step_may_run_again():
+    closed = asyncio.Event()
+
+    class Watched(ScriptedLLM):
+        async def chat_stream(self, messages, **options):
+            try:
+                async for chunk in super().chat_stream(messages, **options):
+                    yield chunk
+            finally:
+                closed.set()
+
+    task = Task("q")
+    executor = StepExecutor(task, Step("s", call=Ask), llm=Watched("one two", "three"))
+    await executor.init()
+    stream = executor.run()
+    await anext(stream)
+    assert executor.status is task.runtime.status is StepStatus.RUNNING
+    await stream.aclose()
+    assert closed.is_set()
+    assert executor.status is task.runtime.status is None
+    assert task.history == []
+    assert "".join([chunk.content async for chunk in executor.run()]) == "three"
+    assert task.history[0].output_data == "three"
+
+
+async def test_a_cancelled_run_may_run_again():
+    begun = asyncio.Event()
+
+    async def hang(asked):
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = Task("q")
+    executor = StepExecutor(task, Step("s", call=Ask), llm=ScriptedLLM(hang, "again"))
+    running = asyncio.create_task(drained(executor))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert task.runtime.status is None
+    another = StepExecutor(task, Step("s", call=Ask), llm=executor.llm)
+    assert "".join(content for _, content in await drained(another)) == "again"
+    assert len(task.history) == 1
+
+
+async def test_an_abort_passes_and_the_step_may_run_again():
+    signal, task = AbortSignal(), Task("q")
+
+    async def stop(asked):
+        signal.abort("enough")
+        await asyncio.Event().wait()
+
+    executor = StepExecutor(task, Step("s", call=Ask), llm=ScriptedLLM(stop, "again"), abort_signal=signal)
+    with pytest.raises(RunAborted, match="enough"):
+        await drained(executor)
+    assert task.runtime.status is None
+    executor.abort_signal = None
+    assert "".join(content for _, content in await drained(executor)) == "again"
+
+
+async def test_a_run_left_lying_does_not_disturb_the_next():
+    task = Task("q")
+    first = StepExecutor(task, give(text("a"), text("b"), to_user=True))
+    stream = first.run()
+    await anext(stream)
+    second = StepExecutor(task, give(text("c"), text("d"), to_user=True))
+    other = second.run()
+    await anext(other)
+    await stream.aclose()
+    assert task.runtime.status is StepStatus.RUNNING
+    assert [chunk.content async for chunk in other] == ["d"]
+    assert [step.output_data for step in task.history] == ["cd"]
+
+
+async def test_nothing_of_a_step_leaks_to_the_reader():
+    executor = StepExecutor(Task("q"), give(text("a"), to_user=True), deadline=60)
+    inside = []
+
+    class Look(Give):
+        async def _exec(self, input_data):
+            context = get_current_context()
+            inside.append((context.function_name, current_deadline() is not None))
+            yield text("a")
+
+    executor.step = Step("步骤", call=Look, params={"to_user": True})
+    async for _ in executor.run():
+        assert get_current_trace_id() == ""
+        assert current_deadline() is None
+    assert inside == [("步骤", True)]
+
+
+# --- filling -------------------------------------------------------------------------------------------------
+
+
+def forecast(**params: Any) -> Step:
+    return Step("forecast", "of the weather", Forecast, params)
+
+
+async def test_a_slot_fills_the_input_first():
+    task = Task("杭州三天的天气?")
+    llm = ScriptedLLM('{"city": "杭州", "days": "3"}')
+    executor = StepExecutor(task, forecast(), llm=llm)
+    assert await drained(executor) == [(DATA, {"city": "杭州", "days": 3, "note": None})]
+    assert executor.remaining_schema == {}
+    asked = llm.calls[0].text
+    assert "杭州三天的天气?" in asked
+    assert "forecast" in asked
+    assert "of the weather" in asked
+
+
+async def test_what_is_given_is_not_asked_for():
+    llm = ScriptedLLM('{"days": 2}')
+    chunks = await drained(StepExecutor(Task("q"), forecast(city="Rome"), llm=llm))
+    assert chunks == [(DATA, {"city": "Rome", "days": 2, "note": None})]
+    none = ScriptedLLM()
+    await drained(StepExecutor(Task("q"), forecast(city="Rome", days=1), llm=none))
+    assert none.calls == []
+
+
+async def test_thoughts_and_facts_reach_the_slot():
+    task = Task("q", background={"facts": ["用户在杭州"]})
+    task.runtime.reasoning = "the user wants rain"
+    llm = ScriptedLLM('{"city": "x", "days": 2}')
+    await drained(StepExecutor(task, forecast(), llm=llm))
+    assert "用户在杭州" in llm.calls[0].text
+    assert "the user wants rain" in llm.calls[0].text
+
+
+async def waiting() -> tuple[StepExecutor, Task]:
+    """A step that knows its city and waits for its days."""
+    task = Task("天气?")
+    executor = StepExecutor(task, forecast(), llm=ScriptedLLM('{"city": "杭州"}', "{}"))
+    assert await drained(executor) == []
+    return executor, task
+
+
+async def test_an_incomplete_slot_waits_and_nothing_runs():
+    executor, task = await waiting()
+    assert executor.status is task.runtime.status is StepStatus.PARAM
+    assert executor.remaining_schema["required"] == ["/days"]
+    assert list(executor.remaining_schema["properties"]) == ["/days"]
+    assert task.history == []
+
+
+@pytest.mark.parametrize("values", [{"days": 3}, {"/days": 3}, {"days": "3"}])
+async def test_it_goes_on_when_the_values_are_given(values):
+    executor, task = await waiting()
+    asked = len(executor.llm.calls)
+    content = {"city": "杭州", "days": 3, "note": None}
+    assert [chunk.content async for chunk in executor.resume(values)] == [content]
+    assert len(executor.llm.calls) == asked
+    assert executor.status is StepStatus.SUCCESS
+    assert task.runtime.waiting is None
+    assert task.history[0].output_data == content
+
+
+async def test_resume_may_be_followed_by_run():
+    executor, _ = await waiting()
+    executor.resume({"days": 1})
+    assert [chunk.content["days"] async for chunk in executor.run()] == [1]
+
+
+async def test_values_that_do_not_fit_leave_it_waiting():
+    executor, task = await waiting()
+    assert [chunk async for chunk in executor.resume({"days": "many"})] == []
+    assert executor.status is StepStatus.PARAM
+    assert executor.remaining_schema["required"] == ["/days"]
+    assert [chunk async for chunk in executor.resume({})] == []
+    assert executor.status is StepStatus.PARAM
+    assert [chunk.content["days"] async for chunk in executor.resume({"days": 2, "city": "Rome"})] == [2]
+    assert task.history[0].output_data["city"] == "Rome"
+
+
+async def test_a_pointer_without_sense_changes_nothing():
+    executor, task = await waiting()
+    before = task.model_copy(deep=True)
+    with pytest.raises(CallError):
+        executor.resume({"/city/x/y": 3})
+    assert task == before
+    assert executor.status is StepStatus.PARAM
+
+
+async def test_running_again_asks_the_model_again():
+    executor, _ = await waiting()
+    executor.llm = ScriptedLLM('{"days": 5}')
+    assert [chunk.content["days"] async for chunk in executor.run()] == [5]
+
+
+async def test_a_resumed_run_that_is_broken_off_still_waits():
+    executor, task = await waiting()
+    stream = executor.resume({"days": 1})
+    await anext(stream)
+    await stream.aclose()
+    assert executor.status is task.runtime.status is StepStatus.PARAM
+    assert [chunk.content["days"] async for chunk in executor.run()] == [1]
+
+
+async def test_resume_without_need():
+    executor = StepExecutor(Task("q"), forecast())
+    with pytest.raises(UsageError, match="waits for no values"):
+        executor.resume({})
+
+
+async def test_resume_in_another_executor_needs_init_first():
+    _, task = await waiting()
+    later = StepExecutor(task, forecast())
+    with pytest.raises(UsageError, match=r"await executor\.init"):
+        later.resume({"days": 1})
+    await later.init()
+    assert later.status is StepStatus.PARAM
+    assert repr(later) == "StepExecutor('forecast', status='param')"
+    assert [chunk.content["days"] async for chunk in later.resume({"days": 1})] == [1]
+
+
+async def test_other_steps_wait_too(caplog):
+    caplog.set_level(logging.WARNING, "SimpleLLMFunc")
+    executor, task = await waiting()
+    other = StepExecutor(task, give(text("a")))
+    assert await drained(other) == []
+    assert other.status is StepStatus.PARAM
+    assert other.remaining_schema == {}
+    assert "step 'give' is not run: the task waits for values in step 'forecast'" in caplog.text
+    assert [chunk.content["days"] async for chunk in executor.resume({"days": 1})] == [1]
+
+
+async def test_a_slot_that_fails_is_the_error_chunk():
+    content = await fails(Task("q"), forecast(), llm=ScriptedLLM(ConnectionError("down")))
+    assert "down" in content["message"]
+
+
+async def test_a_slot_feeds_a_tool():
+    def weather(city: str, days: int = 1, unit: str = "C") -> dict[str, Any]:
+        """Tell the weather.
+
+        Args:
+            city: where.
+            days: how many.
+            unit: C or F.
+        """
+        return {"city": city, "days": days, "unit": unit}
+
+    llm = ScriptedLLM('{"city": "杭州", "days": 3}')
+    step = Step("weather", call=RunTool, params={"func": weather, "enable_filling": True, "unit": "F"})
+    assert await drained(StepExecutor(Task("q"), step, llm=llm)) == [(DATA, {"city": "杭州", "days": 3, "unit": "F"})]
+    assert '"where."' in llm.calls[0].text
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_known"),
+    [
+        ({"type": "null"}, True),
+        ({"type": ["string", "null"]}, True),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, True),
+        ({"oneOf": [{"type": "null"}]}, True),
+        ({"enum": ["a", None]}, True),
+        ({"type": "string"}, False),
+        ({"anyOf": [{"type": "string"}]}, False),
+        ({"enum": ["a"]}, False),
+        (True, False),
+    ],
+)
+async def test_none_is_a_value_where_the_schema_has_null(schema, is_known):
+    seen = []
+
+    class Open(Forecast):
+        def input_schema(self):
+            return {"type": "object", "properties": {"city": {"type": "string"}, "x": schema}, "required": ["city"]}
+
+        async def _init(self, call_vars):
+            return {"city": "Rome", "x": None}
+
+        async def exec(self, on, input_data):
+            seen.append(dict(input_data))
+            yield text("done")
+
+    await drained(StepExecutor(Task("q"), Step("s", call=Open), llm=ScriptedLLM()))
+    assert seen == [{"city": "Rome", "x": None} if is_known else {"city": "Rome"}]
+
+
+# --- in another process --------------------------------------------------------------------------------------
+
+
+def weather(city: str, days: int) -> dict[str, Any]:
+    return {"city": city, "days": days}
+
+
+LATER = """
+import asyncio, sys
+from SimpleLLMFunc.calls.executor import StepExecutor
+from SimpleLLMFunc.calls.run_tool import RunTool
+from SimpleLLMFunc.calls.task import Step, Task
+
+def weather(city: str, days: int): return {"city": city, "days": days}
+
+async def main():
+    task = Task.load(sys.argv[1])
+    executor = StepExecutor(task, Step("forecast", call=RunTool, params={"func": weather, "enable_filling": True}))
+    await executor.init()
+    assert executor.remaining_schema["required"] == ["/days"], executor.remaining_schema
+    async for chunk in executor.resume({"/days": 4}):
+        pass
+    last = StepExecutor(task, Step("last", call=RunTool, params={"func": lambda: task.history[-1].data["days"]}))
+    async for chunk in last.run():
+        pass
+    task.save(sys.argv[1])
+
+asyncio.run(main())
+"""
+
+
+async def test_a_task_goes_on_in_another_process_also_while_it_waits(tmp_path):
+    task, path = Task("q", LanguageType.ENGLISH), tmp_path / "task.json"
+    await drained(StepExecutor(task, give(text("first"))))
+    step = Step("forecast", call=RunTool, params={"func": weather, "enable_filling": True, "city": "Rome"})
+    await drained(StepExecutor(task, step, llm=ScriptedLLM("{}", "{}")))
+    assert task.runtime.status is StepStatus.PARAM
+    task.save(path)
+    done = subprocess.run(
+        [sys.executable, "-c", LATER, str(path)], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = Task.load(path)
+    assert [step.data for step in loaded.history] == [{"text": "first"}, {"city": "Rome", "days": 4}, {"result": 4}]
+    assert loaded.ids == task.ids
+    assert json.loads(path.read_text(encoding="utf-8"))["runtime"]["status"] == "success"

@@ -1,0 +1,183 @@
+"""The data that Calls pass around."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+import pytest
+from pydantic import Field, ValidationError
+
+from SimpleLLMFunc.calls.schema import (
+    CallIds,
+    CallInfo,
+    CallOutputChunk,
+    CallOutputType,
+    CallVars,
+    DataBase,
+    ExecutorBackground,
+    ExecutorHistory,
+    LanguageType,
+)
+
+
+def test_the_values_are_the_contracts():
+    assert [kind.value for kind in CallOutputType] == ["text", "data", "error"]
+    assert [language.value for language in LanguageType] == ["zh", "en"]
+
+
+@pytest.mark.parametrize(
+    ("given", "language"),
+    [
+        ("zh", LanguageType.CHINESE),
+        ("zh-Hans-CN", LanguageType.CHINESE),
+        ("zh_TW", LanguageType.CHINESE),
+        ("中文", LanguageType.CHINESE),
+        ("en", LanguageType.ENGLISH),
+        ("en_US.UTF-8", LanguageType.ENGLISH),
+        (" English ", LanguageType.ENGLISH),
+        (LanguageType.ENGLISH, LanguageType.ENGLISH),
+    ],
+)
+def test_a_language_is_known_by_its_spellings(given, language, caplog):
+    caplog.set_level(logging.WARNING, "SimpleLLMFunc")
+    assert LanguageType.of(given) is language
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("given", ["fr", "", None, 7])
+def test_an_unknown_language_is_chinese_and_says_so(given, caplog):
+    caplog.set_level(logging.WARNING, "SimpleLLMFunc")
+    assert LanguageType.of(given) is LanguageType.CHINESE
+    assert repr(given) in caplog.text
+    assert "Chinese" in caplog.text
+
+
+def test_fields_take_the_spellings_too(caplog):
+    caplog.set_level(logging.WARNING, "SimpleLLMFunc")
+    assert CallVars(language="en-GB").language is LanguageType.ENGLISH
+    assert CallVars(language="eo").language is LanguageType.CHINESE
+    assert "'eo'" in caplog.text
+
+
+def test_everything_can_be_made_by_hand():
+    call_vars = CallVars()
+    assert (call_vars.thinking, call_vars.question, call_vars.step_data, call_vars.step_order) == ("", "", {}, [])
+    assert call_vars.background == ExecutorBackground(num=0, conversation=[], facts=[])
+    assert call_vars.language is LanguageType.CHINESE
+    ids = CallIds()
+    assert isinstance(ids.task_id, uuid.UUID)
+    assert ids.task_id != CallIds().task_id
+    assert (ids.executor_id, ids.user_sub) == ("", "")
+    assert ids.session_id is ids.app_id is ids.conversation_id is None
+
+
+def test_positions_serve_as_well_as_names():
+    assert CallInfo("大模型", "问") == CallInfo(name="大模型", description="问")
+    assert CallOutputChunk("text", "a") == CallOutputChunk(type=CallOutputType.TEXT, content="a")
+    assert ExecutorHistory("s", "d", {"a": 1}) == ExecutorHistory(
+        step_name="s", step_description="d", output_data={"a": 1}
+    )
+    assert ExecutorHistory("s").output_data == ""
+
+
+def test_more_values_than_fields_are_an_error():
+    with pytest.raises(TypeError, match="CallInfo takes name, description; 3 values"):
+        CallInfo("n", "d", "more")
+    with pytest.raises(TypeError, match="name"):
+        CallInfo("n", name="m")
+    with pytest.raises(ValidationError, match="description"):
+        CallInfo("n")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        CallInfo("n", "d"),
+        CallOutputChunk("data", {"a": [1]}),
+        ExecutorHistory("s", "d", "text"),
+        ExecutorHistory("s", "", {}),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_json_and_back(made):
+    assert type(made).model_validate_json(made.model_dump_json()) == made
+    assert type(made).model_validate({**made.model_dump(), "of a later version": 1}) == made
+
+
+def test_a_chunk_has_one_of_three_types():
+    with pytest.raises(ValidationError):
+        CallOutputChunk("image", "x")
+
+
+def test_no_two_share_a_list():
+    ExecutorBackground().facts.append("one")
+    CallVars().step_data["a"] = ExecutorHistory("a")
+    assert ExecutorBackground().facts == []
+    assert CallVars().step_data == {}
+
+
+def test_a_text_step_is_its_text_and_can_be_read_as_data():
+    assert ExecutorHistory("s", "", "whole text").output_data == "whole text"
+    assert ExecutorHistory("s", "", "whole text").data == {"text": "whole text"}
+    assert ExecutorHistory("s", "", {"k": 1}).data == {"k": 1}
+
+
+# --- steps by name -------------------------------------------------------------------------------------------
+
+
+def test_the_latest_of_a_name_has_it_and_order_is_kept():
+    history = [ExecutorHistory("search", "", "1"), ExecutorHistory("llm"), ExecutorHistory("search", "", "2")]
+    steps = CallVars.steps_of(history)
+    assert list(steps) == ["search#1", "llm", "search"]
+    assert steps["search"].output_data == "2"
+    assert steps["search#1"].output_data == "1"
+
+
+def test_no_step_is_lost_to_another_whose_name_looks_like_a_number():
+    history = [ExecutorHistory("a", "", "1"), ExecutorHistory("a#1", "", "2"), ExecutorHistory("a", "", "3")]
+    assert sorted(step.output_data for step in CallVars.steps_of(history).values()) == ["1", "2", "3"]
+    assert CallVars.steps_of(history)["a#1"].output_data == "2"
+
+
+@pytest.mark.parametrize(("number", "names"), [(0, []), (-1, []), (2, ["b", "c"]), (9, ["a", "b", "c"])])
+def test_latest_steps(number, names):
+    steps = {name: ExecutorHistory(name) for name in "abc"}
+    latest = CallVars(step_data=steps, step_order=["a", "gone", "b", "c"]).latest(number)
+    assert [step.step_name for step in latest] == names
+
+
+# --- the schema of a model -----------------------------------------------------------------------------------
+
+
+class Weather(DataBase):
+    city: str = Field(description="城市名称")
+    day: str = "today"
+
+
+def test_override_replaces_and_adds_for_that_call_only():
+    plain = Weather.model_json_schema()
+    override = {"city": {"enum": ["Rome"]}, "unit": {"type": "string"}}
+    schema = Weather.model_json_schema(override=override)
+    assert schema["properties"] == {
+        "city": {"enum": ["Rome"]},
+        "day": plain["properties"]["day"],
+        "unit": {"type": "string"},
+    }
+    assert schema["required"] == ["city"]
+    assert Weather.model_json_schema() == plain
+    schema["properties"]["city"]["enum"].append("Oslo")
+    assert override["city"] == {"enum": ["Rome"]}
+
+
+def test_the_other_arguments_are_pydantics():
+    class Aliased(DataBase):
+        city: str = Field(alias="城市")
+
+    assert list(Aliased.model_json_schema()["properties"]) == ["城市"]
+    assert list(Aliased.model_json_schema(by_alias=False)["properties"]) == ["city"]
+    assert Aliased(city="a") == Aliased(城市="a")
+
+
+def test_override_of_a_model_without_fields():
+    assert DataBase.model_json_schema({"a": {"type": "integer"}})["properties"] == {"a": {"type": "integer"}}
