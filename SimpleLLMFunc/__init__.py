@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from SimpleLLMFunc.assistant import AIAssistant, ToolInvoker
     from SimpleLLMFunc.base.abort import AbortSignal
     from SimpleLLMFunc.base.events import ReActEvent
     from SimpleLLMFunc.base.observe import watching
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "SimpleLLMFunc.assistant": ("AIAssistant", "ToolInvoker"),
     "SimpleLLMFunc.base.abort": ("AbortSignal",),
     "SimpleLLMFunc.base.events": ("ReActEvent",),
     "SimpleLLMFunc.base.observe": ("watching",),
@@ -117,6 +119,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "AIAssistant",
     "APIKeyPool",
     "AbortSignal",
     "Audio",
@@ -166,6 +169,7 @@ __all__ = [
     "ToolContext",
     "ToolDefinitionError",
     "ToolFailed",
+    "ToolInvoker",
     "Usage",
     "UsageError",
     "async_llm_chat",

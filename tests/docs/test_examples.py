@@ -14,7 +14,12 @@ from tests.docs.pages import ROOT, clean_environment
 
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 # These ask the model inside the process, and say what must be seen.
-LOCAL = {"01_first_function.py": "smollm2", "11_local_tools.py": "temperature("}
+LOCAL = {
+    "01_first_function.py": "smollm2",
+    "11_local_tools.py": "temperature(",
+    "14_four_steps_local.py": "history: ['slot', 'weather', 'answer', 'summary']",
+    "16_assistant_local.py": "5 messages in the session",
+}
 
 
 @pytest.mark.parametrize("example", [path for path in EXAMPLES if path.name not in LOCAL], ids=lambda path: path.name)

@@ -1,0 +1,34 @@
+"""A dialogue partner with tools, memory, and a search where the model is unsure."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.assistant.assistant import AIAssistant
+from SimpleLLMFunc.assistant.builtin import builtin_tools
+from SimpleLLMFunc.assistant.caller import LLMCaller
+from SimpleLLMFunc.assistant.context import ContextBuilder
+from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
+from SimpleLLMFunc.assistant.search import SearchClient, StaticSearch, WikipediaSearch
+from SimpleLLMFunc.assistant.sqlite_memory import Memory, SqliteMemory
+from SimpleLLMFunc.assistant.tavily_search import TavilySearch
+from SimpleLLMFunc.assistant.tools import ToolInvoker
+from SimpleLLMFunc.assistant.uncertainty import Phrasebook, add_phrases, explain, is_uncertain
+
+__all__ = [
+    "AIAssistant",
+    "ChatMemoryIntegration",
+    "ContextBuilder",
+    "LLMCaller",
+    "Memory",
+    "MemoryStore",
+    "Phrasebook",
+    "SearchClient",
+    "SqliteMemory",
+    "StaticSearch",
+    "TavilySearch",
+    "ToolInvoker",
+    "WikipediaSearch",
+    "add_phrases",
+    "builtin_tools",
+    "explain",
+    "is_uncertain",
+]

@@ -1,0 +1,414 @@
+"""`AIAssistant`: a dialogue partner with tools, memory, and a search when the model is unsure."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
+from contextlib import aclosing
+from typing import Any, Literal, TypeAlias
+from weakref import WeakSet
+
+from SimpleLLMFunc.assistant.attachments import SessionFiles
+from SimpleLLMFunc.assistant.builtin import builtin_tools
+from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
+from SimpleLLMFunc.assistant.context import ContextBuilder, Session, Sessions, new_session_id
+from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
+from SimpleLLMFunc.assistant.prompts import ATTACHED, SYSTEM_PROMPT
+from SimpleLLMFunc.assistant.review import SearchReview
+from SimpleLLMFunc.assistant.search import SearchClient
+from SimpleLLMFunc.assistant.settings import check_settings
+from SimpleLLMFunc.assistant.tools import ToolInvoker
+from SimpleLLMFunc.base.events import (
+    MessageAppended,
+    ReActEvent,
+    ReplyDelta,
+    RunFinished,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnStarted,
+)
+from SimpleLLMFunc.base.record import RunRecord
+from SimpleLLMFunc.base.run import generate_trace_id
+from SimpleLLMFunc.errors import RunError, UsageError
+from SimpleLLMFunc.interface.current import resolve_llm, use_llm
+from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.sync import ForkSafeLock, iterate_sync, run_sync
+from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.tools.arguments import read_arguments
+from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.type.message import ContentPart, Message
+from SimpleLLMFunc.utils import in_context
+
+__all__ = ["AIAssistant", "Detector", "StreamItem"]
+
+Detector: TypeAlias = Callable[[str], bool | Awaitable[bool]] | Literal["model"]
+"""Says of an answer whether the model was unsure; "model" asks the model itself."""
+
+StreamItem: TypeAlias = str | ToolCallStarted | ToolCallFinished | dict[str, Any]
+"""What `stream_query` yields: pieces of text, starts and ends of tools, and last the result."""
+
+
+class AIAssistant:
+    """A dialogue partner: context, memory, tools, and one search where the model says that it does not know.
+
+    Args:
+        llm: the model; None takes the current one (`use_llm`, environment) at each question.
+        search: asked once, with the user's question alone, when an answer without tools is uncertain.
+        memory: a `MemoryStore` such as `SqliteMemory`; users whose id begins with "anonymous" are never kept.
+        tools: what the model may call; None for the built-in tools, empty for none.
+        language: of the instructions, "zh" or "en".
+        memory_timeout: seconds that each thing asked of the memory may take.
+        max_tool_rounds: rounds of tool calls in one answer, from 0 (none is offered).
+        detector: decides whether an answer is uncertain; None uses the phrases of `is_uncertain`.
+        search_timeout: seconds that the search may take.
+        system_prompt: in place of the default instructions.
+        deadline: seconds for one question with everything it needs: memory, model, tools and search.
+        toolkit_confirm: asked before a tool marked `confirm=True` runs.
+        max_sessions: how many sessions are kept in memory.
+        session_seconds: how long an unused session is kept.
+        **llm_kwargs: go to the provider with each request.
+
+    Raises:
+        ConfigError: a model, a language, a search, a store or a limit that cannot be used.
+        ToolDefinitionError: a tool the model could not be told about.
+    """
+
+    def __init__(
+        self,
+        llm: LLM_Interface | None = None,
+        search: SearchClient | None = None,
+        memory: MemoryStore | None = None,
+        tools: Iterable[Tool | Callable[..., Any]] | None = None,
+        language: Literal["zh", "en"] = "zh",
+        *,
+        memory_timeout: float = 2.0,
+        max_tool_rounds: int = 5,
+        detector: Detector | None = None,
+        search_timeout: float = 10.0,
+        system_prompt: str | None = None,
+        deadline: float | None = None,
+        toolkit_confirm: Callable[..., Any] | None = None,
+        max_sessions: int = 1000,
+        session_seconds: float = 86_400.0,
+        **llm_kwargs: Any,
+    ) -> None:
+        check_settings(
+            llm=llm,
+            search=search,
+            tools=tools,
+            language=language,
+            memory_timeout=memory_timeout,
+            max_tool_rounds=max_tool_rounds,
+            detector=detector,
+            search_timeout=search_timeout,
+            system_prompt=system_prompt,
+            deadline=deadline,
+            toolkit_confirm=toolkit_confirm,
+            max_sessions=max_sessions,
+            session_seconds=session_seconds,
+            params=llm_kwargs,
+        )
+        self.language: Literal["zh", "en"] = language
+        self.search = search
+        self.detector: Detector | None = detector
+        self.deadline = deadline
+        self.system_prompt = SYSTEM_PROMPT[language] if system_prompt is None else system_prompt
+        self.llm_caller = LLMCaller(llm, params=llm_kwargs, max_tool_rounds=max_tool_rounds, confirm=toolkit_confirm)
+        self.tool_invoker = ToolInvoker(
+            builtin_tools(llm, language=language) if tools is None else tools, language=language
+        )
+        self.memory = ChatMemoryIntegration(memory, timeout=memory_timeout, language=language)
+        self._search_timeout = search_timeout
+        self._sessions = Sessions(most=max_sessions, seconds=session_seconds)
+        self._turns: WeakSet[_Turn] = WeakSet()
+        self._turns_lock = ForkSafeLock()
+
+    @property
+    def llm(self) -> LLM_Interface | None:
+        """The model that was given."""
+        return self.llm_caller.llm
+
+    # --- one question ---
+
+    async def process_query(
+        self,
+        user_input: str,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        ai_id: str | None = None,
+        image_data: Any = None,
+        file_data: Any = None,
+    ) -> dict[str, Any]:
+        """Answer a question and return ``{response, session_id, has_tool_calls, tool_results, sources}``.
+
+        Two questions at once in one session are both answered from what was said before them, and both are kept.
+
+        Args:
+            user_input: the question.
+            session_id: the conversation it belongs to; None opens a new one.
+            user_id: whose memories count; None, and whatever begins with "anonymous", is nobody.
+            ai_id: the id under which this assistant speaks; the model is told.
+            image_data: an `ImgPath` or `ImgUrl`, bytes, a data URL or an address, base64 text.
+            file_data: a `Path` or `File`, ``{"name": …, "content": bytes or base64}``, or a pair of the two.
+
+        Returns:
+            `tool_results` holds ``{id, name, arguments, result, failed}`` for each call, `sources` holds
+            ``{title, url, content}`` for each result of the search.
+
+        Raises:
+            UsageError: an argument that cannot be used.
+            ProviderError: the service failed.
+            RunError: there was no answer, or none in time.
+        """
+        asked = self._asked(user_input, session_id, user_id, ai_id, image_data, file_data, stream=False)
+        async with aclosing(asked) as items:
+            async for item in items:
+                if isinstance(item, dict):
+                    return item
+        raise RunError(f"{FUNC_NAME}: the stream ended before the answer did")
+
+    def stream_query(
+        self,
+        user_input: str,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        ai_id: str | None = None,
+        image_data: Any = None,
+        file_data: Any = None,
+    ) -> AsyncGenerator[StreamItem, None]:
+        """Answer a question; yield text as it comes, `ToolCallStarted`, `ToolCallFinished`, and last the result.
+
+        Arguments, result and errors are those of `process_query`. Where a search may follow, the text of a first
+        answer is held back until it is clear that it stands. A question whose stream is left early is not kept.
+        """
+        return self._asked(user_input, session_id, user_id, ai_id, image_data, file_data, stream=True)
+
+    def process_query_sync(self, user_input: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """As `process_query`, for code without an event loop, or inside one."""
+        return run_sync(self.process_query(user_input, *args, **kwargs))
+
+    def stream_query_sync(self, user_input: str, *args: Any, **kwargs: Any) -> Generator[StreamItem, None, None]:
+        """As `stream_query`, for code without an event loop, or inside one."""
+        return iterate_sync(self.stream_query(user_input, *args, **kwargs))
+
+    # --- sessions and users ---
+
+    def conversation(self, session_id: str, user_id: str | None = None) -> list[Message]:
+        """Return what was said in a session, the instructions first; empty for a session that is not kept."""
+        session = self._sessions.find(_owner(user_id), session_id)
+        return session.context.get_conversation_history() if session else []
+
+    def end_session(self, session_id: str, user_id: str | None = None) -> bool:
+        """Forget a session, its files too, and say whether there was one."""
+        return bool(self._sessions.remove(_owner(user_id), session_id))
+
+    async def delete_user(self, user_id: str) -> None:
+        """Forget everything about a user: sessions, files, and what the memory holds.
+
+        What the user is asking meanwhile is answered, and not remembered.
+
+        Raises:
+            UsageError: that names no user.
+            RunError: the store took longer than `memory_timeout`.
+            Exception: whatever the store raises; what should be gone and is not must not pass in silence.
+        """
+        given: Any = user_id
+        if not isinstance(given, str) or not given.strip():
+            raise UsageError("delete_user takes the id of a user.")
+        with self._turns_lock:
+            for turn in self._turns:
+                if turn.owner == _owner(user_id):
+                    turn.is_forgotten = True
+        self._sessions.remove(_owner(user_id))
+        if self.memory.store is not None:
+            await self.memory.forget(user_id)
+
+    def close(self) -> None:
+        """Forget all sessions and remove their files."""
+        self._sessions.clear()
+
+    # --- the flow ---
+
+    def _asked(self, *asked: Any, stream: bool) -> AsyncGenerator[StreamItem, None]:
+        """Return what one question yields; it sees the context variables of this moment and sets none outside."""
+        return in_context(self._process_query_internal(*asked, stream=stream), contextvars.copy_context())
+
+    async def _process_query_internal(
+        self,
+        user_input: str,
+        session_id: str | None,
+        user_id: str | None,
+        ai_id: str | None,
+        image_data: Any,
+        file_data: Any,
+        *,
+        stream: bool,
+    ) -> AsyncGenerator[StreamItem, None]:
+        _check(user_input, session_id, user_id, ai_id, has_more=image_data is not None or file_data is not None)
+        turn = self._begun(_Turn(_owner(user_id)))
+        with deadline_scope(self.deadline):
+            session = await self._session(session_id or new_session_id(), user_id)
+            content = self._content(session, user_input, image_data, file_data)
+            messages = session.context.build_context(content)
+            _tell_ai_id(messages, ai_id, self.language)
+            enriched = await self.memory.enrich(
+                messages, user_id=user_id, message=user_input, session_id=session.session_id
+            )
+            record = RunRecord(FUNC_NAME, generate_trace_id(FUNC_NAME))
+            turn.review = SearchReview(
+                record,
+                question=user_input,
+                search=self.search,
+                detector=self.detector,
+                llm=self.llm,
+                language=self.language,
+                timeout=self._search_timeout,
+            )
+            events = self.llm_caller.events(
+                enriched, self.tool_invoker, record, turn.review, stream=stream, context=session.attachments
+            )
+            async with aclosing(events):
+                async for event in events:
+                    for item in turn.read(event):
+                        yield item
+            for piece in turn.release():
+                yield piece
+            asked: Message = {"role": "user", "content": content}
+            session.context.add(asked, *turn.grown)
+            if not turn.is_forgotten:
+                with use_llm(resolve_llm(self.llm)):  # what the memory asks a model, it asks this one
+                    await self.memory.remember(
+                        user_id=user_id, message=user_input, answer=turn.answer, session_id=session.session_id
+                    )
+        yield turn.result(session.session_id)
+
+    def _begun(self, turn: _Turn) -> _Turn:
+        with self._turns_lock:
+            self._turns.add(turn)
+        return turn
+
+    async def _session(self, session_id: str, user_id: str | None) -> Session:
+        owner = _owner(user_id)
+        session = self._sessions.find(owner, session_id)
+        if session is None:
+            history = await self.memory.history(user_id=user_id, session_id=session_id)
+            session = self._sessions.add(owner, session_id, ContextBuilder(self.system_prompt, history))
+        return session
+
+    def _content(self, session: Session, user_input: str, image_data: Any, file_data: Any) -> str | list[ContentPart]:
+        if image_data is None and file_data is None:
+            return user_input
+        files = session.attachments = session.attachments or SessionFiles()
+        names: list[str] = []
+        parts: list[ContentPart] = []
+        if image_data is not None:
+            part, name = files.add_image(image_data)
+            parts.append(part)
+            names += [name] if name else []
+        if file_data is not None:
+            names.append(files.add_file(file_data))
+        # By its name a tool finds what was kept.
+        attached = ATTACHED[self.language] + ", ".join(names) if names else ""
+        text = "\n\n".join(each for each in (user_input, attached) if each.strip())
+        return [{"type": "text", "text": text}, *parts] if parts else text
+
+
+class _Turn:
+    """Reads the events of one question: what the user is shown, and what is left of it.
+
+    Attributes:
+        owner: who asks.
+        is_forgotten: the user was deleted meanwhile, and nothing is to be remembered.
+        review: of the answers.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.is_forgotten = False
+        self.review: SearchReview | None = None
+        self.grown: list[Message] = []
+        self.answer = ""
+        self._held: list[str] = []
+        self._results: list[dict[str, Any]] = []
+
+    def read(self, event: ReActEvent) -> Iterator[StreamItem]:
+        """Take in one event and yield what may be shown."""
+        match event:
+            case TurnStarted():
+                self._held.clear()  # a reply that was sent back, or a stream that began anew
+            case ReplyDelta(text=text) if text:
+                if self.review is not None and self.review.may_search:
+                    self._held.append(text)
+                else:
+                    yield text
+            case ToolCallStarted():
+                yield from self.release()
+                yield event
+            case ToolCallFinished(call=call, content=content, failed=failed):
+                self._results.append(
+                    {
+                        "id": call.id,
+                        "name": call.function.name,
+                        "arguments": _arguments(call.function.arguments),
+                        "result": content,
+                        "failed": failed,
+                    }
+                )
+                yield event
+            case MessageAppended(message=message):
+                self.grown.append(message)
+            case RunFinished(reply=reply):
+                self.answer = reply.text
+            case _:
+                pass
+
+    def release(self) -> Iterator[str]:
+        """Yield the text that was held back: it stands."""
+        held, self._held = self._held, []
+        yield from held
+
+    def result(self, session_id: str) -> dict[str, Any]:
+        """Return what the question came to."""
+        return {
+            "response": self.answer,
+            "session_id": session_id,
+            "has_tool_calls": bool(self._results),
+            "tool_results": self._results,
+            "sources": self.review.sources if self.review is not None else [],
+        }
+
+
+def _owner(user_id: str | None) -> str:
+    return "" if user_id is None or not user_id.strip() else user_id
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return read_arguments(text)
+    except ArgumentsError:
+        return text
+
+
+def _check(user_input: Any, session_id: Any, user_id: Any, ai_id: Any, *, has_more: bool) -> None:
+    if not isinstance(user_input, str):
+        raise UsageError(f"user_input is a str, not {type(user_input).__name__}.")
+    if not user_input.strip() and not has_more:
+        raise UsageError("user_input is empty. Ask something, or give image_data or file_data.")
+    for name, value in (("session_id", session_id), ("user_id", user_id), ("ai_id", ai_id)):
+        if value is not None and not isinstance(value, str):
+            raise UsageError(f"{name} is a str or None, not {type(value).__name__}.")
+
+
+def _tell_ai_id(messages: list[Message], ai_id: str | None, language: str) -> None:
+    """Let the instructions name the id under which the assistant speaks."""
+    if not ai_id:
+        return
+    if len(ai_id) > 128 or not ai_id.isprintable():
+        raise UsageError("ai_id has at most 128 printable characters.")
+    line = f"你的 AI-ID 是 {ai_id}。" if language == "zh" else f"Your AI-ID is {ai_id}."
+    head: Any = messages[0]
+    if head["role"] == "system":
+        head["content"] = f"{head['content']}\n{line}"
+    else:
+        messages.insert(0, {"role": "system", "content": line})

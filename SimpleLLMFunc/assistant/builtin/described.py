@@ -1,0 +1,27 @@
+"""One tool, told to a model in its language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from SimpleLLMFunc.tools import Tool
+
+__all__ = ["Language", "described"]
+
+Language: TypeAlias = Literal["zh", "en"]
+"""Of the descriptions of tools, and of what they say."""
+
+
+def described(func: Callable[..., Any], language: Language, in_chinese: str, **options: Any) -> Tool:
+    """Return a function as a tool: described by its docstring, or by the Chinese one given.
+
+    Args:
+        func: one made for this tool alone; its docstring is replaced.
+        language: which of the two.
+        in_chinese: a docstring with the same parameters.
+        **options: go to `Tool`.
+    """
+    if language == "zh":
+        func.__doc__ = in_chinese
+    return Tool(func, **options)

@@ -1,0 +1,199 @@
+"""Documents below a folder: analysed, summarised, or searched for what they say about something."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any, Final, Literal
+
+from SimpleLLMFunc.assistant.builtin.described import Language, described
+from SimpleLLMFunc.assistant.builtin.digest import Digest, Finding, bare
+from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
+from SimpleLLMFunc.assistant.builtin.reading import Document, read_document
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
+from SimpleLLMFunc.tools.running import in_thread
+from SimpleLLMFunc.type.multimodal import MAX_FILE_BYTES, read_file
+
+__all__ = ["document_tools"]
+
+Operation = Literal["analyze", "summarize", "extract"]
+
+PARSE_SECONDS: Final = 60.0
+"""How long reading one file may take; some are made to take for ever."""
+
+_OPERATIONS: Final[dict[str, Operation]] = {
+    "analyze": "analyze",
+    "analyse": "analyze",
+    "analysis": "analyze",
+    "分析": "analyze",
+    "分析内容": "analyze",
+    "summarize": "summarize",
+    "summarise": "summarize",
+    "summary": "summarize",
+    "摘要": "summarize",
+    "总结": "summarize",
+    "生成摘要": "summarize",
+    "extract": "extract",
+    "提取": "extract",
+    "提取信息": "extract",
+}
+
+_IN_CHINESE: Final = """处理文档文件：分析内容、生成摘要或提取信息。可读 txt、md、csv、json、pdf、docx。
+
+参数:
+    file_path: 文件名，例如 report.pdf。
+    operation: analyze（分析内容）、summarize（生成摘要）或 extract（提取信息）。
+    query: 关心的问题，或要提取什么，例如“合同金额和付款日期”；可以不写。
+"""
+_WORDS: Final[dict[str, dict[str, str]]] = {
+    "zh": {
+        "unknown": "不支持的操作 {operation!r}。支持：analyze（分析内容）、summarize（生成摘要）、extract（提取信息）。",
+        "facts": "文件 {name}（{kind}）：",
+        "fact": "- {name}：{value}",
+        "analysis": "分析：",
+        "summary": "《{name}》的摘要：",
+        "found": "从《{name}》中提取的信息：",
+        "finding": "- {label}：{value}",
+        "quote": "（原文：“{quote}”）",
+        "no quote": "（原文中没有找到对应的语句，请核实）",
+        "nothing": "《{name}》里没有相关信息。",
+        "empty": "《{name}》里没有可读的文字。",
+        "cut": "注意：文件太长，只读了前面的 {chars} 个字符。",
+        "slow": "读取《{name}》用了太长时间，已放弃。",
+        "too large": "文件 {name} 有 {size} 字节，最多读取 {limit} 字节。",
+    },
+    "en": {
+        "unknown": "There is no operation {operation!r}. There are: analyze, summarize, extract.",
+        "facts": "File {name} ({kind}):",
+        "fact": "- {name}: {value}",
+        "analysis": "Analysis:",
+        "summary": "Summary of {name}:",
+        "found": "What {name} says:",
+        "finding": "- {label}: {value}",
+        "quote": ' (in its words: "{quote}")',
+        "no quote": " (these words were not found in the document; check them)",
+        "nothing": "{name} says nothing about it.",
+        "empty": "{name} holds no text that can be read.",
+        "cut": "Note: the file is long; only its first {chars} characters were read.",
+        "slow": "Reading {name} took too long and was given up.",
+        "too large": "The file {name} has {size} bytes; at most {limit} are read.",
+    },
+}
+_FACTS_IN_CHINESE: Final = {
+    "encoding": "编码",
+    "characters": "字符数",
+    "lines": "行数",
+    "pages": "页数",
+    "title": "标题",
+    "author": "作者",
+    "headings": "小标题",
+    "rows": "数据行数",
+    "columns": "列",
+    "column": "列",
+    "field": "字段",
+    "fields of the first item": "第一项的字段",
+    "tables": "表格数",
+    "top level": "顶层",
+    "note": "说明",
+}
+
+
+def document_tools(
+    root: str | os.PathLike[str] | None = None,
+    *,
+    llm: LLM_Interface | None = None,
+    language: Language = "zh",
+    max_bytes: int = MAX_FILE_BYTES,
+) -> list[Tool]:
+    """Return the tool `process_document`.
+
+    Args:
+        root: the folder whose files may be read, beside those of the session; None for those only.
+        llm: reads the text; None takes the current one (`use_llm`, environment) at each call.
+        language: of the description, and of what the tool says.
+        max_bytes: a larger file is refused; never more than 20 MiB.
+
+    Raises:
+        ConfigError: `root` is no folder.
+    """
+    folder = checked_root(root)
+    digest = Digest(llm, language)
+    words = _WORDS[language]
+
+    async def process_document(  # noqa: D417 - the context is no argument of the model's
+        file_path: str, operation: str = "analyze", query: str = "", context: ToolContext[Any] | None = None
+    ) -> str:
+        """Process a document: analyse it, summarise it, or extract information. Reads txt, md, csv, json, pdf, docx.
+
+        Args:
+            file_path: Name of the file, such as report.pdf.
+            operation: analyze, summarize or extract.
+            query: What is of interest, or what to extract, such as "the price and the date of payment"; may be left
+                out.
+        """
+        wanted = _OPERATIONS.get(operation.strip().lower())
+        if wanted is None:
+            raise ModelRetry(words["unknown"].format(operation=cut(operation, 60)))
+        file, below = find_file(file_path, given_roots(folder, context), language)
+
+        def read(name: str) -> Document:
+            size = file.stat().st_size
+            if size > max_bytes:
+                raise ValueError(words["too large"].format(name=name, size=size, limit=max_bytes))
+            return read_document(name, read_file(file, below))
+
+        with named_below(file, below) as name:
+            try:
+                async with asyncio.timeout(PARSE_SECONDS):
+                    document = await in_thread(read, name)
+            except TimeoutError:
+                raise ValueError(words["slow"].format(name=name)) from None
+        return await _processed(document, wanted, query, digest, language)
+
+    return [described(process_document, language, _IN_CHINESE, untrusted=True)]
+
+
+async def _processed(document: Document, operation: Operation, query: str, digest: Digest, language: Language) -> str:
+    words = _WORDS[language]
+    name = document.name
+    facts = _facts(document, language) if operation == "analyze" else []
+    if not document.text:
+        return "\n".join([*facts, words["empty"].format(name=name)])
+    match operation:
+        case "analyze":
+            said = [*facts, "", words["analysis"], await digest.analyze(document.text, query)]
+        case "summarize":
+            said = [words["summary"].format(name=name), await digest.summarize(document.text, query)]
+        case "extract":
+            found = await digest.extract(document.text, query)
+            letters = bare(document.text)
+            listed = [_finding(finding, letters, language) for finding in found]
+            said = [words["found"].format(name=name), *listed] if listed else [words["nothing"].format(name=name)]
+    read = sum(map(len, digest.parts(document.text)))
+    if document.is_cut or read < len(document.text):
+        said.append(words["cut"].format(chars=min(read, len(document.text))))
+    return "\n".join(said)
+
+
+def _facts(document: Document, language: Language) -> list[str]:
+    words = _WORDS[language]
+    shown = [words["facts"].format(name=document.name, kind=document.kind)]
+    for name, value in document.facts:
+        kind, _, rest = name.partition(" ")
+        spoken = name
+        if language == "zh":
+            spoken = _FACTS_IN_CHINESE.get(name) or f"{_FACTS_IN_CHINESE.get(kind, kind)} {rest}".strip()
+        shown.append(words["fact"].format(name=spoken, value=value))
+    return shown
+
+
+def _finding(finding: Finding, letters: str, language: Language) -> str:
+    words = _WORDS[language]
+    line = words["finding"].format(label=finding.label, value=finding.value)
+    if not bare(finding.quote):
+        return line
+    # A model may invent the words that it quotes.
+    stands = bare(finding.quote) in letters
+    return line + (words["quote"].format(quote=cut(finding.quote, 200)) if stands else words["no quote"])

@@ -1,0 +1,119 @@
+"""AI-IDs, and the frequency number that belongs to each.
+
+An AI-ID reads ``AI-7ZK3Q-M9T2V-4HBNC-R8WEX``: twenty characters of Crockford's alphabet, nineteen of them random (95
+bits, from the system, so that neither threads nor processes nor forks meet) and the last one a check character, so that
+an id which a model copied wrongly is told from one that was never given out. A frequency number reads
+``FN-4821-0937-5566-1203``; it is a checksum of the id, the same for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import unicodedata
+from typing import Final
+
+from SimpleLLMFunc.assistant.builtin.described import Language, described
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.tools import ModelRetry, Tool
+
+__all__ = ["check_ai_id", "frequency_number", "id_tools", "new_ai_id"]
+
+ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_VALUES: Final = {character: value for value, character in enumerate(ALPHABET)}
+_RANDOM_CHARACTERS = 19
+_GROUP = 5
+_LOOKS_LIKE: Final = str.maketrans({"O": "0", "I": "1", "L": "1"})
+_DIGITS = 16
+
+
+def new_ai_id() -> str:
+    """Return an AI-ID that nobody else has."""
+    bits = secrets.randbits(5 * _RANDOM_CHARACTERS)
+    body = "".join(ALPHABET[bits >> 5 * number & 31] for number in range(_RANDOM_CHARACTERS))
+    return _written(body + _check_character(body))
+
+
+def check_ai_id(text: str) -> str:
+    """Return an AI-ID as it is written properly; letters of either case, and O for 0 and I or L for 1, are read.
+
+    Raises:
+        ValueError: it is none, or was copied wrongly.
+    """
+    plain = unicodedata.normalize("NFKC", text).strip().upper() if len(text) <= 200 else ""
+    bare = plain.removeprefix("AI-").replace("-", "").replace(" ", "").translate(_LOOKS_LIKE)
+    if (
+        not plain.startswith("AI-")
+        or len(bare) != _RANDOM_CHARACTERS + 1
+        or any(character not in ALPHABET for character in bare)
+    ):
+        raise ValueError(f"{cut(text, 60)!r} is no AI-ID; one reads AI-7ZK3Q-M9T2V-4HBNC-R8WE0, with other characters")
+    if _check_character(bare[:-1]) != bare[-1]:
+        raise ValueError(f"{cut(text, 60)!r} is an AI-ID copied wrongly: its last character does not fit the others")
+    return _written(bare)
+
+
+def frequency_number(ai_id: str) -> str:
+    """Return the frequency number of an AI-ID: the same one for ever, another one for another id.
+
+    Raises:
+        ValueError: it is no AI-ID.
+    """
+    digest = hashlib.sha256(b"SimpleLLMFunc frequency number 1\0" + check_ai_id(ai_id).encode()).digest()
+    number = f"{int.from_bytes(digest[:16]) % 10**_DIGITS:0{_DIGITS}d}"
+    return "FN-" + "-".join(number[at : at + 4] for at in range(0, _DIGITS, 4))
+
+
+def _written(bare: str) -> str:
+    return "AI-" + "-".join(bare[at : at + _GROUP] for at in range(0, len(bare), _GROUP))
+
+
+def _check_character(body: str) -> str:
+    """Return the check character: one wrong character changes it, and so do two neighbours swapped (but for 0 and Z).
+
+    Source: the Luhn algorithm modulo N, with N = 32.
+    """
+    size = len(ALPHABET)
+    total = 0
+    for number, character in enumerate(reversed(body)):
+        value = _VALUES[character] * (1 + (number + 1) % 2)
+        total += value // size + value % size
+    return ALPHABET[-total % size]
+
+
+# --- as tools ------------------------------------------------------------------------------------------------
+
+_NEW_IN_CHINESE: Final = "生成一个唯一的 AI-ID 标识符。"
+_FREQUENCY_IN_CHINESE: Final = """基于 AI-ID 生成它的频率编号；同一个 AI-ID 总是得到同一个编号。
+
+参数:
+    ai_id: generate_ai_id 返回的 AI-ID，原样填写。
+"""
+_WRONG: Final = {
+    "zh": "{text!r} 不是有效的 AI-ID，或者抄写有误。请原样复制 generate_ai_id 返回的 AI-ID。",
+    "en": "{problem}. Copy the AI-ID exactly as generate_ai_id returned it.",
+}
+
+
+def id_tools(language: Language = "zh") -> list[Tool]:
+    """Return the tools `generate_ai_id` and `generate_frequency_number`."""
+
+    def generate_ai_id() -> str:
+        """Generate a unique AI-ID."""
+        return new_ai_id()
+
+    def generate_frequency_number(ai_id: str) -> str:
+        """Generate the frequency number of an AI-ID; the same AI-ID always gets the same number.
+
+        Args:
+            ai_id: The AI-ID, exactly as `generate_ai_id` returned it.
+        """
+        try:
+            return frequency_number(ai_id)
+        except ValueError as error:
+            raise ModelRetry(_WRONG[language].format(problem=error, text=cut(ai_id, 60))) from None
+
+    return [
+        described(generate_ai_id, language, _NEW_IN_CHINESE),
+        described(generate_frequency_number, language, _FREQUENCY_IN_CHINESE),
+    ]

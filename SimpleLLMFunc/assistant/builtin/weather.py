@@ -1,0 +1,353 @@
+"""The weather of a place on a day, from Open-Meteo: no key, city names and days in Chinese and English."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from SimpleLLMFunc.assistant.builtin.dates import read_days
+from SimpleLLMFunc.assistant.builtin.described import Language, described
+from SimpleLLMFunc.assistant.builtin.weather_words import CONDITIONS, WEEKDAYS, WORDS
+from SimpleLLMFunc.errors import ProviderError, cut
+from SimpleLLMFunc.interface.web import get_json
+from SimpleLLMFunc.tools import ModelRetry, Tool
+
+M = TypeVar("M", bound=BaseModel)
+N = TypeVar("N", int, float)
+
+__all__ = ["FORECAST_URL", "GEOCODING_URL", "OpenMeteo", "Place", "weather_tools"]
+
+GEOCODING_URL: Final = "https://geocoding-api.open-meteo.com/v1/search"
+FORECAST_URL: Final = "https://api.open-meteo.com/v1/forecast"
+
+_SERVICE = "Open-Meteo"
+_PAST_DAYS = 7
+_FORECAST_DAYS = 16
+_DAILY: Final = (
+    "weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,"
+    "wind_speed_10m_max"
+)
+_CURRENT: Final = "temperature_2m,apparent_temperature,relative_humidity_2m,weather_code,wind_speed_10m"
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
+_SEPARATORS = re.compile("[,，、/(（]")
+_ENDINGS = re.compile("(?:特别行政区|自治区|自治州|地区|市|省|县|区|州)$")
+_COUNTRY_CODES: Final = {"usa": "us", "america": "us", "uk": "gb", "britain": "gb", "greatbritain": "gb", "uae": "ae"}
+_MOST_CANDIDATES = 5
+_CLEARLY_LARGER = 10
+
+
+# --- what the service says -----------------------------------------------------------------------------------
+
+
+class Place(BaseModel):
+    """A place that the geocoding found."""
+
+    name: str
+    latitude: float = Field(ge=-90, le=90)
+    longitude: float = Field(ge=-180, le=180)
+    country: str = ""
+    country_code: str = ""
+    admin1: str = ""
+    population: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """The name, with region and country."""
+        parts = dict.fromkeys(part for part in (self.name, self.admin1, self.country) if part)
+        return ", ".join(parts)
+
+
+class _Found(BaseModel):
+    results: list[Place] = []
+
+
+class _Daily(BaseModel):
+    time: list[date]
+    weather_code: list[int | None]
+    temperature_2m_max: list[float | None]
+    temperature_2m_min: list[float | None]
+    precipitation_sum: list[float | None] = []
+    precipitation_probability_max: list[float | None] = []
+    wind_speed_10m_max: list[float | None] = []
+
+
+class _Current(BaseModel):
+    temperature_2m: float | None = None
+    apparent_temperature: float | None = None
+    relative_humidity_2m: float | None = None
+    weather_code: int | None = None
+    wind_speed_10m: float | None = None
+
+
+class _Forecast(BaseModel):
+    utc_offset_seconds: int = Field(ge=-86400, le=86400)
+    daily: _Daily
+    current: _Current | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day's weather; what the service did not say is None. Celsius, millimetres, per cent, km/h."""
+
+    day: date
+    code: int | None
+    low: float | None
+    high: float | None
+    rain: float | None
+    rain_probability: float | None
+    wind: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """What was found out about a place.
+
+    Attributes:
+        today: the date there.
+        days: those that there are data for, from a week ago to a fortnight ahead.
+        now: as measured, or None.
+    """
+
+    place: Place
+    today: date
+    days: tuple[Day, ...]
+    now: _Current | None
+
+
+class OpenMeteo:
+    """Asks Open-Meteo.
+
+    Args:
+        geocoding_url: where names of places are looked up.
+        forecast_url: where the weather is asked for.
+        timeout: seconds for each of the two requests.
+        now: the present moment, for tests.
+    """
+
+    def __init__(
+        self,
+        *,
+        geocoding_url: str = GEOCODING_URL,
+        forecast_url: str = FORECAST_URL,
+        timeout: float = 10.0,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._geocoding_url = geocoding_url
+        self._forecast_url = forecast_url
+        self._timeout = timeout
+        self._now = now
+
+    async def places(self, name: str) -> tuple[list[Place], list[Place]]:
+        """Return the places of a name, the most important first: those that are meant, and all that were found.
+
+        Those that are meant lie in the region or country that stands behind a comma ("Paris, Texas").
+
+        Raises:
+            ProviderError: the service failed, or its reply cannot be read.
+        """
+        city, *behind = [part.strip(" )）") for part in _SEPARATORS.split(unicodedata.normalize("NFKC", name)[:100])]
+        regions = [_folded(region) for region in behind if region]
+        for spelling in dict.fromkeys((city, _ENDINGS.sub("", city))):
+            if not spelling:
+                continue
+            data = await get_json(
+                self._geocoding_url,
+                # Names in Chinese letters are found in the Chinese list of names.
+                {"name": spelling, "count": 10, "language": "zh" if _HAN.search(spelling) else "en", "format": "json"},
+                service=_SERVICE,
+                timeout=self._timeout,
+            )
+            if found := _read(_Found, data).results:
+                return [place for place in found if _lies_in(place, regions)], found
+        return [], []
+
+    async def weather(self, place: Place) -> Weather:
+        """Return the weather of a place.
+
+        Raises:
+            ProviderError: the service failed, or its reply cannot be read.
+        """
+        data = await get_json(
+            self._forecast_url,
+            {
+                "latitude": place.latitude,
+                "longitude": place.longitude,
+                "daily": _DAILY,
+                "current": _CURRENT,
+                "timezone": "auto",
+                "past_days": _PAST_DAYS,
+                "forecast_days": _FORECAST_DAYS,
+            },
+            service=_SERVICE,
+            timeout=self._timeout,
+        )
+        forecast = _read(_Forecast, data)
+        today = (self._now().astimezone(UTC) + timedelta(seconds=forecast.utc_offset_seconds)).date()
+        return Weather(place, today, tuple(_days(forecast.daily)), forecast.current)
+
+
+def _read(kind: type[M], data: Any) -> M:
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise ProviderError(
+            f"the reply has not the shape of Open-Meteo's ({where or 'its outside'}: {error.errors()[0]['msg']}).",
+            model=_SERVICE,
+        ) from None
+
+
+def _days(daily: _Daily) -> Iterator[Day]:
+    for number, day in enumerate(daily.time):
+        code, low, high = (
+            _at(daily.weather_code, number),
+            _at(daily.temperature_2m_min, number),
+            _at(daily.temperature_2m_max, number),
+        )
+        if code is None and low is None and high is None:
+            continue  # the far end of the forecast is often empty
+        yield Day(
+            day,
+            code,
+            low,
+            high,
+            rain=_at(daily.precipitation_sum, number),
+            rain_probability=_at(daily.precipitation_probability_max, number),
+            wind=_at(daily.wind_speed_10m_max, number),
+        )
+
+
+def _at(values: Sequence[N | None], number: int) -> N | None:
+    return values[number] if number < len(values) else None
+
+
+def _folded(text: str) -> str:
+    plain = unicodedata.normalize("NFD", text.casefold())
+    return "".join(character for character in plain if character.isalnum())
+
+
+def _lies_in(place: Place, regions: list[str]) -> bool:
+    here = {_folded(place.country), _folded(place.admin1), _folded(place.country_code)} - {""}
+    here |= {_ENDINGS.sub("", each) for each in here}
+    return all(_COUNTRY_CODES.get(region, region) in here or _ENDINGS.sub("", region) in here for region in regions)
+
+
+def _rivals(place: Place, others: Sequence[Place]) -> list[Place]:
+    """Return the places that somebody who says this name may mean as well."""
+    size = place.population or 0
+    same = [
+        other
+        for other in others
+        if other is not place
+        and _folded(other.name) == _folded(place.name)
+        and (other.population or 0) * _CLEARLY_LARGER > size
+        and (other.admin1, other.country) != (place.admin1, place.country)
+    ]
+    return same[:_MOST_CANDIDATES]
+
+
+# --- as a tool -----------------------------------------------------------------------------------------------
+
+_IN_CHINESE: Final = """获取指定城市和日期的天气信息。
+
+参数:
+    city: 城市名，中文或英文；重名时在逗号后写省、州或国家，例如“巴黎，法国”。
+    date: 哪一天：今天、明天、后天、周六、下周一、3天后、2026-11-25 等；不写就是今天。只有前一周到后两周的数据。
+"""
+
+
+def weather_tools(
+    *,
+    language: Language = "zh",
+    geocoding_url: str = GEOCODING_URL,
+    forecast_url: str = FORECAST_URL,
+    timeout: float = 10.0,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> list[Tool]:
+    """Return the tool `get_weather`; arguments as of `OpenMeteo`."""
+    service = OpenMeteo(geocoding_url=geocoding_url, forecast_url=forecast_url, timeout=timeout, now=now)
+    words = WORDS[language]
+
+    async def get_weather(city: str, date: str = "") -> str:
+        """Look up the weather of a city on a day.
+
+        Args:
+            city: Its name, in Chinese or English; where there are several, with the region or country behind a comma,
+                such as "Paris, Texas".
+            date: Which day: today, tomorrow, Saturday, next Monday, in 3 days, 2026-11-25 …; today if left out. There
+                are data from a week ago to two weeks ahead.
+        """
+        fitting, found = await service.places(city)
+        if not found:
+            raise ModelRetry(words["no place"].format(city=cut(city, 60)))
+        if not fitting:
+            listed = "; ".join(place.shown for place in found[:_MOST_CANDIDATES])
+            raise ModelRetry(words["no such place"].format(city=cut(city, 60), places=listed))
+        weather = await service.weather(fitting[0])
+        try:
+            days = read_days(date, weather.today)
+        except ValueError:
+            raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
+        return _told(weather, days, _rivals(fitting[0], fitting), language)
+
+    return [described(get_weather, language, _IN_CHINESE, timeout=3 * timeout)]
+
+
+def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], language: Language) -> str:
+    words = WORDS[language]
+    known = {day.day: day for day in weather.days}
+    if not any(day in known for day in days):
+        reach = (min(known).isoformat(), max(known).isoformat()) if known else ("-", "-")
+        wanted = ", ".join(day.isoformat() for day in days)
+        raise ModelRetry(words["no data"].format(days=wanted, first=reach[0], last=reach[1]))
+    lines = [words["place"].format(place=weather.place.shown)]
+    if weather.today in days and weather.now is not None and weather.now.temperature_2m is not None:
+        lines.append(words["now"].format(weather=_now(weather.now, language)))
+    lines += [_line(known[day], weather.today, language) for day in days if day in known]
+    if missing := [day.isoformat() for day in days if day not in known]:
+        lines.append(words["missing"].format(days=", ".join(missing)))
+    if rivals:
+        lines.append(words["rivals"].format(places="; ".join(place.shown for place in rivals)))
+    lines.append(words["source"])
+    return "\n".join(lines)
+
+
+def _line(day: Day, today: date, language: Language) -> str:
+    words = WORDS[language]
+    relative = words.get(f"day {(day.day - today).days}", "")
+    name = ", ".join(part for part in (WEEKDAYS[language][day.day.weekday()], relative) if part)
+    facts = [_condition(day.code, language)]
+    if day.low is not None and day.high is not None:
+        facts.append(words["range"].format(low=day.low, high=day.high))
+    if day.rain_probability is not None:
+        facts.append(words["rain probability"].format(value=day.rain_probability))
+    if day.rain is not None:
+        facts.append(words["rain"].format(value=day.rain))
+    if day.wind is not None:
+        facts.append(words["strongest wind"].format(value=day.wind))
+    return f"{day.day.isoformat()} ({name}): " + words["and"].join(fact for fact in facts if fact)
+
+
+def _now(now: _Current, language: Language) -> str:
+    words = WORDS[language]
+    facts = [_condition(now.weather_code, language), words["degrees"].format(value=now.temperature_2m)]
+    if now.apparent_temperature is not None:
+        facts.append(words["feels like"].format(value=now.apparent_temperature))
+    if now.relative_humidity_2m is not None:
+        facts.append(words["humidity"].format(value=now.relative_humidity_2m))
+    if now.wind_speed_10m is not None:
+        facts.append(words["wind"].format(value=now.wind_speed_10m))
+    return words["and"].join(fact for fact in facts if fact)
+
+
+def _condition(code: int | None, language: Language) -> str:
+    if code is None:
+        return ""
+    named = CONDITIONS.get(code)
+    return WORDS[language]["code"].format(code=code) if named is None else named[language]

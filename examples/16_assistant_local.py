@@ -1,0 +1,22 @@
+"""The assistant on the small model inside this process: a session, a stream, and no key."""
+
+from SimpleLLMFunc import LocalModel
+from SimpleLLMFunc.assistant import AIAssistant
+
+
+def main() -> None:
+    assistant = AIAssistant(LocalModel(seed=1), tools=(), language="en", temperature=0, max_tokens=80)
+    session = None
+    for question in ("What is the capital of France?", "Which river flows through it?"):
+        print(f"> {question}")
+        for item in assistant.stream_query_sync(question, session):
+            match item:
+                case str():
+                    print(item, end="", flush=True)
+                case {"session_id": session}:
+                    print()
+    print(f"{len(assistant.conversation(str(session)))} messages in the session, the instructions among them")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""The tool for documents: analyse, summarise, extract, below a folder only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.assistant.builtin import document as document_module
+from SimpleLLMFunc.assistant.builtin.document import document_tools
+from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.tools import ModelRetry
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "合同.pdf").write_bytes((HERE / "contract.pdf").read_bytes())
+    (root / "prices.csv").write_text("item,price\npen,2\nbook,12\n")
+    (root / "note.txt").write_bytes("会议定于周五上午十点。".encode("gb18030"))
+    (root / "empty.md").write_text("\n")
+    (root / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0")
+    (tmp_path / "secret.txt").write_text("secret")
+    return root
+
+
+def process(folder, *replies, language="zh", **options):
+    llm = ScriptedLLM(*replies)
+    (tool,) = document_tools(folder, llm=llm, language=language, **options)
+    return tool, llm
+
+
+def asked(llm):
+    return "".join(str(message["content"]) for message in llm.requests[-1])
+
+
+@pytest.mark.parametrize("operation", ["analyze", "Analyse", "分析内容"])
+async def test_an_analysis_has_facts_and_what_the_model_says(folder, operation):
+    tool, llm = process(folder, "一份价目表。")
+    said = await tool("prices.csv", operation)
+    assert said.splitlines() == [
+        "文件 prices.csv（csv）：",
+        "- 编码：utf-8",
+        "- 数据行数：2",
+        "- 列：2: item, price",
+        "- 列 item：2 values, 2 different",
+        "- 列 price：2 numbers from 2 to 12, mean 7",
+        "- 字符数：24",
+        "- 行数：3",
+        "",
+        "分析：",
+        "一份价目表。",
+    ]
+    assert "book,12" in asked(llm)
+
+
+async def test_a_summary_of_a_pdf(folder):
+    tool, llm = process(folder, "A contract.", language="en")
+    assert await tool("合同.pdf", "summarize", "dates") == "Summary of 合同.pdf:\nA contract."
+    assert "甲方应于十二月一日前付款" in asked(llm)
+    assert "dates" in asked(llm)
+
+
+async def test_what_is_extracted_is_checked_against_the_document(folder):
+    found = [
+        {"label": "时间", "value": "周五 10:00", "quote": "周五 上午十点"},
+        {"label": "地点", "value": "三楼", "quote": "在三楼会议室"},
+        {"label": "主题", "value": "未知"},
+    ]
+    tool, _ = process(folder, json.dumps(found, ensure_ascii=False))
+    assert (await tool("note.txt", "提取信息", "时间和地点")).splitlines() == [
+        "从《note.txt》中提取的信息：",
+        "- 时间：周五 10:00（原文：“周五 上午十点”）",
+        "- 地点：三楼（原文中没有找到对应的语句，请核实）",
+        "- 主题：未知",
+    ]
+
+
+async def test_nothing_extracted(folder):
+    tool, _ = process(folder, "[]", language="en")
+    assert await tool("note.txt", "extract", "prices") == "note.txt says nothing about it."
+
+
+async def test_a_file_without_text_asks_no_model(folder):
+    tool, llm = process(folder)
+    assert (await tool("empty.md", "summarize")) == "《empty.md》里没有可读的文字。"
+    assert llm.calls == []
+
+
+async def test_what_was_not_read_is_said(folder):
+    (folder / "long.txt").write_text("x" * 600_000)
+    tool, _ = process(folder, lambda request: "n", language="en")
+    (tool,) = document_tools(folder, llm=ScriptedLLM("n", repeat=True), language="en")
+    assert "only its first 480000 characters were read" in await tool("long.txt", "summarize")
+
+
+@pytest.mark.parametrize("operation", ["translate", "", "delete"])
+async def test_another_operation_is_refused(folder, operation):
+    tool, llm = process(folder, language="en")
+    with pytest.raises(ModelRetry, match="There are: analyze, summarize, extract"):
+        await tool("note.txt", operation)
+    assert llm.calls == []
+
+
+@pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "link.txt", "missing.txt", "a\x00b"])
+async def test_what_lies_outside_is_not_found(folder, name):
+    (folder / "link.txt").symlink_to(folder.parent / "secret.txt")
+    tool, llm = process(folder)
+    with pytest.raises(FileNotFoundError, match=r"可读的文件：.*note\.txt"):
+        await tool(name)
+    assert llm.calls == []
+
+
+@pytest.mark.parametrize(("name", "said"), [("old.doc", "txt, md, csv, json, pdf, docx"), ("fake.docx", r"no \.docx")])
+async def test_what_cannot_be_read_says_why(folder, name, said):
+    (folder / "fake.docx").write_text("text")
+    tool, llm = process(folder)
+    with pytest.raises(ValueError, match=said):
+        await tool(name)
+    assert llm.calls == []
+
+
+async def test_an_error_names_the_file_and_not_where_it_lies(folder):
+    (folder / "nothing.txt").write_bytes(b"")
+    tool, _ = process(folder, language="en")
+    with pytest.raises(ValueError, match=r"^nothing\.txt is empty"):
+        await tool("nothing.txt")
+
+
+async def test_a_larger_file_is_refused(folder):
+    tool, _ = process(folder, language="en", max_bytes=10)
+    with pytest.raises(ValueError, match=r"note\.txt has 22 bytes; at most 10 are read"):
+        await tool("note.txt")
+    with (folder / "sparse.txt").open("wb") as file:
+        file.truncate(3_000_000_000)
+    tool, _ = process(folder)
+    with pytest.raises(ValueError, match="3000000000"):
+        await tool("sparse.txt")
+
+
+async def test_a_file_that_takes_for_ever_is_given_up(folder, monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(document_module, "PARSE_SECONDS", 0.1)
+    monkeypatch.setattr(document_module, "read_document", lambda *_: release.wait(30))
+    tool, _ = process(folder, language="en")
+    with pytest.raises(ValueError, match="took too long"):
+        await tool("note.txt")
+    release.set()
+
+
+async def test_reading_does_not_hold_the_loop(folder, monkeypatch):
+    entered, release = threading.Event(), threading.Event()
+    real = document_module.read_document
+
+    def slow(name, content):
+        entered.set()
+        assert release.wait(30)
+        return real(name, content)
+
+    monkeypatch.setattr(document_module, "read_document", slow)
+    tool, _ = process(folder, "s")
+    task = asyncio.create_task(tool("note.txt", "summarize"))
+    while not entered.is_set():
+        await asyncio.sleep(0.001)
+    release.set()  # only a loop that goes on gets here
+    assert await task
+
+
+async def test_a_failing_model_is_no_summary(folder):
+    tool, _ = process(folder, ServerUnavailable("m", status=503))
+    with pytest.raises(ServerUnavailable):
+        await tool("note.txt", "summarize")
+
+
+async def test_without_a_folder_and_a_session_there_is_nothing_to_read():
+    (tool,) = document_tools(language="en")
+    with pytest.raises(FileNotFoundError, match="There are: none"):
+        await tool("note.txt")
+    with pytest.raises(ConfigError):
+        document_tools("/nowhere/at/all")
+
+
+async def test_in_a_run_the_result_comes_from_outside(folder):
+    llm = ScriptedLLM(
+        tool_calls(("process_document", {"file_path": "note.txt", "operation": "summarize"})),
+        "会议在周五。",
+        "周五十点开会。",
+    )
+    (tool,) = document_tools(llm=llm)
+
+    @llm_function(llm_interface=llm, toolkit=[tool], tool_context=SimpleNamespace(root=folder))
+    async def answer(question: str) -> str:
+        """Answer the question."""
+        raise NotImplementedError
+
+    result = await answer.call("什么时候开会？")
+    assert result.value == "周五十点开会。"
+    read = next(message["content"] for message in result.messages if message["role"] == "tool")
+    assert "会议在周五。" in read
+    assert "<tool_data" in read
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_what_the_model_is_told(language):
+    (tool,) = document_tools(language=language)
+    spec = tool.to_openai_tool()["function"]
+    assert spec["name"] == "process_document"
+    assert set(spec["parameters"]["properties"]) == {"file_path", "operation", "query"}
+    assert spec["parameters"]["required"] == ["file_path"]
+    assert all(each["description"] for each in spec["parameters"]["properties"].values())
+    assert ("处理文档文件" in spec["description"]) == (language == "zh")

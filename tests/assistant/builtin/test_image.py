@@ -1,0 +1,231 @@
+"""Looking at images: by a vision model, or offline; files below the folders only, addresses never fetched."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.assistant.builtin import image as image_module
+from SimpleLLMFunc.assistant.builtin.image import ImageReader, image_tools
+from SimpleLLMFunc.assistant.builtin.ocr import TextLine
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.current import use_llm
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.tools import ModelRetry
+from SimpleLLMFunc.type.multimodal import ImgPath
+from tests.support.server import LoopbackServer
+
+PICTURE = Path(__file__).with_name("text_in_two_languages.png")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.png").write_bytes(PICTURE.read_bytes())
+    (tmp_path / "in" / "fake.png").write_text("just text")
+    (tmp_path / "out.png").write_bytes(PICTURE.read_bytes())
+    return tmp_path / "in"
+
+
+def analyze(*replies, root=None, language="zh"):
+    llm = ScriptedLLM(*replies)
+    (tool,) = image_tools(llm, root=root, language=language)
+    return tool, llm
+
+
+def sent(llm):
+    """What the model was sent: the texts, and the addresses of the images."""
+    parts = [
+        part for message in llm.requests[-1] if isinstance(message["content"], list) for part in message["content"]
+    ]
+    system = "".join(message["content"] for message in llm.requests[-1] if message["role"] == "system")
+    texts = system + "".join(part.get("text", "") for part in parts)
+    return texts, [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+
+
+# --- a general description -----------------------------------------------------------------------------------
+
+
+async def test_a_description_of_a_file(folder):
+    tool, llm = analyze("一张发票。", root=folder)
+    assert await tool("a.png") == "一张发票。"
+    texts, (image,) = sent(llm)
+    assert base64.b64decode(image.removeprefix("data:image/png;base64,")) == PICTURE.read_bytes()
+    assert "Simplified Chinese" in texts
+
+
+@pytest.mark.parametrize("kind", ["general", "GENERAL ", "一般描述"])
+async def test_a_question_about_it(folder, kind):
+    tool, llm = analyze("4711", root=folder, language="en")
+    assert await tool("a.png", kind, "Which number is on it?") == "4711"
+    texts, _ = sent(llm)
+    assert "Which number is on it?" in texts
+    assert "English" in texts
+
+
+async def test_an_address_goes_to_the_model_and_is_never_fetched():
+    async with LoopbackServer() as server:
+        tool, llm = analyze("a cat")
+        address = f"{server.base_url}/cat.png"
+        assert await tool(address) == "a cat"
+        assert sent(llm)[1] == [address]
+        assert server.requests == []
+
+
+# --- objects -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["objects", "物体检测"])
+async def test_objects_are_a_typed_list(folder, kind):
+    found = [{"name": "猫", "count": 2, "where": "左上", "details": "黑色"}, {"name": "桌子"}]
+    tool, _ = analyze(json.dumps(found, ensure_ascii=False), root=folder)
+    assert await tool("a.png", kind) == "- 猫 × 2，左上，黑色\n- 桌子 × 1"
+
+
+async def test_an_object_that_does_not_fit_is_asked_for_again(folder):
+    tool, llm = analyze('[{"name": "cat", "count": 0}]', '[{"name": "cat", "count": 1}]', root=folder)
+    assert await tool("a.png", "objects") == "- cat × 1"
+    assert len(llm.calls) == 2
+
+
+async def test_no_objects(folder):
+    tool, _ = analyze("[]", root=folder, language="en")
+    assert await tool("a.png", "objects") == "No objects were found in the image."
+
+
+async def test_the_reader_can_be_used_by_itself():
+    found = await ImageReader(ScriptedLLM('[{"name": "invoice"}]')).detect(ImgPath(PICTURE))
+    assert [(thing.name, thing.count) for thing in found] == [("invoice", 1)]
+
+
+# --- text ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    seen = []
+
+    async def read(content):
+        seen.append(content)
+        return [TextLine("合计", 0.9, (0, 0, 1, 1)), TextLine("42", 0.9, (0, 2, 1, 3))] if len(seen) == 1 else []
+
+    monkeypatch.setattr(image_module, "read_text_in_image", read)
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["text", "ocr", "文字识别"])
+async def test_text_needs_no_model(folder, engine, kind):
+    tool, llm = analyze(root=folder)
+    assert await tool("a.png", kind) == "识别到的文字：\n合计\n42"
+    assert engine == [PICTURE.read_bytes()]
+    assert llm.calls == []
+    assert await tool("a.png", kind) == "图片里没有识别到文字。"
+
+
+async def test_text_of_a_data_url(engine):
+    tool, _ = analyze()
+    data = base64.b64encode(PICTURE.read_bytes()).decode()
+    assert "42" in await tool(f"data:image/png;base64,{data}", "text")
+    assert engine == [PICTURE.read_bytes()]
+
+
+@pytest.mark.parametrize("url", ["data:image/png,abc", "data:image/png;base64,!!!", "data:text/html;base64,AA=="])
+async def test_a_data_url_that_holds_no_image(engine, url):
+    tool, _ = analyze()
+    with pytest.raises(ValueError, match=r"(?i)base64|image"):
+        await tool(url, "text")
+    assert engine == []
+
+
+async def test_text_of_an_address_is_refused_without_a_request(engine):
+    async with LoopbackServer() as server:
+        tool, _ = analyze(language="en")
+        with pytest.raises(ModelRetry, match="nothing is downloaded"):
+            await tool(f"{server.base_url}/a.png", "text")
+        assert server.requests == []
+
+
+# --- refusals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["faces", "", "人脸识别", "x" * 1000])
+async def test_another_kind_is_clearly_refused(folder, kind):
+    tool, llm = analyze(root=folder)
+    with pytest.raises(ModelRetry, match=r"不支持的分析类型.*general.*objects.*text") as caught:
+        await tool("a.png", kind)
+    assert len(str(caught.value)) < 250
+    assert llm.calls == []
+
+
+@pytest.mark.parametrize("kind", ["general", "objects", "text"])
+@pytest.mark.parametrize("name", ["../out.png", "/etc/passwd", "missing.png", "~/.ssh/id_rsa"])
+async def test_files_outside_of_the_folder_are_not_found(folder, engine, kind, name):
+    tool, llm = analyze(root=folder)
+    with pytest.raises(FileNotFoundError, match=r"可读的文件：a\.png"):
+        await tool(name, kind)
+    assert llm.calls == []
+    assert engine == []
+
+
+@pytest.mark.parametrize("kind", ["general", "text"])
+async def test_a_file_that_only_claims_to_be_an_image(folder, engine, kind):
+    tool, llm = analyze(root=folder)
+    with pytest.raises(ValueError, match=r"^fake\.png: its first bytes") as caught:
+        await tool("fake.png", kind)
+    assert str(folder) not in str(caught.value)  # where files lie is none of the model's business
+    assert llm.calls == []
+    assert engine == []
+
+
+@pytest.mark.parametrize("address", ["ftp://x/a.png", "file:///etc/passwd"])
+async def test_another_scheme_is_no_address(address):
+    tool, llm = analyze()
+    with pytest.raises(FileNotFoundError):
+        await tool(address)
+    assert llm.calls == []
+
+
+def test_a_root_that_is_none():
+    with pytest.raises(ConfigError):
+        image_tools(root="/nowhere/at/all")
+
+
+# --- in a run ------------------------------------------------------------------------------------------------
+
+
+async def test_in_a_run_it_reads_the_sessions_files_and_asks_the_current_model(folder):
+    looking = ScriptedLLM("a receipt")
+    (tool,) = image_tools(language="en")
+    talking = ScriptedLLM(tool_calls(("analyze_image", {"image": "a.png"})), "It is a receipt.")
+
+    @llm_function(toolkit=[tool], tool_context=SimpleNamespace(root=folder))
+    async def answer(question: str) -> str:
+        """Answer the question."""
+        raise NotImplementedError
+
+    class Both(ScriptedLLM):
+        async def chat(self, messages, **more):
+            has_image = any(isinstance(message["content"], list) for message in messages)
+            return await (looking if has_image else talking).chat(messages, **more)
+
+    with use_llm(Both()):
+        result = await answer.call("What is in the picture?")
+    assert result.value == "It is a receipt."
+    read = next(message["content"] for message in result.messages if message["role"] == "tool")
+    assert "a receipt" in read
+    assert "<tool_data" in read  # what stands in an image comes from outside
+
+
+def test_what_the_model_is_told():
+    for language in ("zh", "en"):
+        (tool,) = image_tools(language=language)
+        spec = tool.to_openai_tool()["function"]
+        assert spec["name"] == "analyze_image"
+        assert set(spec["parameters"]["properties"]) == {"image", "analysis_type", "question"}
+        assert all(each["description"] for each in spec["parameters"]["properties"].values())
+        assert ("分析图片内容" in spec["description"]) == (language == "zh")

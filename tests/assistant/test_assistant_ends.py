@@ -1,0 +1,310 @@
+"""How a question ends before its time: cancelled in every phase, left at every item, out of time, out of money."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.assistant.assistant import AIAssistant
+from SimpleLLMFunc.assistant.search import StaticSearch
+from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
+from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, RunError, UsageError
+from SimpleLLMFunc.interface.budget import budget
+from SimpleLLMFunc.interface.current import use_llm
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.tools import tool
+
+FOUND = [{"title": "One", "url": "https://one.example", "content": "330 metres."}]
+PHASES = ["history", "recall", "model", "detector", "search", "second model", "tool", "remember"]
+
+
+class Staged:
+    """An assistant that stops, for ever, in one phase of a question and tells when it is there."""
+
+    def __init__(self, stops_in: str, **options: Any) -> None:
+        self.stops_in = stops_in
+        self.reached = asyncio.Event()
+        self.kept: list[str] = []
+
+        @tool
+        async def look() -> str:
+            """Look."""
+            await self.phase("tool")
+            return "seen"
+
+        async def first(_: Any) -> Any:
+            await self.phase("model")
+            return tool_calls(("look", {})) if stops_in == "tool" else "I don't know."
+
+        async def second(_: Any) -> str:
+            await self.phase("second model")
+            return "330 metres."
+
+        async def detector(_: str) -> bool:
+            await self.phase("detector")
+            return True
+
+        self.assistant = AIAssistant(
+            ScriptedLLM(first, second), self, self, tools=[look], detector=detector, **{"memory_timeout": 60, **options}
+        )
+
+    async def phase(self, name: str) -> None:
+        if name == self.stops_in:
+            self.reached.set()
+            await asyncio.Event().wait()
+
+    async def history(self, user_id: str, session_id: str) -> list[Any]:
+        await self.phase("history")
+        return []
+
+    async def recall(self, user_id: str, message: str, session_id: str) -> str:
+        await self.phase("recall")
+        return "- x"
+
+    async def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
+        await self.phase("remember")
+        self.kept.append(message)
+
+    async def delete_user(self, user_id: str) -> None: ...
+
+    async def search(self, query: str) -> dict[str, Any]:
+        await self.phase("search")
+        return {"answer": "", "results": FOUND}
+
+    async def ask(self, *, stream: bool) -> None:
+        if not stream:
+            await self.assistant.process_query("Q?", session_id="s", user_id="u")
+            return
+        async for _ in self.assistant.stream_query("Q?", session_id="s", user_id="u"):
+            pass
+
+    def said(self) -> list[Any]:
+        return [message["content"] for message in self.assistant.conversation("s", "u")[1:]]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("phase", PHASES)
+async def test_cancelled_in_any_phase_no_task_is_left_and_no_half_of_a_turn(phase: str, stream: bool) -> None:
+    staged = Staged(phase)
+    question = asyncio.create_task(staged.ask(stream=stream))
+    await staged.reached.wait()
+    question.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await question
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert staged.kept == []
+    # While the memory is writing, the answer stands already, and its turn is whole.
+    assert staged.said() == (["Q?", "330 metres."] if phase == "remember" else [])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("phase", PHASES)
+async def test_the_deadline_covers_every_phase(phase: str) -> None:
+    staged = Staged(phase, deadline=0.3, search_timeout=60)
+    if phase in {"detector", "search", "remember"}:
+        # There is an answer by then: it is given, without a second one, or without being remembered.
+        await staged.ask(stream=True)
+        assert staged.said() == ["Q?", "330 metres." if phase == "remember" else "I don't know."]
+    else:
+        with pytest.raises(DeadlineExceeded) as caught:
+            await staged.ask(stream=True)
+        assert caught.value.seconds == 0.3
+        assert staged.said() == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("phase", ["recall", "model", "tool", "second model"])
+async def test_the_seconds_of_a_budget_cover_them_too(phase: str) -> None:
+    staged = Staged(phase, search_timeout=60)
+    with budget(seconds=0.3), pytest.raises(BudgetExceeded):
+        await staged.ask(stream=False)
+    assert staged.said() == []
+
+
+async def test_a_budget_of_requests_counts_the_second_answer() -> None:
+    assistant = AIAssistant(ScriptedLLM("I don't know.", "unused"), StaticSearch(FOUND), tools=())
+    with budget(requests=1) as spent, pytest.raises(BudgetExceeded):
+        await assistant.process_query("Q?", session_id="s")
+    assert spent.requests == 1
+    assert assistant.conversation("s")[1:] == []
+
+
+async def test_a_stream_may_be_left_at_every_item() -> None:
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    def new() -> tuple[AIAssistant, list[str]]:
+        kept: list[str] = []
+
+        class Store:
+            def recall(self, user_id: str, message: str, session_id: str) -> str:
+                return ""
+
+            def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
+                kept.append(message)
+
+            def delete_user(self, user_id: str) -> None: ...
+
+        llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 2}), content="Let me see."), "It is three.")
+        return AIAssistant(llm, memory=Store(), tools=[add]), kept
+
+    assistant, _ = new()
+    whole = [item async for item in assistant.stream_query("Q?", session_id="s", user_id="u")]
+    kinds = [type(item) for item in whole]
+    assert ToolCallStarted in kinds
+    assert ToolCallFinished in kinds
+    for wanted in range(len(whole) + 1):
+        assistant, kept = new()
+        items = assistant.stream_query("Q?", session_id="s", user_id="u")
+        seen = [await anext(items) for _ in range(wanted)]
+        await items.aclose()
+        assert [type(item) for item in seen] == kinds[:wanted]
+        is_whole = wanted == len(whole)
+        assert len(assistant.conversation("s", "u")) == (5 if is_whole else 1 if wanted else 0)
+        assert kept == (["Q?"] if is_whole else [])
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_what_is_in_force_at_the_call_holds_for_the_stream_and_does_not_leak() -> None:
+    with use_llm(ScriptedLLM("inner one", repeat=True)):
+        items = AIAssistant(ScriptedLLM("own"), tools=(), deadline=5).stream_query("Q?")
+    with use_llm(ScriptedLLM("outer")):
+        first = await anext(items)
+        assert (await AIAssistant(tools=()).process_query("Q?"))["response"] == "outer"
+        rest = [item async for item in items if isinstance(item, str)]
+    assert f"{first}{''.join(rest)}" == "inner one"
+
+
+async def test_a_memory_asks_the_model_that_answered() -> None:
+    own, current = ScriptedLLM("own"), ScriptedLLM("current", json.dumps([]))
+    memory = SqliteMemory(":memory:", extract_every=2, summarize_every=0)
+    with use_llm(current):
+        result = await AIAssistant(own, memory=memory, tools=()).process_query("Q?", user_id="u")
+    await memory.settle()
+    memory.close()
+    assert result["response"] == "current"
+    assert (len(own.calls), len(current.calls)) == (0, 2)
+
+
+# --- forgetting somebody who is asking -----------------------------------------------------------------------
+
+
+async def test_a_user_who_goes_while_asking_is_answered_and_not_remembered() -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Any) -> str:
+        started.set()
+        await go_on.wait()
+        return f"re: {request.text}"
+
+    memory = SqliteMemory(":memory:")
+    assistant = AIAssistant(ScriptedLLM(slow, repeat=True), memory=memory, tools=())
+    going = asyncio.create_task(assistant.process_query("secret", session_id="s", user_id="u"))
+    await started.wait()
+    staying = asyncio.create_task(assistant.process_query("kept", session_id="s", user_id="v"))
+    await asyncio.sleep(0)
+    await assistant.delete_user("u")
+    go_on.set()
+    assert [(await task)["response"] for task in (going, staying)] == ["re: secret", "re: kept"]
+    assert await memory.history("u", "s") == []
+    assert len(await memory.history("v", "s")) == 2
+    assert assistant.conversation("s", "u") == []
+    await assistant.process_query("back again", session_id="s", user_id="u")
+    assert len(await memory.history("u", "s")) == 2
+    memory.close()
+
+
+async def test_nobody_is_somebody_else() -> None:
+    """Guests with ids of their own do not share sessions, and one who goes takes nobody along."""
+    llm = ScriptedLLM(lambda request: f"re: {request.text}", repeat=True)
+    assistant = AIAssistant(llm, tools=())
+    for user_id in (None, "anonymous_1", "anonymous_2"):
+        await assistant.process_query(f"I am {user_id}", session_id="s", user_id=user_id)
+    assert all(len(request) == 2 for request in llm.requests)
+    await assistant.delete_user("anonymous_1")
+    assert assistant.conversation("s", "anonymous_1") == []
+    assert assistant.conversation("s", "anonymous_2")[1]["content"] == "I am anonymous_2"
+    assert assistant.conversation("s")[1]["content"] == "I am None"
+    nobody: Any
+    for nobody in ("", " ", None):
+        with pytest.raises(UsageError, match="id of a user"):
+            await assistant.delete_user(nobody)
+
+
+async def test_forgetting_has_the_memorys_time() -> None:
+    class Hanging:
+        def recall(self, user_id: str, message: str, session_id: str) -> str:
+            return ""
+
+        def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None: ...
+
+        async def delete_user(self, user_id: str) -> None:
+            await asyncio.Event().wait()
+
+    assistant = AIAssistant(ScriptedLLM(), memory=Hanging(), tools=(), memory_timeout=0.05)
+    with pytest.raises(RunError, match="memory_timeout"):
+        await assistant.delete_user("u")
+
+
+# --- two at once ---------------------------------------------------------------------------------------------
+
+
+def _echo(request: Any) -> Any:
+    if request.messages[-1]["role"] == "tool":
+        return f"HEARD {request.text}"
+    return tool_calls(("shout", {"text": request.text}))
+
+
+async def test_two_streams_read_in_turns_with_tools_in_both_turns() -> None:
+    @tool
+    def shout(text: str) -> str:
+        """Shout."""
+        return text.upper()
+
+    llm = ScriptedLLM(_echo, repeat=True)
+    assistant = AIAssistant(llm, tools=[shout])
+    for turn in ("one", "two"):
+        streams = {name: assistant.stream_query(f"{name} {turn}", session_id=name) for name in ("ann", "ben")}
+        results: dict[str, Any] = {}
+        while len(results) < 2:
+            for name, stream in streams.items():
+                async for item in stream:
+                    if isinstance(item, dict):
+                        results[name] = item
+                    if isinstance(item, ToolCallFinished):
+                        assert item.content == f"{name} {turn}".upper()
+                    break
+        for name, result in results.items():
+            assert result["response"] == f"heard {name} {turn}".upper()
+            assert [each["arguments"] for each in result["tool_results"]] == [{"text": f"{name} {turn}"}]
+    for name, other in (("ann", "ben"), ("ben", "ann")):
+        said = assistant.conversation(name)
+        assert [message["role"] for message in said[1:]] == ["user", "assistant", "tool", "assistant"] * 2
+        assert other not in json.dumps(said, ensure_ascii=False)
+
+
+async def test_two_questions_at_once_in_one_session_are_both_kept_whole() -> None:
+    llm = ScriptedLLM(lambda request: f"re: {request.text}", repeat=True)
+    assistant = AIAssistant(llm, tools=())
+    await asyncio.gather(*(assistant.process_query(f"q{number}", session_id="s") for number in range(5)))
+    said = [str(message["content"]) for message in assistant.conversation("s")[1:]]
+    assert sorted(said[::2]) == [f"q{number}" for number in range(5)]
+    assert said[1::2] == [f"re: {question}" for question in said[::2]]
+
+
+async def test_the_sync_twins_inside_a_running_loop() -> None:
+    """As in a notebook: the cell's own loop is running, and the plain call has to work all the same."""
+    assistant = AIAssistant(ScriptedLLM("a", "b c"), tools=())
+    ask: Callable[..., Any] = assistant.process_query_sync
+    assert ask("one", session_id="s")["response"] == "a"
+    *pieces, result = assistant.stream_query_sync("two", session_id="s")
+    assert "".join(map(str, pieces)) == result["response"] == "b c"
+    assert assistant.tool_invoker.invoke_tool("nobody") == "工具 nobody 不存在"

@@ -1,0 +1,83 @@
+"""What an assistant is given is checked when it is made, not at the first question that needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.assistant.assistant import AIAssistant
+from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.wikipedia_search import WikipediaSearch
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.testing import ScriptedLLM
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"llm": "gpt-5-mini"}, "llm= is a model"),
+        ({"language": ["zh"]}, 'speaks "zh" or "en"'),
+        ({"language": "fr"}, "'fr'"),
+        ({"search": "wikipedia"}, "search="),
+        ({"search": object()}, "search="),
+        ({"search": WikipediaSearch}, "search="),
+        ({"memory": SqliteMemory}, "not the class SqliteMemory"),
+        ({"memory": object()}, "recall, remember and delete_user"),
+        ({"tools": "weather"}, "tools="),
+        ({"tools": 3}, "tools="),
+        ({"detector": "Model"}, "detector="),
+        ({"toolkit_confirm": True}, "toolkit_confirm="),
+        ({"system_prompt": 3}, "system_prompt="),
+        ({"max_tool_rounds": -1}, "max_tool_rounds="),
+        ({"max_tool_rounds": "5"}, "max_tool_rounds="),
+        ({"max_tool_rounds": True}, "max_tool_rounds="),
+        ({"max_sessions": 0}, "max_sessions="),
+        ({"session_seconds": 0}, "session_seconds="),
+        ({"memory_timeout": float("nan")}, "memory_timeout="),
+        ({"memory_timeout": "2"}, "memory_timeout="),
+        ({"search_timeout": -1}, "search_timeout="),
+        ({"deadline": 0}, "deadline="),
+        ({"deadline": "x"}, "deadline="),
+        ({"stream": True}, "stream cannot be given"),
+        ({"messages": [], "response_format": {}}, "messages, response_format cannot be given"),
+    ],
+)
+def test_what_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        AIAssistant(**{"llm": ScriptedLLM(), "tools": (), **options})
+
+
+async def test_what_can_be_used() -> None:
+    llm = ScriptedLLM("a")
+    assistant = AIAssistant(
+        llm, tools=(), max_tool_rounds=0, deadline=30, memory_timeout=float("inf"), system_prompt="", temperature=0
+    )
+    assert (await assistant.process_query("x"))["response"] == "a"
+    assert [message["role"] for message in llm.requests[0]] == ["user"]
+
+
+async def test_no_round_of_tools_offers_none() -> None:
+    def add(a: int) -> int:
+        """Add."""
+        return a + 1
+
+    llm = ScriptedLLM("a")
+    await AIAssistant(llm, tools=[add], max_tool_rounds=0).process_query("x")
+    assert llm.calls[0].tools is None
+
+
+def test_the_defaults_are_the_contracts() -> None:
+    """`memory_timeout=2.0`, `max_tool_rounds=5`, `detector=None`, `language="zh"`, and the built-in tools."""
+    assistant = AIAssistant(ScriptedLLM())
+    assert assistant.language == "zh"
+    assert assistant.detector is None
+    assert assistant.llm_caller.max_tool_rounds == 5
+    assert assistant.memory.timeout == 2.0
+    assert assistant.tool_invoker.names() == [
+        "get_weather",
+        "generate_ai_id",
+        "generate_frequency_number",
+        "analyze_image",
+        "process_document",
+    ]
