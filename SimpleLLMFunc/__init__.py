@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.base.observe import watching
     from SimpleLLMFunc.base.post_process import parse_text
     from SimpleLLMFunc.base.result import Parsed, Preview, Result
+    from SimpleLLMFunc.batch import MapReport
     from SimpleLLMFunc.errors import (
         AuthenticationError,
         BadReply,
@@ -70,6 +71,7 @@ _HOME = {
     "SimpleLLMFunc.base.observe": ("watching",),
     "SimpleLLMFunc.base.post_process": ("parse_text",),
     "SimpleLLMFunc.base.result": ("Parsed", "Preview", "Result"),
+    "SimpleLLMFunc.batch": ("MapReport",),
     "SimpleLLMFunc.errors": (
         "AuthenticationError",
         "BadReply",
@@ -143,6 +145,7 @@ __all__ = [
     "ImgUrl",
     "LLM_Interface",
     "LocalModel",
+    "MapReport",
     "Message",
     "ModelRetry",
     "OpenAICompatible",

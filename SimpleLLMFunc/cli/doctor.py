@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import platform
 import re
 import urllib.error
@@ -15,8 +16,10 @@ from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.request import check_base_url, endpoint
+from SimpleLLMFunc.interface.secret_parts import Address
 from SimpleLLMFunc.interface.weights import KNOWN_WEIGHTS, Weights, find_weights
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import redact, remember_secret
 
 __all__ = ["findings"]
 
@@ -39,6 +42,7 @@ def findings(*, online: bool = False) -> Iterator[Row]:
         yield _weights(weights)
     settings = Settings.from_environment()
     has_key = settings.openai_api_key is not None
+    remember_secret(settings.openai_api_key or "")  # it may stand in the wrong variable as well
     yield "ok" if has_key else "no", "OPENAI_API_KEY", "set" if has_key else "not set"
     llm: LLM_Interface | None = None
     try:
@@ -49,7 +53,8 @@ def findings(*, online: bool = False) -> Iterator[Row]:
         else:
             yield "no", "model", "none by default: SIMPLELLMFUNC_MODEL is not set. A function asks the one it is given."
     else:
-        yield "ok", "model", f"{llm.model_name} ({llm.provider}), because SIMPLELLMFUNC_MODEL is {settings.model!r}"
+        said = f"{llm.model_name} ({llm.provider}), because SIMPLELLMFUNC_MODEL is {settings.model!r}"
+        yield "ok", "model", redact(said)
     if online:
         yield _endpoint(llm)
 
@@ -113,16 +118,18 @@ def _endpoint(llm: LLM_Interface | None) -> Row:
     if address is None:
         where = "the model is inside this process" if llm is not None else "no model and no OPENAI_BASE_URL"
         return "no", "address", f"none to try: {where}"
+    try:
+        address = Address(check_base_url(address)).shown
+    except ConfigError as error:
+        return "bad", "address", f"{redact(address)} is not an http address that can be used: {error}"
     shown = redact(address)
-    if not address.lower().startswith(("http://", "https://")):
-        return "bad", "address", f"{shown} is not an http address"
     try:
         # Without the key: whether it is right costs nothing to find out by a call, and is not asked here.
-        with urllib.request.urlopen(f"{address.rstrip('/')}/models", timeout=_SECONDS) as reply:  # noqa: S310 - checked above
+        with urllib.request.urlopen(endpoint(address, "/models"), timeout=_SECONDS) as reply:  # noqa: S310 - checked above
             status = reply.status
     except urllib.error.HTTPError as error:
         status = error.code
         error.close()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return "bad", "address", f"{shown} cannot be reached: {redact(str(error))}"
     return "ok", "address", f"{shown} answers (status {status})"

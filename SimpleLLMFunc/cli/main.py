@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from SimpleLLMFunc import __version__
+from SimpleLLMFunc.cli.chat import chat
 from SimpleLLMFunc.cli.demo import run_demo
 from SimpleLLMFunc.cli.doctor import findings
+from SimpleLLMFunc.cli.map import map_command
 from SimpleLLMFunc.cli.mcp import mcp
 from SimpleLLMFunc.cli.show import show_rows
 from SimpleLLMFunc.errors import SimpleLLMFuncError
@@ -42,6 +44,8 @@ def main() -> None:
 
 
 main.add_command(mcp)
+main.add_command(chat)
+main.add_command(map_command)
 
 
 @main.command()

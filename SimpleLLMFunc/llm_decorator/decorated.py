@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from contextlib import aclosing
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, cast, overload
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.base.ReAct import raw_responses
 from SimpleLLMFunc.base.result import Preview, Result
 from SimpleLLMFunc.base.review import AnswerReview
 from SimpleLLMFunc.errors import RunAborted, UsageError
 from SimpleLLMFunc.interface.transport import to_openai
+from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
+from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
 from SimpleLLMFunc.llm_decorator.core import Core, Run
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.steps.chat.response import process_chat_response_stream
+from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
 from SimpleLLMFunc.sync import iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type.message import Message
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.batch.map import Budget, Engine
+    from SimpleLLMFunc.batch.progress import Progress
+    from SimpleLLMFunc.batch.report import MapReport
+    from SimpleLLMFunc.batch.rows import Rows
 
 __all__ = [
     "AsyncLLMChat",
@@ -128,7 +134,7 @@ class _SyncViews(_Views[C, P], Generic[C, P]):
         return iterate_sync(self._core.start(args, kwargs, stream=True).events)
 
 
-class AsyncLLMFunction(_AsyncViews[FunctionCore, P], Generic[P, R]):
+class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic[P, R]):
     """A coroutine function whose body is a model."""
 
     def __init__(self, core: FunctionCore) -> None:
@@ -143,7 +149,7 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], Generic[P, R]):
         Raises:
             SignatureError: the arguments do not fit the function.
         """
-        return _value(self._core, self._core.start(args, kwargs, stream=False))
+        return self._core.value(self._core.start(args, kwargs, stream=False))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
         """Ask the model; when awaited, the value with everything known about how it came about."""
@@ -152,6 +158,33 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], Generic[P, R]):
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         return _growing(self._core.start(args, kwargs, stream=True))
+
+    def map(
+        self,
+        rows: Rows,
+        *,
+        concurrency: int | Literal["auto"] = "auto",
+        checkpoint: str | PathLike[str] | None = None,
+        on_error: Literal["keep", "raise"] = "keep",
+        budget: Budget | None = None,
+        progress: Progress = None,
+        engine: Engine = "local",
+        retry_errors: bool = False,
+        deadline: float | None = None,
+    ) -> Coroutine[Any, Any, MapReport[R]]:
+        """Ask once for each row; when awaited, what came of each, in the order of the input. See `map_rows`."""
+        return map_rows(
+            MappedFunction[R](self._core),
+            rows,
+            concurrency=concurrency,
+            checkpoint=checkpoint,
+            on_error=on_error,
+            budget=budget,
+            progress=progress,
+            engine=engine,
+            retry_errors=retry_errors,
+            deadline=deadline,
+        )
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -164,7 +197,7 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], Generic[P, R]):
         return self._bind(instance, owner)
 
 
-class LLMFunction(_SyncViews[FunctionCore, P], Generic[P, R]):
+class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
     """A function whose body is a model; also works inside a running event loop."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -173,7 +206,7 @@ class LLMFunction(_SyncViews[FunctionCore, P], Generic[P, R]):
         Raises:
             SignatureError: the arguments do not fit the function.
         """
-        value: R = run_sync(_value(self._core, self._core.start(args, kwargs, stream=False)))
+        value: R = run_sync(self._core.value(self._core.start(args, kwargs, stream=False)))
         return value
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
@@ -183,6 +216,35 @@ class LLMFunction(_SyncViews[FunctionCore, P], Generic[P, R]):
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         return iterate_sync(_growing(self._core.start(args, kwargs, stream=True)))
+
+    def map(
+        self,
+        rows: Rows,
+        *,
+        concurrency: int | Literal["auto"] = "auto",
+        checkpoint: str | PathLike[str] | None = None,
+        on_error: Literal["keep", "raise"] = "keep",
+        budget: Budget | None = None,
+        progress: Progress = None,
+        engine: Engine = "local",
+        retry_errors: bool = False,
+        deadline: float | None = None,
+    ) -> MapReport[R]:
+        """Ask once for each row, and return what came of each, in the order of the input. See `map_rows`."""
+        return run_sync(
+            map_rows(
+                MappedFunction[R](self._core),
+                rows,
+                concurrency=concurrency,
+                checkpoint=checkpoint,
+                on_error=on_error,
+                budget=budget,
+                progress=progress,
+                engine=engine,
+                retry_errors=retry_errors,
+                deadline=deadline,
+            )
+        )
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -195,7 +257,7 @@ class LLMFunction(_SyncViews[FunctionCore, P], Generic[P, R]):
         return self._bind(instance, owner)
 
 
-class AsyncLLMStream(_AsyncViews[FunctionCore, P], Generic[P, T]):
+class AsyncLLMStream(_AsyncViews[FunctionCore, P], AsyncBatchFiles[list[T]], Generic[P, T]):
     """A function annotated `-> AsyncIterator[T]`: each item as soon as it is complete."""
 
     _is_streamed = True
@@ -210,6 +272,33 @@ class AsyncLLMStream(_AsyncViews[FunctionCore, P], Generic[P, T]):
         """Ask the model; when awaited, all items with everything known about how they came about."""
         return self._core.result(self._core.start(args, kwargs, stream=False))
 
+    def map(
+        self,
+        rows: Rows,
+        *,
+        concurrency: int | Literal["auto"] = "auto",
+        checkpoint: str | PathLike[str] | None = None,
+        on_error: Literal["keep", "raise"] = "keep",
+        budget: Budget | None = None,
+        progress: Progress = None,
+        engine: Engine = "local",
+        retry_errors: bool = False,
+        deadline: float | None = None,
+    ) -> Coroutine[Any, Any, MapReport[list[T]]]:
+        """Ask once for each row; when awaited, what came of each, in the order of the input. See `map_rows`."""
+        return map_rows(
+            MappedFunction[list[T]](self._core),
+            rows,
+            concurrency=concurrency,
+            checkpoint=checkpoint,
+            on_error=on_error,
+            budget=budget,
+            progress=progress,
+            engine=engine,
+            retry_errors=retry_errors,
+            deadline=deadline,
+        )
+
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -221,7 +310,7 @@ class AsyncLLMStream(_AsyncViews[FunctionCore, P], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class LLMStream(_SyncViews[FunctionCore, P], Generic[P, T]):
+class LLMStream(_SyncViews[FunctionCore, P], BatchFiles[list[T]], Generic[P, T]):
     """A function annotated `-> Iterator[T]`: each item as soon as it is complete."""
 
     _is_streamed = True
@@ -235,6 +324,35 @@ class LLMStream(_SyncViews[FunctionCore, P], Generic[P, T]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[list[T]]:
         """Ask the model and return all items with everything known about how they came about."""
         return run_sync(self._core.result(self._core.start(args, kwargs, stream=False)))
+
+    def map(
+        self,
+        rows: Rows,
+        *,
+        concurrency: int | Literal["auto"] = "auto",
+        checkpoint: str | PathLike[str] | None = None,
+        on_error: Literal["keep", "raise"] = "keep",
+        budget: Budget | None = None,
+        progress: Progress = None,
+        engine: Engine = "local",
+        retry_errors: bool = False,
+        deadline: float | None = None,
+    ) -> MapReport[list[T]]:
+        """Ask once for each row, and return what came of each, in the order of the input. See `map_rows`."""
+        return run_sync(
+            map_rows(
+                MappedFunction[list[T]](self._core),
+                rows,
+                concurrency=concurrency,
+                checkpoint=checkpoint,
+                on_error=on_error,
+                budget=budget,
+                progress=progress,
+                engine=engine,
+                retry_errors=retry_errors,
+                deadline=deadline,
+            )
+        )
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -282,10 +400,6 @@ class LLMChat(_SyncViews[ChatCore, P], Generic[P, T]):
 # --- how a run is read ---
 
 
-async def _value(core: FunctionCore, run: Run) -> Any:
-    return (await core.result(run)).value
-
-
 def _growing(run: Run) -> AsyncGenerator[Any, None]:
     return growing_values(run.events, _answer_review(run))
 
@@ -300,16 +414,22 @@ def _answer_review(run: Run) -> AnswerReview:
 
 
 async def _pairs(core: ChatCore, run: Run) -> AsyncGenerator[Any, None]:
+    # What `process_chat_response_stream` makes of `raw_responses`, without a generator for each.
     options = core.options
-    messages: list[Message] = []
-    responses = raw_responses(run.events, messages, stream=options.stream)
-    name = run.record.func_name
+    is_raw = options.return_mode == "raw"
+    pairs = Pairs(options.return_mode, [], run.record.func_name, options.stream)
     try:
-        async with aclosing(
-            process_chat_response_stream(responses, options.return_mode, messages, name, options.stream)
-        ) as pairs:
-            async for response, history in pairs:
-                yield (to_openai(response), history) if options.return_mode == "raw" else (response, history)
+        events = run.events
+        try:
+            async for event in events:
+                if (pair := pairs.of(event)) is not None:
+                    yield (to_openai(pair[0]), pair[1]) if is_raw else pair
+                del event, pair  # not kept while the next one is waited for
+        finally:
+            await events.aclose()
     except RunAborted:
-        if options.return_mode == "text":
-            yield "", copied(messages)  # ended, not failed: the history holds what had arrived
+        if is_raw:
+            return
+        # Ended, not failed: the history holds what had arrived.
+    if (pair := pairs.last()) is not None:
+        yield (to_openai(pair[0]), pair[1]) if is_raw else pair

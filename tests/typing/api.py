@@ -21,12 +21,14 @@ from SimpleLLMFunc import (
     ReActEvent,
     Result,
     Tool,
+    budget,
     fill,
     llm_chat,
     llm_function,
     tool,
     use_llm,
 )
+from SimpleLLMFunc.batch import MapReport, MapRow, MapRows
 
 llm = OpenAICompatible("gpt-4o-mini", api_key="not a key")
 
@@ -148,12 +150,19 @@ def sync_views() -> None:
     assert_type(ideas.call("x"), Result[list[Grade]])
     assert_type(ideas.stream("x"), Iterator[Grade])
     assert_type(search("x", limit=2), list[str])
+    assert_type(grade.map(["x", ("y", True), {"essay": "z"}]), MapReport[Grade])
+    assert_type(grade.map("rows.csv", concurrency=20, checkpoint="run.sqlite", on_error="raise"), MapReport[Grade])
+    assert_type(grade.map(["x"], concurrency="auto", budget=0.5, retry_errors=True).rows[0].value, Grade)
+    assert_type(grade.map(["x"], budget={"tokens": 5}, progress=print).rows[1:3], MapRows[Grade])
+    assert_type(grade.map(["x"], budget=budget(usd=1)).cost, float | None)
+    assert_type(ideas.map(["x"]), MapReport[list[Grade]])
 
     teacher = Teacher()
     assert_type(teacher.grade("x"), Grade)
     assert_type(teacher.grade.call("x"), Result[Grade])
     assert_type(teacher.grade.preview("x"), Preview)
     assert_type(teacher.grade.with_options(max_reasks=0)("x"), Grade)
+    assert_type(teacher.grade.map(["x"]), MapReport[Grade])
     assert_type(teacher.each("x"), Iterator[int])
 
     history: list[Message] = []
@@ -182,11 +191,20 @@ async def async_views() -> None:
     async for item in dideas("x"):
         assert_type(item, Grade)
     assert_type(await aideas.call("x"), Result[list[Grade]])
+    report = await agrade.map(numbers(), deadline=60)
+    assert_type(report, MapReport[Grade])
+    for row in report.rows:
+        assert_type(row, MapRow[Grade])
+        assert_type(row.value, Grade)
+        assert_type(row.error, Exception | None)
+    assert_type(await maybe.map(["x"]), MapReport[int | None])
+    assert_type(await aideas.map(["x"]), MapReport[list[Grade]])
     assert_type(await find("x"), str)
 
     teacher = Teacher()
     assert_type(await teacher.agrade("x", strict=True), Grade)
     assert_type(await teacher.agrade.call("x"), Result[Grade])
+    assert_type(await teacher.agrade.map(["x"]), MapReport[Grade])
     async for number in teacher.aeach("x"):
         assert_type(number, int)
     history: list[Message] = []
@@ -198,3 +216,7 @@ async def async_views() -> None:
 
 
 def takes_event(event: ReActEvent) -> None: ...
+
+
+async def numbers() -> AsyncIterator[int]:
+    yield 1

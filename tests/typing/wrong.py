@@ -61,3 +61,7 @@ def uses() -> None:
     grade("x").upper()  # wrong
     for item in ideas("x"):
         item.missing()  # wrong
+    grade.map(["x"], concurrency="fast")  # wrong
+    grade.map(["x"], on_error="ignore")  # wrong
+    agrade.map(["x"], unknown=1)  # wrong
+    grade.map(["x"]).rows[0].value.upper()  # wrong

@@ -1,0 +1,20 @@
+"""One function over many rows."""
+
+from SimpleLLMFunc.batch.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
+from SimpleLLMFunc.batch.map import Engine, MapOptions, map_rows
+from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
+from SimpleLLMFunc.batch.rows import RowSource
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointStatus",
+    "Engine",
+    "MapCounts",
+    "MapOptions",
+    "MapReport",
+    "MapRow",
+    "MapRows",
+    "RowSource",
+    "VersionStatus",
+    "map_rows",
+]

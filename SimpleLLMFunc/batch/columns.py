@@ -1,0 +1,150 @@
+"""A row of a report as plain data: cells under the names of columns, for tables of every kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Protocol, Union, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import to_jsonable_python
+from typing_extensions import is_typeddict
+
+from SimpleLLMFunc.logger.redact import redact
+
+__all__ = ["Reported", "ReportedRow", "Table", "error_text", "plain"]
+
+VALUE, ERROR, ROW = "value", "error", "row"
+
+
+class ReportedRow(Protocol):
+    """A row of a report, as it is written out."""
+
+    @property
+    def index(self) -> int:
+        """Its place in the input, from 0."""
+        ...
+
+    @property
+    def row(self) -> Any:
+        """What was given."""
+        ...
+
+    @property
+    def value(self) -> Any:
+        """What came of it, where there is no error."""
+        ...
+
+    @property
+    def error(self) -> Exception | None:
+        """What went wrong."""
+        ...
+
+
+class Reported(Protocol):
+    """What a report must tell to be written out."""
+
+    @property
+    def rows(self) -> Iterable[ReportedRow]:
+        """In input order; gone through more than once."""
+        ...
+
+    @property
+    def return_type(self) -> Any:
+        """Of the function."""
+        ...
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as JSON data: what JSON cannot say becomes text, and a number that is none becomes None."""
+    return to_jsonable_python(value, fallback=str, inf_nan_mode="null", bytes_mode="base64")
+
+
+def error_text(error: Exception | None) -> str | None:
+    """Return what an error is called and says, without secrets; None for none."""
+    if error is None:
+        return None
+    return redact(f"{type(error).__name__}: {error}".removesuffix(": "))
+
+
+class Table:
+    """Names the columns of a function's results, and puts results into them.
+
+    Args:
+        return_type: of the function.
+        taken: names that the input has; a result's column of such a name is called ``result_…``.
+    """
+
+    def __init__(self, return_type: Any, taken: Iterable[str] = ()) -> None:
+        self._type = return_type
+        self._fields = _fields_of(return_type)
+        taken = set(taken)
+        self.names = {name: _free(name, taken) for name in (*(self._fields or (VALUE,)), ERROR)}
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the result's columns, the error's last."""
+        return list(self.names.values())
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(Any if self._type is None else self._type)
+
+    def data(self, value: Any) -> Any:
+        """Return a value of the function as JSON data, under the names of its fields."""
+        if value is None or type(value) in (str, int, bool):
+            return value
+        return plain(self._adapter.dump_python(value, by_alias=False, warnings=False))
+
+    def cells(self, row: ReportedRow) -> dict[str, Any]:
+        """Return the cells of a row by column; None where there is nothing."""
+        error = row.error
+        cells: dict[str, Any] = dict.fromkeys(self.columns)
+        if error is not None:
+            cells[self.names[ERROR]] = error_text(error)
+            return cells
+        data = self.data(row.value)
+        if self._fields is None:
+            cells[self.names[VALUE]] = data
+        elif isinstance(data, Mapping):
+            for name in self._fields:
+                cells[self.names[name]] = data.get(name)
+        elif isinstance(data, (list, tuple)):  # a NamedTuple
+            for name, cell in zip(self._fields, data, strict=False):
+                cells[self.names[name]] = cell
+        return cells
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"result_{name}"
+    taken.add(name)
+    return name
+
+
+def _fields_of(annotation: Any) -> tuple[str, ...] | None:
+    """Return the names of a model's fields; None for what is no model."""
+    annotation = _without_none(annotation)
+    kind = get_origin(annotation) or annotation
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, BaseModel):
+        # A root model is what it holds.
+        return None if "root" in kind.model_fields else tuple(kind.model_fields)
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    if is_typeddict(kind):
+        return tuple(kind.__annotations__)
+    names = getattr(kind, "_fields", None)
+    return tuple(names) if issubclass(kind, tuple) and names is not None else None
+
+
+def _without_none(annotation: Any) -> Any:
+    while hasattr(annotation, "__metadata__"):
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (Union, types.UnionType):
+        others = [part for part in get_args(annotation) if part is not type(None)]
+        return _without_none(others[0]) if len(others) == 1 else annotation
+    return annotation

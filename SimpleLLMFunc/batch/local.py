@@ -1,0 +1,423 @@
+"""The engine "local": one event loop, one task that reads rows, and as many as there are places that ask."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from array import array
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from SimpleLLMFunc.base.mappable import Answer, Mappable
+from SimpleLLMFunc.base.type_resolve import is_multimodal_type
+from SimpleLLMFunc.batch.feed import PIECE, Feed
+from SimpleLLMFunc.batch.keys import KEY_BYTES, key_of
+from SimpleLLMFunc.batch.options import MapOptions
+from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, concurrency_of
+from SimpleLLMFunc.batch.progress import MapProgress, progress_view
+from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
+from SimpleLLMFunc.batch.row_file import Found, Record
+from SimpleLLMFunc.batch.rows import InputRow, Rows, row_arguments
+from SimpleLLMFunc.batch.store import Store
+from SimpleLLMFunc.errors import (
+    BudgetExceeded,
+    CheckpointError,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RateLimited,
+    RunAborted,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    UsageError,
+)
+from SimpleLLMFunc.interface.budget import strictest_time_limit
+from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+
+__all__ = ["LocalMap"]
+
+R = TypeVar("R")
+
+_TICK_SECONDS = 0.5
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """A row on its way.
+
+    Attributes:
+        also: places of the rows that are the same.
+        id: its number in the checkpoint, where it has an error there and is asked again.
+        problem: why it cannot be asked.
+    """
+
+    place: int
+    key: bytes
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    given: Any = None
+    also: list[int] | None = None
+    id: int = 0
+    problem: Exception | None = None
+
+
+class LocalMap(Generic[R]):
+    """One map under way: one task reads rows, as many as there are places ask."""
+
+    def __init__(self, function: Mappable[R], rows: Rows, options: MapOptions, clock: Deadline) -> None:
+        self._function = function
+        self._options = options
+        self._clock = clock
+        self._parameters = function.signature.parameters
+        self._reads_files = any(is_multimodal_type(hint) for hint in function.type_hints.values())
+        self._feed = Feed(rows)
+        self._store = Store(function, options.checkpoint)
+        self._pace = concurrency_of(options.concurrency, _most_sockets())
+        self._view = progress_view(options.progress)
+        self._version = b""
+        self._ids: array[int] = array("q")
+        self._ready: deque[_Row] = deque()
+        self._pending: dict[bytes, _Row] = {}
+        self._has_room = asyncio.Event()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._starting = 0
+        self._has_ended = asyncio.Event()
+        self._note = ""
+        self._is_fed = False
+        self._has_asked = False
+        self._failure: BaseException | None = None
+        self._stopped: SimpleLLMFuncError | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._counts: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._retried: set[int] = set()
+        self._usage = Usage(cost=0.0)
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+
+    async def result(self) -> MapReport[R]:
+        """Ask for all rows, and return the report."""
+        try:
+            self._version = await self._store.open()
+            self._reader = asyncio.create_task(self._read())
+            self._start_timers()
+            await self._has_ended.wait()
+            if self._stopped is not None:
+                self._say_how_to_go_on(f"stopped ({self._stopped})")
+        except asyncio.CancelledError:
+            self._say_how_to_go_on("stopped")
+            raise
+        finally:
+            await self._end()
+        if self._failure is not None:
+            raise self._failure
+        return self._report()
+
+    # --- rows in -----------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        try:
+            async with aclosing(self._feed.pieces()) as pieces:
+                async for piece in pieces:
+                    await self._take(piece)
+        except Exception as error:  # noqa: BLE001 - raised by `result`, when what was read before has been asked
+            if isinstance(error, CheckpointError):
+                self._fail(error)
+            self._failure = self._failure or error
+        finally:
+            self._is_fed = True
+            self._look_whether_done()
+
+    async def _take(self, piece: Sequence[InputRow]) -> None:
+        """Look what is known of some rows, and queue the others."""
+        first = len(self._ids)
+        self._ids.extend([0] * len(piece))
+        rows = await in_thread(self._known_by, piece, first) if self._reads_files else self._known_by(piece, first)
+        fresh: list[_Row] = []
+        for row in rows:
+            same = self._pending.get(row.key)
+            if same is None:
+                self._pending[row.key] = row
+                fresh.append(row)
+            elif same.also is None:
+                same.also = [row.place]
+            else:
+                same.also.append(row.place)
+        found = await self._store.find([row.key for row in fresh])
+        for row in fresh:
+            await self._sort(row, found.get(row.key))
+        self._fill_places()
+        await asyncio.sleep(0)  # rows at hand must not hold up those that are under way
+        while len(self._ready) >= 2 * max(self._pace.limit, PIECE):
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    def _known_by(self, piece: Sequence[InputRow], first: int) -> list[_Row]:
+        return [self._row(each, first + number) for number, each in enumerate(piece)]
+
+    def _row(self, given: InputRow, place: int) -> _Row:
+        kept = given.value if self._options.checkpoint is not None or self._feed.rows is None else None
+        try:
+            args, kwargs = row_arguments(given, self._parameters)
+            arguments = self._function.bind(args, kwargs)
+        except UsageError as error:
+            return _Row(place, key_of(self._version, ["invalid", place, str(error)]), given=kept, problem=error)
+        try:
+            return _Row(place, key_of(self._version, arguments), args, kwargs, kept)
+        except (UsageError, OSError, ValueError) as error:
+            if self._options.checkpoint is None:
+                return _Row(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
+            problem = error if isinstance(error, UsageError) else UsageError(str(error))
+            return _Row(place, key_of(self._version, ["invalid", place, str(error)]), given=kept, problem=problem)
+
+    async def _sort(self, row: _Row, found: Found | None) -> None:
+        if found is not None and not found.is_sound:
+            raise CheckpointError(
+                f"what {str(self._store.path)!r} holds of it is damaged. Nothing more is asked, so that nothing is paid "
+                "twice: put a copy of the checkpoint in its place, or give another path.",
+                row=row.place,
+            )
+        if found is not None:
+            is_own = found.id > self._store.first_new_id or found.id in self._retried
+            if is_own or found.error is None or not self._options.retry_errors:
+                if found.error is not None and self._options.on_error == "raise":
+                    self._fail(self._store.read([found.id])[found.id].error(row.place))
+                self._settle(row, found.id, found.error, "duplicates" if is_own else "restored")
+                return
+            row.id = found.id
+            self._retried.add(found.id)
+        if row.problem is None:
+            self._ready.append(row)
+        elif self._options.on_error == "raise":
+            self._fail(row.problem)
+        else:
+            await self._keep(row, None, row.problem, NO_USAGE, "invalid")
+
+    # --- rows asked ----------------------------------------------------------------------------------------------
+
+    def _fill_places(self) -> None:
+        free = self._pace.limit - len(self._workers)
+        for _ in range(min(free, len(self._ready) - self._starting)):
+            self._starting += 1
+            worker = self._loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._left)
+
+    async def _work(self) -> None:
+        """Ask for one row after the other, as long as there are rows and places."""
+        self._starting -= 1
+        while self._ready and len(self._workers) <= self._pace.limit:
+            row = self._ready.popleft()
+            self._has_room.set()
+            await self._ask(row)
+        task = asyncio.current_task()
+        assert task is not None, "a worker is a task"
+        self._workers.discard(task)  # now: the others must not go for the same reason
+
+    def _left(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            self._fail(error)
+        if not self._has_ended.is_set():
+            self._fill_places()
+        self._look_whether_done()
+
+    async def _ask(self, row: _Row) -> None:
+        began = self._loop.time()
+        is_full = len(self._workers) >= self._pace.limit
+        answer: Answer[R] | None = None
+        error: Exception | None = None
+        try:
+            answer = await self._function.ask(row.args, row.kwargs)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            error = RunAborted("something in it was cancelled")
+        except Exception as failure:  # noqa: BLE001 - one row's failure is its value
+            error = failure
+        usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
+        self._usage += usage
+        if isinstance(error, SimpleLLMFuncError) and self._ends_the_map(error):
+            self._stop(error)
+            return
+        self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
+        if error is not None and (self._options.on_error == "raise" or self._cannot_ask(error)):
+            raise error
+        await self._keep(row, answer, error, usage, "asked")
+        self._has_asked = self._has_asked or error is None
+        self._fill_places()
+
+    def _cannot_ask(self, error: Exception) -> bool:
+        """Whether no row can be asked as things are: no key, no price, real calls forbidden."""
+        return not self._has_asked and (isinstance(error, ConfigError) or type(error) is UsageError)
+
+    def _ends_the_map(self, error: SimpleLLMFuncError) -> bool:
+        """Whether every further row would end in the same way; the row then counts as not asked."""
+        return isinstance(error, (BudgetExceeded, RunAborted)) or (
+            isinstance(error, DeadlineExceeded) and self._clock.is_over
+        )
+
+    async def _keep(self, row: _Row, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str) -> None:
+        """Return when the row is committed."""
+        if error is not None:
+            _let_go_of_frames(error)
+        number = self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
+        if not isinstance(number, int):
+            number = await number
+        self._settle(row, number, None if error is None else type(error).__name__, way)
+
+    def _settle(self, row: _Row, number: int, error: str | None, way: str) -> None:
+        self._pending.pop(row.key, None)
+        self._ids[row.place] = number
+        self._counts[way] += 1
+        also = row.also or ()
+        for place in also:
+            self._ids[place] = number
+        self._counts["duplicates" if way == "asked" else way] += len(also)
+        if error is not None:
+            self._errors[error] += 1 + len(also)
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def _look_whether_done(self) -> None:
+        if self._is_fed and not self._workers and not self._ready:
+            self._has_ended.set()
+
+    def _fail(self, error: BaseException | None) -> None:
+        """End the map at once with `error`."""
+        self._failure = self._failure or error
+        self._has_ended.set()
+
+    def _stop(self, error: SimpleLLMFuncError) -> None:
+        """Ask for no further row; those under way may end."""
+        if self._stopped is None:
+            _let_go_of_frames(error)
+            self._stopped = error
+            self._ready.clear()
+            if self._reader is not None:
+                self._reader.cancel()
+
+    def _start_timers(self) -> None:
+        limit = strictest_time_limit()
+        left = self._clock.left()
+        if left is not None:
+            self._timers.append(
+                self._loop.call_later(left, lambda: self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping")))
+            )
+        if limit is not None:
+            self._timers.append(self._loop.call_later(limit.left() or 0.0, lambda: self._stop(limit.out_of_time())))
+        if self._view is not None:
+            self._timers.append(self._loop.call_later(_TICK_SECONDS, self._tick))
+
+    def _tick(self) -> None:
+        self._show()
+        self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > self._loop.time()]
+        self._timers.append(self._loop.call_later(_TICK_SECONDS, self._tick))
+
+    def _show(self, *, is_last: bool = False) -> None:
+        if self._view is None:
+            return
+        try:
+            if is_last:
+                self._view.end(self._state(), self._note)
+            else:
+                self._view.show(self._state())
+        except Exception as error:  # noqa: BLE001 - what only watches must not end what it watches
+            push_warning(f"the progress of {self._function.name!r} cannot be shown: {type(error).__name__}: {error}")
+            self._view = None
+
+    def _state(self) -> MapProgress:
+        return MapProgress(
+            name=self._function.name,
+            done=sum(self._counts.values()),
+            asked=self._counts["asked"],
+            failed=sum(self._errors.values()),
+            total=self._feed.total,
+            cost=self._usage.cost,
+            seconds=self._loop.time() - self._began,
+            in_flight=len(self._workers),
+        )
+
+    async def _end(self) -> None:
+        """Leave nothing behind: no task, no timer, no lock."""
+        for timer in self._timers:
+            timer.cancel()
+        tasks = [*self._workers, *([self._reader] if self._reader is not None else [])]
+        for task in tasks:
+            task.cancel()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await self._store.close()
+        self._show(is_last=True)
+
+    def _report(self) -> MapReport[R]:
+        stopped = self._stopped
+        if stopped is not None:
+            if self._options.on_error == "raise":
+                raise stopped
+            self._ids.extend([0] * ((self._feed.total or 0) - len(self._ids)))
+        unasked = self._ids.count(0)
+        if unasked:
+            self._errors[type(stopped).__name__] += unasked
+        counts = MapCounts(rows=len(self._ids), unasked=unasked, failed=sum(self._errors.values()), **self._counts)
+        return MapReport(
+            rows=MapRows(self._ids, self._store, self._feed.rows, stopped),
+            counts=counts,
+            usage=self._usage,
+            seconds=self._loop.time() - self._began,
+            errors=dict(self._errors.most_common()),
+            stopped=stopped,
+            name=self._function.name,
+            return_type=self._function.output.return_type,
+            frame=self._feed.frame,
+        )
+
+    def _say_how_to_go_on(self, what: str) -> None:
+        done = sum(self._counts.values())
+        total = "" if self._feed.total is None else f" of {self._feed.total}"
+        how = (
+            "Give checkpoint='run.sqlite', and the same call again goes on from there."
+            if self._store.path is None
+            else f"They are kept in {str(self._store.path)!r}: the same call again goes on from there."
+        )
+        self._note = f"the map of {self._function.name!r} was {what} after {done}{total} rows. {how}"
+        push_warning(self._note)
+
+
+def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:
+    """Whether the service turned a try of the row away, for good or for a while."""
+    if answer is not None:
+        return answer.tries > 1
+    return isinstance(error, (RateLimited, ServerUnavailable, ConnectionFailed)) or getattr(error, "tries", 0) > 1
+
+
+def _let_go_of_frames(error: BaseException) -> None:
+    """Take the tracebacks off an error that is kept: they hold everything that their functions held."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        part = waiting.pop()
+        if part is not None and id(part) not in seen:
+            seen.add(id(part))
+            part.__traceback__ = None
+            waiting += [part.__cause__, part.__context__]
+
+
+def _most_sockets() -> int:
+    """Return how many calls may be on their way: each takes a descriptor."""
+    if sys.platform == "win32":
+        return MOST_AT_A_TIME
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_AT_A_TIME if soft == resource.RLIM_INFINITY else max(1, min(MOST_AT_A_TIME, soft // 2))

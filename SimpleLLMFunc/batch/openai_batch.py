@@ -1,0 +1,254 @@
+"""The engine "openai-batch": the rows of a map as batches of the service, at half the price.
+
+First every row that needs an answer is written into files, and these are sent as batches; then the map goes over the
+rows as it always does, and finds the answers here. A row that a batch did not answer, or not so that it fits, is asked
+live. Which batches are under way stands in a file, so that whoever starts again waits for them and sends nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from SimpleLLMFunc.base.mappable import Answer, Mappable
+from SimpleLLMFunc.base.output_mode import OutputSpec
+from SimpleLLMFunc.base.result import Preview, RepairLevel
+from SimpleLLMFunc.batch.file_lock import FileLock
+from SimpleLLMFunc.batch.openai_lines import (
+    BatchFunction,
+    answer_of,
+    check_single_shot,
+    problem_code,
+)
+from SimpleLLMFunc.batch.openai_run import LEFT, BatchRun
+from SimpleLLMFunc.batch.openai_shelf import BatchShelf
+from SimpleLLMFunc.batch.progress import Progress, progress_view
+from SimpleLLMFunc.batch.row_file import RowFile
+from SimpleLLMFunc.batch.rows import Rows, RowSource, can_read_again, read_rows
+from SimpleLLMFunc.errors import (
+    BadReply,
+    BadRequest,
+    DeadlineExceeded,
+    EmptyResponseError,
+    RateLimited,
+    ResponseParseError,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    ToolCallLimitExceeded,
+    UsageError,
+)
+from SimpleLLMFunc.interface.batch_service import BatchService
+from SimpleLLMFunc.interface.budget import strictest_time_limit
+from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.logger import escape_control, push_info, push_warning
+from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.type.usage import NO_USAGE
+
+__all__ = ["answered_in_batches"]
+
+R = TypeVar("R")
+
+_ASKED_LIVE = (
+    ResponseParseError,
+    EmptyResponseError,
+    ToolCallLimitExceeded,
+    RateLimited,
+    ServerUnavailable,
+    BadReply,
+    BadRequest,
+)
+"""What another try may cure; a refusal, a cut answer and a refused key come again."""
+
+
+@asynccontextmanager
+async def answered_in_batches(
+    function: BatchFunction[R],
+    rows: Rows,
+    *,
+    checkpoint: str | PathLike[str] | None = None,
+    retry_errors: bool = False,
+    progress: Progress = None,
+) -> AsyncGenerator[tuple[Mappable[R], Rows], None]:
+    """Have the rows answered by batches, and give the function and the rows to map over with the local engine.
+
+    Cancelling leaves the batches to the service; the next call with the same checkpoint finds them.
+
+    Args:
+        function: of one request a row.
+        rows: as `read_rows` takes them; those that can be read only once are held in memory.
+        checkpoint: of the map. Rows with a value in it are not sent, nor are those with an error without
+            `retry_errors`; beside it, in ``<name>-batches``, stands what is under way, until all is done.
+        retry_errors: as for the map.
+        progress: as for the map; how the batches go is written in lines.
+
+    Raises:
+        UsageError: the function has tools, or its model is no service.
+        CheckpointError: the checkpoint cannot be trusted, or another map is at work on it.
+        ProviderError: the service failed, or has no batches.
+    """
+    check_single_shot(function)
+    service = BatchService(function.llm)
+    rows = await _readable_again(rows)
+    place = _place_of(checkpoint)
+    with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder, ExitStack() as stack:
+        kept = Path(folder, "batches.sqlite") if place is None else place.with_name(f"{place.name}-batches")
+        stack.enter_context(_locked(kept))
+        shelf = BatchShelf(kept)
+        run = BatchRun(function, service, shelf, Path(folder), _teller(progress))
+        is_done = False
+        try:
+            # Closed before the map opens its checkpoint, which it wants for itself.
+            with ExitStack() as reading, _within_the_budget_of_time():
+                finished = None if place is None else await in_thread(_finished_rows, place)
+                if finished is not None:
+                    reading.callback(finished.file.close)
+                async with service:
+                    await run.gather(rows, finished, retry_errors=retry_errors)
+            yield _Answered(function, shelf, run), rows
+            is_done = await in_thread(shelf.is_empty)
+        except asyncio.CancelledError:
+            push_warning(_how_to_go_on(shelf, service, place))
+            raise
+        finally:
+            run.give_back()
+            shelf.close(remove=is_done)
+
+
+def _how_to_go_on(shelf: BatchShelf, service: BatchService, checkpoint: Path | None) -> str:
+    names = ", ".join(batch.id for batch in shelf.open_batches(service.address) if batch.id) or "none"
+    if checkpoint is None:
+        return f"stopped. Batches under way at the service: {names}. Without a checkpoint the next call does not know them."
+    return f"stopped. Batches under way at the service: {names}. The same call with {str(checkpoint)!r} waits for them."
+
+
+@contextmanager
+def _within_the_budget_of_time() -> Generator[None, None, None]:
+    limit = strictest_time_limit()
+    try:
+        with deadline_scope(limit.left() if limit is not None else None):
+            yield
+    except DeadlineExceeded as error:
+        if limit is not None and limit.left() == 0:
+            raise limit.out_of_time() from error
+        raise
+
+
+def _teller(progress: Progress) -> Callable[[str], object]:
+    """Return what is told how the batches go: the log, and the terminal where somebody watches it."""
+    if callable(progress) or progress_view(progress) is None or sys.stderr is None:
+        return push_info
+    return lambda text: sys.stderr.write(f"{escape_control(text)}\n")
+
+
+def _place_of(checkpoint: str | PathLike[str] | None) -> Path | None:
+    return None if checkpoint is None else Path(checkpoint).expanduser().absolute()
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None, None, None]:
+    """Let one map at a time send batches."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release(ended_well=True)
+
+
+def _finished_rows(path: Path) -> RowFile | None:
+    """Return what the checkpoint holds, None where there is none yet."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    rows = RowFile(path, None, "coerce", f"the checkpoint {str(path)!r}")
+    try:
+        rows.open()
+    except BaseException:
+        rows.file.close()
+        raise
+    return rows
+
+
+async def _readable_again(rows: Rows) -> Rows:
+    if can_read_again(rows):
+        return rows
+    if isinstance(rows, RowSource):
+        return replace(rows, source=await _readable_again(rows.source))
+    async with aclosing(read_rows(rows)) as source:
+        return [row.value async for row in source]
+
+
+# --- what the map asks -----------------------------------------------------------------------------------
+
+
+class _Answered(Mappable[R], Generic[R]):
+    """The function, but that most rows are answered already."""
+
+    def __init__(self, function: BatchFunction[R], shelf: BatchShelf, run: BatchRun) -> None:
+        self._function = function
+        self._shelf = shelf
+        self._run = run
+
+    @property
+    def name(self) -> str:
+        return self._function.name
+
+    @property
+    def signature(self) -> inspect.Signature:
+        return self._function.signature
+
+    @property
+    def type_hints(self) -> Mapping[str, Any]:
+        return self._function.type_hints
+
+    @property
+    def output(self) -> OutputSpec:
+        return self._function.output
+
+    @property
+    def repair(self) -> RepairLevel:
+        return self._function.repair
+
+    @property
+    def has_tools(self) -> bool:
+        return self._function.has_tools
+
+    def definition(self) -> dict[str, Any]:
+        return self._function.definition()
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        return self._function.bind(args, kwargs)
+
+    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
+        return self._function.preview(args, kwargs)
+
+    async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
+        try:
+            line = self._shelf.line(self._run.key(args, kwargs))
+        except (UsageError, OSError, ValueError):
+            line = None  # arguments that are never recognised again were not sent
+        if line is None:
+            if self._run.stopped is not None:
+                raise self._run.stopped
+            return await self._function.ask(args, kwargs)
+        try:
+            return await answer_of(self._function, line.mode, line.line, self._function.llm)
+        except _ASKED_LIVE as error:
+            if problem_code(line.line) in LEFT or (isinstance(error, RateLimited) and error.kind == "quota"):
+                raise
+            spent = error.usage or NO_USAGE
+            push_warning(f"{self.name!r}: the batch's answer to a row is of no use, so it is asked live: {error}")
+        try:
+            answer = await self._function.ask(args, kwargs)
+        except SimpleLLMFuncError as error:
+            error.usage = spent + (error.usage or NO_USAGE)
+            raise
+        return replace(answer, usage=spent + answer.usage)

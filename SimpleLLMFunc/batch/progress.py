@@ -1,0 +1,164 @@
+"""How far a map is, for whoever watches it: a bar, a line, or nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias
+
+from SimpleLLMFunc.errors import UsageError
+
+__all__ = ["MapProgress", "Progress", "ProgressView", "progress_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class MapProgress:
+    """How far a map is.
+
+    Attributes:
+        done: rows that are finished: asked, restored, duplicates and invalid ones.
+        asked: rows that were asked in this run.
+        failed: rows without a value.
+        total: rows in all, None where nobody knows.
+        cost: USD so far, None when unknown.
+        seconds: since the map began.
+    """
+
+    name: str
+    done: int
+    asked: int
+    failed: int
+    total: int | None
+    cost: float | None
+    seconds: float
+    in_flight: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Rows asked in a second."""
+        return self.asked / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """About how long it will take, None where that cannot be told."""
+        if self.total is None or not self.rate:
+            return None
+        return max(0, self.total - self.done) / self.rate
+
+    def __str__(self) -> str:
+        total = "" if self.total is None else f" of {self.total}"
+        cost = "" if not self.cost else f", {self.cost:.4f} USD"
+        left = "" if self.seconds_left is None else f", {_clock(self.seconds_left)} left"
+        return f"{self.name}: {self.done}{total} rows, {self.rate:.1f} a second, {self.failed} failed{cost}{left}"
+
+
+Progress: TypeAlias = bool | Callable[[MapProgress], object] | None
+"""What `progress=` takes: None shows it on a terminal and in a notebook, True always, False never; a function is called
+with a `MapProgress` about twice a second."""
+
+
+class ProgressView(Protocol):
+    """Shows how far a map is."""
+
+    def show(self, state: MapProgress) -> None:
+        """Show it; called now and then."""
+
+    def end(self, state: MapProgress, note: str) -> None:
+        """Show it for the last time, and what else is to be said."""
+
+
+def progress_view(progress: Progress) -> ProgressView | None:
+    """Return what `progress` asks for, None for nothing.
+
+    Raises:
+        UsageError: it is none of what may be given.
+    """
+    if callable(progress):
+        return _Told(progress)
+    if progress is not None and not isinstance(progress, bool):
+        raise UsageError(f"progress is True, False, None or a function, not {progress!r}.")
+    is_seen = _is_terminal() or _is_notebook()
+    if progress is False or not (is_seen or (progress is True and sys.stderr is not None)):
+        return None
+    try:
+        auto = import_module("tqdm.auto")
+    except ImportError:
+        return _Line()
+    return _Bar(auto.tqdm)
+
+
+class _Told:
+    def __init__(self, function: Callable[[MapProgress], object]) -> None:
+        self._function = function
+
+    def show(self, state: MapProgress) -> None:
+        self._function(state)
+
+    def end(self, state: MapProgress, note: str) -> None:  # noqa: ARG002 - the log has it
+        self._function(state)
+
+
+class _Line:
+    """One line on the terminal that is written again; elsewhere a line every ten seconds."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._width = 0
+
+    def show(self, state: MapProgress) -> None:
+        if _is_terminal():
+            _write(f"\r{str(state).ljust(self._width)}")
+            self._width = len(str(state))
+        elif time.monotonic() >= self._next:
+            self._next = time.monotonic() + 10
+            _write(f"{state}\n")
+
+    def end(self, state: MapProgress, note: str) -> None:
+        _write(f"\r{str(state).ljust(self._width)}\n" if _is_terminal() else f"{state}\n")
+        _write(f"{note}\n" if note else "")
+
+
+class _Bar:
+    """A bar of tqdm, which knows terminals and notebooks."""
+
+    def __init__(self, tqdm: Any) -> None:
+        self._tqdm = tqdm
+        self._bar: Any = None
+
+    def show(self, state: MapProgress) -> None:
+        if self._bar is None:
+            # What was there before says nothing of how fast it goes.
+            before = state.done - state.asked
+            self._bar = self._tqdm(total=state.total, initial=before, desc=state.name, unit="row", dynamic_ncols=True)
+        facts = {"failed": state.failed}
+        self._bar.set_postfix({**facts, "USD": f"{state.cost:.4f}"} if state.cost else facts, refresh=False)
+        self._bar.update(state.done - self._bar.n)
+
+    def end(self, state: MapProgress, note: str) -> None:
+        self.show(state)
+        self._bar.close()
+        _write(f"{note}\n" if note else "")
+
+
+def _write(text: str) -> None:
+    if sys.stderr is not None and text:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _is_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

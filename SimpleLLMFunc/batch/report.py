@@ -1,0 +1,273 @@
+"""MapReport: what a map over rows came to, row by row and in all."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Generic, Protocol, TypeVar, cast, overload
+
+from SimpleLLMFunc.batch.rows import RowsAgain
+from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+
+__all__ = ["Finished", "MapCounts", "MapReport", "MapRow", "MapRows", "Shelf"]
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+_AT_A_TIME = 256
+"""Rows that are looked up together where they are read one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapCounts:
+    """How many rows went which way; each row is one of asked, restored, duplicates, invalid and unasked.
+
+    Attributes:
+        rows: all that were read.
+        asked: sent to the model in this run, whatever came of it.
+        restored: found in the checkpoint.
+        duplicates: the same as another row of this map, and asked with it.
+        invalid: not sent, because they do not fit the function's parameters or could not be read.
+        unasked: not sent, because the map stopped before.
+        failed: rows without a value, of any of these kinds.
+    """
+
+    rows: int = 0
+    asked: int = 0
+    restored: int = 0
+    duplicates: int = 0
+    invalid: int = 0
+    unasked: int = 0
+    failed: int = 0
+
+
+class Finished(Protocol):
+    """What is kept of one row."""
+
+    @property
+    def key(self) -> bytes:
+        """By which it is found again."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """Of all attempts."""
+        ...
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is what was written."""
+        ...
+
+    def value(self, place: int) -> Any:
+        """Return the value of the row at `place`; call it only where there is no error."""
+        ...
+
+    def error(self, place: int) -> Exception | None:
+        """Return what went wrong with it, None where there is a value."""
+        ...
+
+    def given(self) -> Any:
+        """Return the row as it was given."""
+        ...
+
+
+class Shelf(Protocol):
+    """Where the finished rows of a map lie."""
+
+    def read(self, ids: Sequence[int]) -> Mapping[int, Finished]:
+        """Return the rows of these ids."""
+        ...
+
+    def release(self) -> None:
+        """Give up what is held open; it opens again where a row is read after all."""
+        ...
+
+
+class MapRow(Generic[R_co]):
+    """One row: what was given, and what came of it.
+
+    Attributes:
+        index: its place in the input, from 0.
+    """
+
+    __slots__ = ("_finished", "_given", "_stopped", "index")
+
+    def __init__(
+        self, index: int, finished: Finished | None, given: Callable[[], Any] | None, stopped: Exception | None
+    ) -> None:
+        self.index = index
+        self._finished = finished
+        self._given = given
+        self._stopped = stopped
+
+    @property
+    def row(self) -> Any:
+        """The row as it was given; one that came from a stream and was no plain data comes back as plain data."""
+        if self._given is not None:
+            return self._given()
+        return None if self._finished is None else self._finished.given()
+
+    @property
+    def value(self) -> R_co:
+        """The value, of the function's return type.
+
+        Raises:
+            Exception: what `error` holds, where there is no value.
+        """
+        error = self.error
+        if error is not None:
+            raise error
+        assert self._finished is not None, "a row without an error was answered"
+        return cast("R_co", self._finished.value(self.index))
+
+    @property
+    def error(self) -> Exception | None:
+        """What went wrong; None exactly when there is a value."""
+        if self._finished is None:
+            return self._stopped or RunError("the row was not asked")
+        return self._finished.error(self.index)
+
+    @property
+    def usage(self) -> Usage:
+        """What it took, also in an earlier run."""
+        return NO_USAGE if self._finished is None else self._finished.usage
+
+    @property
+    def key(self) -> str:
+        """By which it is known in the checkpoint; empty where it was not asked."""
+        return "" if self._finished is None else self._finished.key.hex()
+
+    def __repr__(self) -> str:
+        error = self.error
+        came = f"value={self.value!r}" if error is None else f"error={error!r}"
+        return f"MapRow(index={self.index}, {came})"
+
+
+class MapRows(Sequence[MapRow[R_co]]):
+    """The rows of a map in the order of the input; looked up when they are asked for, so a million take no memory."""
+
+    def __init__(
+        self,
+        ids: array[int],
+        shelf: Shelf,
+        source: Sequence[Any] | RowsAgain | None = None,
+        stopped: Exception | None = None,
+        places: range | None = None,
+    ) -> None:
+        self._ids = ids
+        self._shelf = shelf
+        self._source = source
+        self._stopped = stopped
+        self._places = range(len(ids)) if places is None else places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> MapRow[R_co]: ...
+    @overload
+    def __getitem__(self, index: slice) -> MapRows[R_co]: ...
+    def __getitem__(self, index: int | slice) -> MapRow[R_co] | MapRows[R_co]:
+        if isinstance(index, slice):
+            return MapRows(self._ids, self._shelf, self._source, self._stopped, self._places[index])
+        return self._read([self._places[index]])[0]
+
+    def __iter__(self) -> Iterator[MapRow[R_co]]:
+        for start in range(0, len(self._places), _AT_A_TIME):
+            yield from self._read(self._places[start : start + _AT_A_TIME])
+
+    def __reversed__(self) -> Iterator[MapRow[R_co]]:
+        return iter(self[::-1])
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows>"
+
+    def close(self) -> None:
+        """Close the file behind the rows; it opens again where one is read after all."""
+        self._shelf.release()
+        if isinstance(self._source, RowsAgain):
+            self._source.close()
+
+    def _read(self, places: Sequence[int]) -> list[MapRow[R_co]]:
+        found = self._shelf.read(sorted({self._ids[place] for place in places if self._ids[place]}))
+        return [self._row(place, found) for place in places]
+
+    def _row(self, place: int, found: Mapping[int, Finished]) -> MapRow[R_co]:
+        number = self._ids[place]
+        finished = found.get(number) if number else None
+        if number and finished is None:
+            raise CheckpointError("it is no longer in the checkpoint. Map again to ask for it.", row=place)
+        if finished is not None and not finished.is_sound:
+            raise CheckpointError("what is kept of it is damaged.", row=place)
+        source = self._source
+        given = None if source is None else (lambda: source[place])
+        return MapRow(place, finished, given, self._stopped)
+
+
+@dataclass(frozen=True)
+class MapReport(Generic[R_co]):
+    """What a map came to.
+
+    Attributes:
+        rows: every row in the order of the input.
+        counts: how many went which way.
+        usage: what this run took; what restored rows took before is in their own `usage`.
+        seconds: how long this run took.
+        errors: how many rows failed, by the name of the error.
+        stopped: why the map ended before its last row (a budget, a deadline); None where it did not.
+        name: of the function.
+    """
+
+    rows: MapRows[R_co]
+    counts: MapCounts
+    usage: Usage
+    seconds: float
+    errors: Mapping[str, int] = field(default_factory=dict)
+    stopped: SimpleLLMFuncError | None = None
+    name: str = ""
+    return_type: Any = field(default=None, repr=False)
+    frame: Any = field(default=None, repr=False)
+
+    @property
+    def cost(self) -> float | None:
+        """USD that this run took, None when unknown."""
+        return self.usage.cost
+
+    def to_frame(self) -> Any:
+        """Return the rows as a data frame, with one column for each field of a model result.
+
+        It is of the kind that was mapped, whose columns and index stay; else pandas where it is installed, else polars.
+
+        Raises:
+            ConfigError: neither pandas nor polars is installed.
+        """
+        from SimpleLLMFunc.batch.frames import to_frame
+
+        return to_frame(self, self.frame)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the rows as JSONL, CSV or Parquet, as the name of the file says.
+
+        Raises:
+            UsageError: another ending.
+        """
+        from SimpleLLMFunc.batch.output import write_rows
+
+        write_rows(self, path)
+
+    def close(self) -> None:
+        """Close the file behind the rows; it opens again where one is read after all, and closes by itself."""
+        self.rows.close()
+
+    def __str__(self) -> str:
+        counts = self.counts
+        failed = "".join(f", {count} x {kind}" for kind, count in self.errors.items())
+        cost = "" if not self.cost else f", {self.cost:.4f} USD"
+        return (
+            f"{self.name}: {counts.rows} rows in {self.seconds:.1f} s ({counts.asked} asked, {counts.restored} restored, "
+            f"{counts.duplicates} duplicates, {counts.failed} failed{failed}){cost}"
+        )

@@ -1,0 +1,33 @@
+"""The way from the views of a function to `batch`, whose modules are loaded when one of them is used.
+
+A start need not pay for what only work over many rows needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["map_rows", "read_batch_file", "to_batch_file"]
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.batch.map import map_rows
+    from SimpleLLMFunc.batch.openai_file import read_batch_file, to_batch_file
+else:
+
+    def map_rows(*args: Any, **kwargs: Any) -> Any:
+        """Do what `SimpleLLMFunc.batch.map_rows` does."""
+        from SimpleLLMFunc.batch.map import map_rows as work
+
+        return work(*args, **kwargs)
+
+    def read_batch_file(*args: Any, **kwargs: Any) -> Any:
+        """Do what `SimpleLLMFunc.batch.openai_file.read_batch_file` does."""
+        from SimpleLLMFunc.batch.openai_file import read_batch_file as work
+
+        return work(*args, **kwargs)
+
+    def to_batch_file(*args: Any, **kwargs: Any) -> Any:
+        """Do what `SimpleLLMFunc.batch.openai_file.to_batch_file` does."""
+        from SimpleLLMFunc.batch.openai_file import to_batch_file as work
+
+        return work(*args, **kwargs)

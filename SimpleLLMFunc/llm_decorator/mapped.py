@@ -1,0 +1,125 @@
+"""A decorated function as a map over rows knows it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from SimpleLLMFunc.base.mappable import Answer
+from SimpleLLMFunc.base.output_mode import OutputSpec
+from SimpleLLMFunc.base.result import Preview, RepairLevel
+from SimpleLLMFunc.base.review import AnswerReview
+from SimpleLLMFunc.errors import SignatureError, UsageError
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
+from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.function.templates import (
+    DEFAULT_SYSTEM_PROMPT_TEMPLATE,
+    DEFAULT_USER_PROMPT_TEMPLATE,
+    PLAIN_SYSTEM_PROMPT_TEMPLATE,
+)
+from SimpleLLMFunc.type.message import ToolSpec
+
+__all__ = ["MappedFunction"]
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class MappedFunction(Generic[R_co]):
+    """What `SimpleLLMFunc.base.mappable.Mappable` asks for, of an `@llm_function`.
+
+    Raises:
+        UsageError: it is a method that nobody is bound to.
+    """
+
+    def __init__(self, core: FunctionCore) -> None:
+        if core.takes_instance and core.instance is None:
+            raise UsageError(f"{core.metadata[4]} is a method. Map over that of an instance: thing.method.map(rows).")
+        self._core = core
+        self.name = core.metadata[4]
+        self.signature: inspect.Signature = core.metadata[0]
+        self.type_hints: Mapping[str, Any] = extract_parameter_type_hints(core.metadata[1])
+
+    @property
+    def llm(self) -> LLM_Interface:
+        """The model that is asked."""
+        return resolve_llm(self._core.options.llm_interface)
+
+    @property
+    def output(self) -> OutputSpec:
+        """The return type; a list for a function that yields items."""
+        return self._core.spec
+
+    @property
+    def repair(self) -> RepairLevel:
+        """How far an answer that is not strict JSON may be read."""
+        return self._core.options.repair
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether a row may take more than one request by design."""
+        return bool(self._core.options.toolkit)
+
+    def definition(self) -> dict[str, Any]:
+        """Return all that an answer depends on beside the arguments.
+
+        The address of the service is none of it: the same model behind another gateway is the same model. What only
+        says how long to try (deadlines, re-asks) is none of it either.
+        """
+        core, options = self._core, self._core.options
+        llm = resolve_llm(options.llm_interface)
+        bodies = [_body(part, core.tools[0], options.llm_kwargs) for part in _answering(llm)]
+        fixed = core.fixed_prompt
+        return {
+            "model": [body.pop("model", "") for body in bodies],
+            "params": bodies,
+            "prompt": {
+                "docstring": core.metadata[3],
+                "template_params": dict(options.template_params or {}),
+                "system": [options.system_prompt_template]
+                if options.system_prompt_template
+                else [DEFAULT_SYSTEM_PROMPT_TEMPLATE, PLAIN_SYSTEM_PROMPT_TEMPLATE],
+                "user": options.user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
+                "parameters": fixed.parameters,
+                "output_mode": options.output_mode,
+            },
+            "types": {"schema": core.spec.schema, "described": fixed.return_type, "repair": options.repair},
+            "tools": [core.tools[0] or [], options.max_tool_calls if options.toolkit else 0],
+        }
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments by parameter name, defaults applied."""
+        try:
+            return bind_function_arguments(self.signature, args, kwargs).arguments
+        except SignatureError as error:
+            raise SignatureError(f"{self.name}() {error}") from error.__cause__
+
+    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
+        """Return the exact request of a row, without sending it."""
+        return self._core.preview(args, dict(kwargs))
+
+    async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R_co]:
+        """Ask the model for one row."""
+        run = self._core.start(args, dict(kwargs), stream=False)
+        await run.finish()
+        review, reply = run.review, run.record.reply
+        assert isinstance(review, AnswerReview), "a function is reviewed"
+        assert review.parsed is not None, "an accepted answer was parsed"
+        assert reply is not None, "a finished run has a reply"
+        return Answer(review.parsed.value, reply.text, run.record.output_mode, run.record.usage, reply.tries)
+
+
+def _answering(llm: LLM_Interface) -> list[LLM_Interface]:
+    """Return the models that answer in the end."""
+    return [part for member in llm.members for part in _answering(member)] if llm.members else [llm]
+
+
+def _body(llm: LLM_Interface, tools: Sequence[ToolSpec] | None, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what goes out with every question."""
+    body = dict(llm.render([{"role": "user", "content": ""}], tools=tools, **params))
+    for name in ("messages", "tools", "response_format"):
+        body.pop(name, None)
+    return body

@@ -1,0 +1,771 @@
+"""`f.map`: many rows, in order, each once, however they end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    AbortSignal,
+    BudgetExceeded,
+    ConfigError,
+    DeadlineExceeded,
+    ImgPath,
+    OpenAICompatible,
+    ResponseParseError,
+    RunAborted,
+    SignatureError,
+    UsageError,
+    budget,
+    llm_function,
+    use_llm,
+)
+from SimpleLLMFunc.batch import MapReport, store
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.server import LoopbackServer, error_answer, text_answer
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Grade(BaseModel):
+    score: int
+    why: str
+
+
+def text_of(request) -> str:
+    """The argument `text` of a request."""
+    return request.text.split("text: ", 1)[1].split("\n  - ")[0].strip()
+
+
+def echo(request) -> str:
+    return text_of(request).upper()
+
+
+@llm_function
+async def shout(text: str) -> str:
+    """Shout the text."""
+    raise NotImplementedError
+
+
+@llm_function
+def shout_sync(text: str) -> str:
+    """Shout the text."""
+    raise NotImplementedError
+
+
+@llm_function
+async def grade(text: str, strict: bool = False) -> Grade:
+    """Grade the text."""
+    raise NotImplementedError
+
+
+def graded(request) -> str:
+    text = text_of(request)
+    if text.startswith("bad"):
+        return "no idea"
+    return f'{{"score": {len(text)}, "why": "{text}"}}'
+
+
+class Gate:
+    """A model that answers when it is told to, and knows how many wait."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, asyncio.Future[None]] = {}
+        self.most = 0
+        self.came = asyncio.Event()
+        self.llm = ScriptedLLM(self._reply, repeat=True)
+
+    async def _reply(self, request) -> str:
+        text = text_of(request)
+        future = self.waiting[text] = asyncio.get_running_loop().create_future()
+        self.most = max(self.most, len(self.waiting))
+        self.came.set()
+        try:
+            await future
+        finally:
+            del self.waiting[text]
+        return text.upper()
+
+    async def until(self, count: int) -> None:
+        while len(self.waiting) < count:
+            self.came.clear()
+            await self.came.wait()
+
+    def let(self, *texts: str) -> None:
+        for text in texts or list(self.waiting):
+            if not self.waiting[text].done():
+                self.waiting[text].set_result(None)
+
+
+# --- rows in, rows out ---------------------------------------------------------------------------------------------
+
+
+async def test_the_results_stand_in_the_order_of_the_rows() -> None:
+    gate = Gate()
+    with use_llm(gate.llm):
+        mapping = asyncio.create_task(shout.map(["a", "b", "c"], concurrency=3))
+        await gate.until(3)
+        for text in "cab":
+            gate.let(text)
+            await asyncio.sleep(0)
+        report = await mapping
+    assert isinstance(report, MapReport)
+    assert [row.value for row in report.rows] == ["A", "B", "C"]
+    assert [row.index for row in report.rows] == [0, 1, 2]
+    assert [row.row for row in report.rows] == ["a", "b", "c"]
+    assert (report.counts.rows, report.counts.asked, report.counts.failed) == (3, 3, 0)
+
+
+def test_a_sync_function_maps_too() -> None:
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        report = shout_sync.map(["a", "b"])
+    assert [row.value for row in report.rows] == ["A", "B"]
+
+
+async def test_a_sync_function_maps_inside_a_running_loop() -> None:
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        report = shout_sync.map(["a", "b"])
+    assert [row.value for row in report.rows] == ["A", "B"]
+
+
+async def test_tuples_are_positional_and_dicts_keywords_where_they_fit() -> None:
+    llm = ScriptedLLM('{"score": 1, "why": ""}', repeat=True)
+    with use_llm(llm):
+        await grade.map(["one", ("two", True), {"text": "three", "strict": True}, {"other": 4}], concurrency=1)
+    shown = [call.text for call in llm.calls]
+    assert "text: one" in shown[0]
+    assert "strict: False" in shown[0]
+    assert "text: two" in shown[1]
+    assert "strict: True" in shown[1]
+    assert "text: three" in shown[2]
+    assert "strict: True" in shown[2]
+    assert 'text: {"other": 4}' in shown[3]
+
+
+async def test_a_row_that_does_not_fit_the_parameters_fails_alone_and_is_not_sent() -> None:
+    llm = ScriptedLLM(graded, repeat=True)
+    with use_llm(llm):
+        report = await grade.map(["ok", ("a", True, "too many"), {"strict": True}])
+    assert report.rows[0].value.score == 2
+    for row in report.rows[1:]:
+        assert isinstance(row.error, SignatureError)
+    assert "too many positional" in str(report.rows[1].error)
+    assert "'text'" in str(report.rows[2].error)
+    assert len(llm.calls) == 1
+    assert (report.counts.asked, report.counts.invalid, report.counts.failed) == (1, 2, 2)
+    assert report.errors == {"SignatureError": 2}
+
+
+async def test_the_failure_of_a_row_is_its_result() -> None:
+    with use_llm(ScriptedLLM(graded, repeat=True)):
+        report = await grade.with_options(max_reasks=0).map(["a", "bad 1", "b", "bad 2"])
+    assert [row.error is None for row in report.rows] == [True, False, True, False]
+    assert isinstance(report.rows[1].error, ResponseParseError)
+    with pytest.raises(ResponseParseError):
+        _ = report.rows[1].value
+    assert report.errors == {"ResponseParseError": 2}
+    assert "2 failed" in str(report)
+    assert report.rows[1].usage.total_tokens > 0
+
+
+async def test_what_is_no_error_of_ours_is_the_failure_of_its_row_too() -> None:
+    with use_llm(ScriptedLLM(lambda request: 1 / 0 if text_of(request) == "b" else "ok", repeat=True)):
+        report = await shout.map(["a", "b", "c"])
+    assert isinstance(report.rows[1].error, ZeroDivisionError)
+    assert report.rows[1].error.__traceback__ is None  # it would hold what its functions held
+    assert [row.value for row in (report.rows[0], report.rows[2])] == ["ok", "ok"]
+
+
+async def test_methods_and_streams_map() -> None:
+    class Teacher:
+        @llm_function
+        async def each(self, text: str) -> AsyncIterator[int]:
+            """Give numbers."""
+            raise NotImplementedError
+
+        @llm_function
+        def every(self, text: str) -> Iterator[int]:
+            """Give numbers."""
+            raise NotImplementedError
+
+    with use_llm(ScriptedLLM("[1, 2]", repeat=True)):
+        assert [row.value for row in (await Teacher().each.map(["a"])).rows] == [[1, 2]]
+        assert [row.value for row in Teacher().every.map(["a", "b"]).rows] == [[1, 2], [1, 2]]
+        with pytest.raises(UsageError, match="method"):
+            await Teacher.each.map(["a"])
+
+
+async def test_the_rows_are_a_sequence() -> None:
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        rows = (await shout.map([f"r{number}" for number in range(600)])).rows
+    assert len(rows) == 600
+    assert rows[-1].value == "R599"
+    assert [row.value for row in rows[10:13]] == ["R10", "R11", "R12"]
+    assert [row.value for row in rows[10:20][::-3]] == ["R19", "R16", "R13", "R10"]
+    assert rows[10:13][1].index == 11
+    assert [row.index for row in rows] == list(range(600))
+    assert next(reversed(rows)).value == "R599"
+    with pytest.raises(IndexError):
+        _ = rows[600]
+    assert "R3" in repr(rows[3])
+
+
+async def test_no_rows_are_no_rows() -> None:
+    report = await shout.with_options(llm_interface=ScriptedLLM()).map([])
+    assert len(report.rows) == 0
+    assert report.counts.rows == 0
+    assert report.cost == 0
+
+
+async def test_usage_and_cost_are_those_of_all_rows() -> None:
+    async with LoopbackServer(handler=lambda request: text_answer("hm")) as server:
+        report = await shout.with_options(llm_interface=OpenAICompatible("m", base_url=server.base_url)).map(["abc"])
+        several = await shout.with_options(llm_interface=OpenAICompatible("m", base_url=server.base_url)).map(
+            ["a", "b"]
+        )
+    assert report.usage.input_tokens == 5
+    assert (several.usage.input_tokens, several.usage.output_tokens) == (10, 6)
+    assert sum((row.usage for row in several.rows[1:]), several.rows[0].usage).input_tokens == 10
+    assert several.cost is None  # nobody knows the price of a model called "m"
+
+
+# --- identical rows ------------------------------------------------------------------------------------------------
+
+
+async def test_identical_rows_are_asked_once_in_flight_and_after() -> None:
+    gate = Gate()
+    with use_llm(gate.llm):
+        mapping = asyncio.create_task(shout.map(["a", ("a",), "b", {"text": "a"}, *["c"] * 1000], concurrency=2))
+        await gate.until(2)
+        assert set(gate.waiting) == {"a", "b"}
+        gate.let("a")
+        while "c" not in gate.waiting:
+            gate.came.clear()
+            await gate.came.wait()
+        gate.let()
+        report = await mapping
+    assert len(gate.llm.calls) == 3
+    assert report.counts.duplicates == 1001
+    assert report.counts.asked == 3
+    assert [row.value for row in report.rows[:5]] == ["A", "A", "B", "A", "C"]
+    assert report.usage.total_tokens == sum(
+        row.usage.total_tokens for row in (report.rows[0], *report.rows[2:3], report.rows[4])
+    )
+
+
+async def test_what_looks_alike_and_is_not_is_asked_for_itself() -> None:
+    llm = ScriptedLLM("ok", repeat=True)
+
+    @llm_function(llm)
+    async def show(thing: object) -> str:
+        """Show it."""
+        raise NotImplementedError
+
+    await show.map([1, 1.5, True, "1", None, "None", [1], {1: 2}, {"1": 2}, {(1, 2): 3}, b"1", {1, 2}, {2, 1}])
+    assert len(llm.calls) == 11  # the two sets are one, and a model reads {1: 2} as {"1": 2}
+
+
+async def test_what_cannot_be_recognised_is_asked_each_time() -> None:
+    class Thing:
+        pass
+
+    llm = ScriptedLLM("ok", repeat=True)
+
+    @llm_function(llm)
+    async def show(thing: object) -> str:
+        """Show it."""
+        raise NotImplementedError
+
+    report = await show.map([Thing(), Thing()])
+    assert (len(llm.calls), report.counts.failed) == (2, 0)
+
+
+async def test_pictures_are_known_by_what_they_show(tmp_path) -> None:
+    png = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
+    for name, more in (("a", b"1"), ("b", b"1"), ("c", b"2")):
+        (tmp_path / f"{name}.png").write_bytes(png + more)
+    llm = ScriptedLLM("ok", repeat=True)
+
+    @llm_function(llm)
+    async def look(picture: ImgPath) -> str:
+        """Look."""
+        raise NotImplementedError
+
+    report = await look.map([ImgPath(tmp_path / f"{name}.png") for name in "abc"], checkpoint=tmp_path / "run.sqlite")
+    assert (len(llm.calls), report.counts.duplicates) == (2, 1)
+    assert base64_free(tmp_path / "run.sqlite")
+    assert report.rows[0].row.path == tmp_path / "a.png"
+
+
+def base64_free(path: Path) -> bool:
+    return b"iVBOR" not in path.read_bytes()
+
+
+# --- bounded, streamed ---------------------------------------------------------------------------------------------
+
+
+async def test_no_more_rows_are_in_flight_than_allowed() -> None:
+    gate = Gate()
+    with use_llm(gate.llm):
+        mapping = asyncio.create_task(shout.map([f"r{number}" for number in range(20)], concurrency=4))
+        for _ in range(5):
+            await gate.until(4)
+            gate.let()
+            await asyncio.sleep(0)
+        await mapping
+    assert gate.most == 4
+
+
+async def test_a_source_without_end_is_read_no_faster_than_asked() -> None:
+    read = 0
+
+    def numbers() -> Iterator[str]:
+        nonlocal read
+        while True:
+            read += 1
+            yield f"r{read}"
+
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        report = await shout.map(numbers(), concurrency=2, budget={"requests": 50})
+    assert report.counts.asked == 50
+    assert isinstance(report.stopped, BudgetExceeded)
+    assert read < 2000
+    assert report.rows[49].value == "R50"
+    assert report.rows[49].row == "r50"
+
+
+async def test_a_row_of_a_slow_source_is_asked_before_the_next_one_comes() -> None:
+    gate, more = Gate(), asyncio.Event()
+
+    async def rows() -> AsyncIterator[str]:
+        yield "a"
+        await more.wait()
+        yield "b"
+
+    with use_llm(gate.llm):
+        mapping = asyncio.create_task(shout.map(rows()))
+        await gate.until(1)
+        gate.let("a")
+        more.set()
+        while "b" not in gate.waiting:
+            gate.came.clear()
+            await gate.came.wait()
+        gate.let("b")
+        report = await mapping
+    assert [(row.row, row.value) for row in report.rows] == [("a", "A"), ("b", "B")]
+
+
+async def test_a_blocking_generator_holds_up_nobody() -> None:
+    gate, more = Gate(), threading.Event()
+
+    def rows() -> Iterator[str]:
+        yield "a"
+        time.sleep(0.02)  # longer than a piece of rows is waited for
+        yield "b"
+        assert more.wait(30)
+        yield "c"
+
+    with use_llm(gate.llm):
+        mapping = asyncio.create_task(shout.map(rows()))
+        await gate.until(2)
+        more.set()
+        await gate.until(3)
+        gate.let()
+        assert len((await mapping).rows) == 3
+
+
+async def test_a_generator_may_ask_a_model_itself() -> None:
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm):
+        report = await shout.map(shout_sync(text) for text in ("a", "b"))
+        nested = shout_sync.map(shout_sync(text) for text in ("a", "b"))
+    assert [row.value for row in (*report.rows, *nested.rows)] == ["A", "B"] * 2
+
+
+async def test_what_was_read_before_the_source_failed_is_asked_and_kept(tmp_path) -> None:
+    def rows() -> Iterator[str]:
+        yield from ("a", "b")
+        raise OSError("the disk is gone")
+
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm), pytest.raises(OSError, match="disk is gone"):
+        await shout.map(rows(), checkpoint=tmp_path / "run.sqlite")
+    assert len(llm.calls) == 2
+    with use_llm(llm):
+        assert (await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite")).counts.restored == 2
+
+
+async def test_an_async_source_is_closed_when_the_map_stops() -> None:
+    closed = asyncio.Event()
+
+    async def rows() -> AsyncIterator[str]:
+        try:
+            while True:
+                yield os.urandom(8).hex()
+        finally:
+            closed.set()
+
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        await shout.map(rows(), budget={"requests": 3}, concurrency=1)
+    assert closed.is_set()
+
+
+async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(store, "MOST_IN_MEMORY", 20)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    texts = [f"r{number % 60}" for number in range(100)]
+    llm = ScriptedLLM(graded, repeat=True)
+    with use_llm(llm):
+        report = await grade.map((text for text in texts), concurrency=7)
+    assert len(llm.calls) == 60
+    assert [row.value.why for row in report.rows] == texts
+    assert [row.row for row in report.rows] == texts
+    assert (report.counts.asked, report.counts.duplicates) == (60, 40)
+    assert list(tmp_path.iterdir())
+    del report
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+async def test_rows_of_any_text_pass_through_a_file(tmp_path) -> None:
+    texts = ["\ud800 lone", "nul \x00 in it", "emoji 🎉", "", " ", "\x85\u2028", "'quoted' \"twice\""]
+    llm = ScriptedLLM(lambda request: "got it", repeat=True)
+    with use_llm(llm):
+        for _ in range(2):
+            report = await shout.map(iter(texts), checkpoint=tmp_path / "run.sqlite")
+            assert [row.error for row in report.rows] == [None] * len(texts)
+            assert [row.row for row in report.rows] == texts
+    assert len(llm.calls) == len(texts)
+
+
+async def test_an_answer_of_any_text_passes_through_a_file(tmp_path) -> None:
+    llm = ScriptedLLM("\ud800 lone, nul \x00, \x85\u2028", repeat=True)
+    with use_llm(llm):
+        value = (await shout.map(["a"])).rows[0].value
+        assert "\x00" in value
+        llm.calls.clear()
+        for _ in range(2):
+            report = await shout.map(["a"], checkpoint=tmp_path / "run.sqlite")
+            assert report.rows[0].value == value
+    assert len(llm.calls) == 1
+
+
+async def test_a_file_of_rows_names_its_bad_lines(tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "a"}\n{"text": \n{"text": "c"}\n')
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        report = await shout.map(path)
+    assert [row.value for row in (report.rows[0], report.rows[2])] == ["A", "C"]
+    assert "line 2" in str(report.rows[1].error)
+    with use_llm(ScriptedLLM(echo, repeat=True)), pytest.raises((FileNotFoundError, ConfigError)):
+        await shout.map(str(tmp_path / "none.csv"))
+
+
+# --- stopping ------------------------------------------------------------------------------------------------------
+
+
+async def test_raise_stops_the_others_and_keeps_what_is_finished(tmp_path) -> None:
+    gate = Gate()
+    bad = asyncio.Event()
+
+    async def reply(request) -> str:
+        if text_of(request) == "bad":
+            await bad.wait()
+            raise ValueError("bad row")
+        return await gate._reply(request)
+
+    with use_llm(ScriptedLLM(reply, repeat=True)):
+        mapping = asyncio.create_task(
+            shout.map(["a", "bad", "c", "d"], concurrency=3, on_error="raise", checkpoint=tmp_path / "run.sqlite")
+        )
+        await gate.until(2)
+        gate.let("a")
+        while "d" not in gate.waiting:  # the place of "a" is given to the next one
+            gate.came.clear()
+            await gate.came.wait()
+        bad.set()
+        with pytest.raises(ValueError, match="bad row"):
+            await mapping
+    assert not gate.waiting
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm):
+        report = await shout.map(["a", "bad", "c", "d"], checkpoint=tmp_path / "run.sqlite")
+    assert report.counts.restored == 1  # the row that failed is asked again, too
+    assert len(llm.calls) == 3
+
+
+@pytest.mark.parametrize("limit", [{"requests": 3}, budget(requests=3)])
+async def test_a_budget_stops_before_the_request_that_would_break_it(limit, tmp_path, caplog) -> None:
+    llm = ScriptedLLM(echo, repeat=True)
+    texts = [f"r{number}" for number in range(10)]
+    with use_llm(llm):
+        report = await shout.map(texts, budget=limit, concurrency=2, checkpoint=tmp_path / "run.sqlite")
+        assert len(llm.calls) == 3
+        assert isinstance(report.stopped, BudgetExceeded)
+        assert (report.counts.asked, report.counts.unasked, len(report.rows)) == (3, 7, 10)
+        assert [row.error is None for row in report.rows].count(True) == 3
+        assert isinstance(report.rows[9].error, BudgetExceeded)
+        assert report.errors == {"BudgetExceeded": 7}
+        assert "same call again" in caplog.text
+        again = await shout.map(texts, checkpoint=tmp_path / "run.sqlite")
+    assert (again.counts.restored, again.counts.asked, again.stopped) == (3, 7, None)
+    assert len(llm.calls) == 10
+
+
+async def test_a_budget_around_the_map_counts_as_well_and_raise_raises_it() -> None:
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm), budget(requests=2) as spent:
+        report = await shout.map(["a", "b", "c"], concurrency=1)
+        assert report.counts.unasked == 1
+        with pytest.raises(BudgetExceeded):
+            await shout.map(["d"], on_error="raise")
+    assert spent.requests == 2
+
+
+async def test_a_deadline_ends_the_map_and_what_waits_for_rows() -> None:
+    gate = Gate()
+
+    async def rows() -> AsyncIterator[str]:
+        yield "a"
+        await asyncio.Event().wait()
+
+    with use_llm(gate.llm):
+        report = await shout.map(rows(), deadline=0.05)
+    assert isinstance(report.stopped, DeadlineExceeded)
+    assert isinstance(report.rows[0].error, DeadlineExceeded)
+    assert report.counts.unasked == 1
+
+
+async def test_the_deadline_of_one_call_is_the_failure_of_its_row() -> None:
+    gate = Gate()
+    with use_llm(gate.llm):
+        report = await shout.with_options(deadline=0.02).map(["a", "b"])
+    assert report.stopped is None
+    assert report.errors == {"DeadlineExceeded": 2}
+    assert report.counts.asked == 2
+
+
+async def test_an_abort_signal_ends_the_map() -> None:
+    gate, abort = Gate(), AbortSignal()
+    with use_llm(gate.llm):
+        mapping = asyncio.create_task(shout.with_options(abort_signal=abort).map(["a", "b", "c"], concurrency=2))
+        await gate.until(2)
+        abort.abort("enough")
+        report = await mapping
+    assert isinstance(report.stopped, RunAborted)
+    assert report.counts.unasked == 3
+
+
+async def test_cancelling_leaves_nothing_behind_and_says_how_to_go_on(tmp_path, caplog) -> None:
+    gate = Gate()
+    before = asyncio.all_tasks()
+    with use_llm(gate.llm):
+        mapping = asyncio.create_task(shout.map(["a", "b", "c"], concurrency=2, checkpoint=tmp_path / "run.sqlite"))
+        await gate.until(2)
+        gate.let("a")
+        while set(gate.waiting) != {"b", "c"}:
+            gate.came.clear()
+            await gate.came.wait()
+        mapping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await mapping
+    assert not gate.waiting
+    assert asyncio.all_tasks() == before
+    assert "after 1 of 3 rows" in caplog.text
+    assert "run.sqlite" in caplog.text
+    assert not (tmp_path / "run.sqlite.lock").exists()
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm):
+        report = await shout.map(["a", "b", "c"], checkpoint=tmp_path / "run.sqlite")
+    assert (report.counts.restored, report.counts.asked) == (1, 2)
+
+
+INTERRUPTED = """
+import sys, time
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+import asyncio
+
+async def reply(request):
+    text = request.text.split("text: ", 1)[1].strip()
+    if int(text) >= 20:
+        print("waiting", flush=True)
+        await asyncio.Event().wait()
+    return text
+
+llm = ScriptedLLM(reply, repeat=True)
+
+@llm_function(llm)
+def read(text: str) -> int:
+    "Read."
+    raise NotImplementedError
+
+@llm_function(llm)
+async def aread(text: str) -> int:
+    "Read."
+    raise NotImplementedError
+
+rows = [str(number) for number in range(30)]
+if sys.argv[1] == "sync":
+    read.map(rows, checkpoint=sys.argv[2], concurrency=5, progress=True)
+else:
+    asyncio.run(aread.map(rows, checkpoint=sys.argv[2], concurrency=5, progress=True))
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_ctrl_c_stops_within_a_second_and_says_how_to_go_on(kind, tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, kind, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(5):
+        assert process.stdout.readline() == "waiting\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert time.monotonic() - began < 5  # a second, on a machine that does nothing else
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in told
+    assert "after 20 of 30 rows" in told
+    assert "the same call again goes on from there" in told
+
+    @llm_function(ScriptedLLM(text_of, repeat=True))
+    def read(text: str) -> int:
+        """Read."""
+        raise NotImplementedError
+
+    report = read.map([str(number) for number in range(30)], checkpoint=path)
+    assert (report.counts.restored, report.counts.asked) == (20, 10)
+    assert [row.value for row in report.rows] == list(range(30))
+
+
+async def test_a_map_inside_of_a_map() -> None:
+    shouting = shout.with_options(llm_interface=ScriptedLLM(echo, repeat=True))
+
+    async def both(text: str) -> str:
+        """Do it for both."""
+        report = await shouting.map([f"{text}1", f"{text}2"])
+        return " ".join(row.value for row in report.rows)
+
+    def reply(request):
+        if request.messages[-1]["role"] == "tool":
+            return request.messages[-1]["content"]
+        return tool_calls(("both", {"text": text_of(request)}))
+
+    @llm_function(ScriptedLLM(reply, repeat=True), toolkit=[both])
+    async def outer(text: str) -> str:
+        """Use the tool."""
+        raise NotImplementedError
+
+    report = await outer.map(["a", "b"])
+    assert [row.value for row in report.rows] == ["A1 A2", "B1 B2"]
+
+
+# --- what cannot be asked at all -----------------------------------------------------------------------------------
+
+
+async def test_without_a_model_nothing_begins(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="SIMPLELLMFUNC_MODEL"):
+        await shout.map(["a"], checkpoint=tmp_path / "run.sqlite")
+    assert not (tmp_path / "run.sqlite").exists()
+
+
+async def test_what_no_row_can_be_asked_with_is_raised_once(tmp_path) -> None:
+    llm = OpenAICompatible("no-such-model", base_url="https://api.example.com/v1", api_key="sk-not-a-key-at-all")
+    with pytest.raises(ConfigError, match="price"):
+        await shout.with_options(llm_interface=llm).map(["a", "b"], budget=1.0, checkpoint=tmp_path / "run.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": True}, "concurrency"),
+        ({"concurrency": "many"}, "concurrency"),
+        ({"on_error": "ignore"}, "on_error"),
+        ({"budget": {"euros": 3}}, "euros"),
+        ({"budget": -1}, "budget"),
+        ({"progress": "yes"}, "progress"),
+        ({"engine": "cloud"}, "engine"),
+        ({"deadline": "soon"}, "deadline"),
+        ({"checkpoint": ""}, "checkpoint"),
+        ({"checkpoint": 3}, "checkpoint"),
+    ],
+)
+async def test_arguments_that_cannot_be(options, problem) -> None:
+    with pytest.raises(UsageError, match=problem):
+        await shout.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(["a"], **options)
+
+
+@pytest.mark.parametrize("rows", [None, 3, b"bytes", {"a": 1}])
+async def test_rows_that_are_none(rows) -> None:
+    with pytest.raises(UsageError, match="rows is"):
+        await shout.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(rows)
+
+
+# --- progress, concurrency -----------------------------------------------------------------------------------------
+
+
+async def test_progress_tells_a_function_how_it_goes() -> None:
+    seen = []
+    with use_llm(ScriptedLLM(graded, repeat=True)):
+        await grade.with_options(max_reasks=0).map(["a", "a", "bad", "b"], progress=seen.append)
+    last = seen[-1]
+    assert (last.name, last.done, last.asked, last.failed, last.total, last.in_flight) == ("grade", 4, 3, 1, 4, 0)
+
+
+async def test_progress_that_cannot_be_shown_ends_no_map(caplog) -> None:
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        report = await shout.map(["a"], progress=lambda state: 1 / 0)
+    assert report.rows[0].value == "A"
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_progress_is_silent_where_nobody_looks(capsys) -> None:
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        await shout.map(["a"])
+        await shout.map(["a"], progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+async def test_auto_holds_back_when_the_service_refuses() -> None:
+    flying = most = refused = 0
+
+    async def handler(request):
+        nonlocal flying, most, refused
+        flying += 1
+        most = max(most, flying)
+        try:
+            if flying > 12:
+                refused += 1
+                return error_answer(503, "too many at a time")
+            await asyncio.sleep(0.005)
+            return text_answer("ok")
+        finally:
+            flying -= 1
+
+    async with LoopbackServer(handler=handler) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.005, max_retries=8)
+        report = await shout.with_options(llm_interface=llm).map([f"r{number}" for number in range(100)])
+    assert report.counts.failed == 0
+    assert most > 12  # it grew until something was refused
+    assert refused < 50

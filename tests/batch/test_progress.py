@@ -1,0 +1,92 @@
+"""Progress: what it says, and where."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from SimpleLLMFunc.batch import progress as module
+from SimpleLLMFunc.batch.progress import MapProgress, progress_view
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def state(**changed) -> MapProgress:
+    facts = {"name": "grade", "done": 30, "asked": 20, "failed": 2, "total": 90, "cost": 0.5, "seconds": 10.0}
+    return MapProgress(**{**facts, **changed})
+
+
+@pytest.fixture
+def _no_tqdm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+
+
+def test_it_tells_rate_cost_failures_and_time_left() -> None:
+    assert str(state()) == "grade: 30 of 90 rows, 2.0 a second, 2 failed, 0.5000 USD, 0:30 left"
+    assert str(state(total=None, cost=None)) == "grade: 30 rows, 2.0 a second, 2 failed"
+    assert str(state(total=72_030)).endswith("10:00:00 left")
+    assert state(asked=0).seconds_left is None
+
+
+def test_a_bar_where_tqdm_is(monkeypatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    view = progress_view(None)
+    view.show(state())
+    view.show(state(done=60, asked=50))
+    view.end(state(done=90, asked=80), "how to go on")
+    shown = screen.getvalue()
+    assert "grade" in shown
+    assert "90/90" in shown
+    assert "failed=2" in shown
+    assert "USD=0.5000" in shown
+    assert shown.endswith("how to go on\n")
+
+
+@pytest.mark.usefixtures("_no_tqdm")
+def test_a_line_on_a_terminal_is_written_again(monkeypatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    view = progress_view(None)
+    view.show(state())
+    view.show(state(total=None, cost=None))
+    view.end(state(done=90), "how to go on")
+    first, second, third = screen.getvalue().split("\r")[1:]
+    assert len(first) == len(second)  # the shorter one leaves nothing of the longer one
+    assert third == f"{state(done=90)}\nhow to go on\n"
+
+
+@pytest.mark.usefixtures("_no_tqdm")
+def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    view = progress_view(True)
+    now = 100.0
+    view.show(state())
+    view.show(state(done=31))
+    view.end(state(done=90), "")
+    assert capsys.readouterr().err.splitlines() == [str(state()), str(state(done=90))]
+
+
+def test_nobody_looks_nobody_is_told(monkeypatch) -> None:
+    assert progress_view(False) is None
+    assert progress_view(None) is None
+    monkeypatch.setattr(sys, "stderr", None)
+    assert progress_view(None) is None
+    assert progress_view(True) is None
+
+
+def test_a_notebook_looks(monkeypatch) -> None:
+    class ZMQInteractiveShell:
+        pass
+
+    class IPython:
+        get_ipython = staticmethod(ZMQInteractiveShell)
+
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    assert progress_view(None) is not None
