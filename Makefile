@@ -9,7 +9,7 @@ DEMO := $(VENV)/.installed-demo
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench faults faults-long clean
+.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load growth faults faults-long map-long clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,8 +34,20 @@ format: $(DEV) ## let ruff set the code
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: $(DEV) ## figures for this machine
+bench: $(DEV) ## ours beside the others, each in an environment of its own; half an hour
+	$(PY) -m benchmarks.bench
+
+bench-quick: $(DEV) ## ours, the openai package and aiohttp, against the recorded ratios; a minute
+	$(PY) -m benchmarks.quick
+
+bench-engine: $(DEV) ## what reading an answer costs
 	$(PY) -m benchmarks.output_engine
+
+bench-load: $(DEV) ## 10,000 calls in flight and a soak of 15 minutes; writes docs/reference/load.md
+	$(PY) -m benchmarks.load --write
+
+growth: $(DEV) ## what grows with messages, tools, chunks, calls in flight
+	$(PY) -m benchmarks.growth
 
 faults: $(DEV) ## every fault a service can have, against the four kinds of functions; writes docs/reference/faults.md
 	$(PY) -m tests.faults.matrix --write
@@ -43,8 +55,11 @@ faults: $(DEV) ## every fault a service can have, against the four kinds of func
 faults-long: $(DEV) ## 5,000 random servers
 	$(PY) -m pytest tests/faults/test_random_servers.py --hypothesis-profile=faults-long
 
+map-long: $(DEV) ## 100,000 rows, and 500 kills in the middle of them
+	$(PY) -m tests.batch.kill --rows 100000 --kills 500 --concurrency 100
+
 clean: ## remove the environment and all caches of the tools
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .bench build dist
 
 $(PY):
 	"$(PYTHON)" -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or later is needed; say make PYTHON=...")'
