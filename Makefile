@@ -21,7 +21,8 @@ test: $(DEV) ## the test suite
 	$(PY) -m pytest -m "not heavy" -n auto
 
 test-all: $(DEV) ## what is heavy or needs an outside part: packaging, every fault of a service
-	$(PY) -m pytest -m heavy
+	$(PY) -m pytest -m heavy -n auto --ignore=tests/faults --ignore=tests/benchmarks
+	$(PY) -m pytest -m heavy tests/faults tests/benchmarks
 
 check: $(DEV) ## lint, types, import contracts
 	$(PY) -m ruff check .

@@ -161,7 +161,7 @@ class ToolDefinitionError(UsageError):
 
     def __init__(self, tool: str, problem: str) -> None:
         self.tool = tool
-        self.problem = problem
+        self.problem = _mask(problem)
         super().__init__(f"tool {tool!r}: {problem}")
 
 
@@ -455,7 +455,7 @@ class ToolFailed(RunError):
 
     def __init__(self, tool: str, problem: str) -> None:
         self.tool = tool
-        self.problem = problem
+        self.problem = _mask(problem)
         super().__init__(f"tool {tool!r} failed: {problem}")
 
 
@@ -503,6 +503,6 @@ class CallError(SimpleLLMFuncError):
     """A Call could not be carried out; prints its message."""
 
     def __init__(self, message: str, data: Any = None) -> None:
-        self.message = message
+        self.message = _mask(message)
         self.data = data
         super().__init__(message)

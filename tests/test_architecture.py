@@ -73,6 +73,7 @@ def test_each_name_loads_first_in_a_fresh_interpreter_and_in_both_orders():
     fresh(code)
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_each_module_can_be_the_first_import():
     code = (

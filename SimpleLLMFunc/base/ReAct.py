@@ -182,11 +182,11 @@ async def model_turn(
     `MessageAppended` tells of a part of an answer that broke off; the error follows.
     """
     limits = limits or Limits(Deadline.after(None))
-    limits.check("waiting for the model")
     started = time.monotonic()
     arguments = request.wire(llm, is_last=is_last)
     messages = arguments.pop("messages")
     arguments.update(trace_id=trace_id, deadline=limits.clock.left())
+    limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     usage: Usage | None = None
     was_sent = True

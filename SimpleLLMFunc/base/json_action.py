@@ -15,8 +15,9 @@ from typing import Any, cast
 from SimpleLLMFunc.base.json_node import Num, plain_value
 from SimpleLLMFunc.base.json_text import find_json, without_reasoning
 from SimpleLLMFunc.interface.assembler import new_call_id
-from SimpleLLMFunc.type.completion import ChatCompletion, FunctionCall, ToolCall, content_text
+from SimpleLLMFunc.type.completion import ChatCompletion, FunctionCall, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.wire import content_text
 
 __all__ = ["AnswerText", "JsonActions"]
 

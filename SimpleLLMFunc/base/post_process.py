@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from SimpleLLMFunc.base.output_mode import compile_output
 from SimpleLLMFunc.base.result import Parsed, RepairLevel
-from SimpleLLMFunc.type.completion import content_text
+from SimpleLLMFunc.type.wire import content_text
 
 __all__ = [
     "extract_content_from_response",

@@ -48,7 +48,7 @@ class SqliteFile:
         application_id: int,
         tables: Sequence[str],
         unusable: Callable[[str], SimpleLLMFuncError],
-        ) -> None:
+    ) -> None:
         self.path = path
         self.lock = ForkSafeLock()
         self._application_id = application_id

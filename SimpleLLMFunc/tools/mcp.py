@@ -124,7 +124,8 @@ class McpTools:
         await in_thread(require_mcp)
         connection = self._begin()
         try:
-            return self._tools(await _elsewhere(submit(connection.open())), connection)
+            # Checking the schemas of some hundred tools takes its time.
+            return await in_thread(self._tools, await _elsewhere(submit(connection.open())), connection)
         except BaseException:
             await self._end()
             raise

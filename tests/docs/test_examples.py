@@ -45,6 +45,7 @@ def test_an_example_runs_without_a_key(example: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.local_model
+@pytest.mark.heavy
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("example", LOCAL)
 def test_an_example_asks_a_real_model(example: str) -> None:

@@ -408,10 +408,11 @@ AT_THE_END = {
         """,
     "the first of all calls, a stream": """
         import atexit
-        talk, kept = plain_chat("good"), plain_chat("half")([], "x")
+        talk, half, kept = plain_chat("good"), plain_chat("half"), []
 
         def late():
-            next(kept)  # and left like that
+            kept.append(half([], "x"))
+            next(kept[0])  # and left like that
             say_fine("".join(text for text, _ in talk([], "x")) == TEXT)
 
         atexit.register(late)

@@ -16,7 +16,7 @@ from tests.faults.acts import (
     with_trailers,
 )
 from tests.faults.replies import good, sends, status
-from tests.faults.scenario import Scenario, tells
+from tests.faults.scenario import Scenario, both, has, tells
 from tests.faults.server import FaultServer, head, with_length
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -107,10 +107,10 @@ ADDRESSES = [
     Scenario("refused", "also", "nobody listens", [good]).using(address=nobody).then("ConnectionFailed", requests=0),
     Scenario("tls_unknown", "also", "a certificate that nobody trusts: not tried again", [good])
     .using(address=at(scheme="https"), tls=True)
-    .then("ConnectionFailed", requests=0, check=tells("TLS")),
+    .then("ConnectionFailed", requests=0, check=both(tells("TLS"), has(tries=1))),
     Scenario("tls_none", "also", "https, and the server speaks plain HTTP: not tried again", [status(400)])
     .using(address=at(scheme="https"))
-    .then("ConnectionFailed", requests=0, check=tells("TLS")),
+    .then("ConnectionFailed", requests=0, check=both(tells("TLS"), has(tries=1))),
 ]
 
 WIRE_FAULTS = [*ENCODINGS, *HTTP, *ADDRESSES]

@@ -54,6 +54,11 @@ def test_cached_tokens_are_cheaper_and_reasoning_is_written():
     full = price_of(Usage(1000, 100), "gpt-5-mini", "openai")
     assert 0 < price_of(Usage(1000, 100, 1000), "gpt-5-mini", "openai") < full
     assert price_of(Usage(1000, 100, 0, 90), "gpt-5-mini", "openai") == full
+    # Where reasoning has a price of its own, it counts.
+    answer, reasoning = (
+        price_of(Usage(0, 100, 0, tokens), "perplexity/sonar-deep-research", "openrouter") for tokens in (0, 100)
+    )
+    assert 0 < reasoning < answer
 
 
 @pytest.mark.parametrize(

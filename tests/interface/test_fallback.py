@@ -231,6 +231,20 @@ async def test_after_the_first_text_there_is_no_other(server, other):
     assert other.requests == []
 
 
+class BreaksOff(ScriptedLLM):
+    """A model that raises in the middle of its text, and says nothing of what had come."""
+
+    async def chat_stream(self, messages, **params):
+        yield ChatCompletionChunk.from_dict({"choices": [{"delta": {"content": "It will"}}]})
+        raise ConnectionFailed("m", reason="gone")
+
+
+async def test_after_the_first_text_there_is_no_other_whatever_the_error_says(other):
+    with pytest.raises(ConnectionFailed):
+        await streamed(FallbackLLM(BreaksOff(), model(other, "second")))
+    assert other.requests == []
+
+
 async def test_a_consumer_that_leaves_closes_the_connection(server, other):
     server.reply_sse([sse(chunk({"content": "a"}), done=False)] * 3, hold=asyncio.Event(), hold_after=1)
     stream = pair(server, other).chat_stream(HELLO)

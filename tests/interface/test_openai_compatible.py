@@ -653,8 +653,9 @@ async def test_no_answer_ends_at_the_deadline_with_one_request(server):
 async def test_a_deadline_may_come_from_three_places(server, given):
     server.answer(Answer(body=b"{}", hold=asyncio.Event()))
     llm = model(server, deadline=0.05 if given == "constructor" else 50)
-    with pytest.raises(DeadlineExceeded), deadline_scope(0.05 if given == "scope" else 50):
+    with pytest.raises(DeadlineExceeded) as caught, deadline_scope(0.05 if given == "scope" else 50):
         await llm.chat(HELLO, deadline=0.05 if given == "argument" else 50)
+    assert caught.value.seconds == 0.05
 
 
 async def test_a_deadline_that_has_passed_sends_nothing(server):

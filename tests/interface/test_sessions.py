@@ -4,16 +4,19 @@ import asyncio
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
+import openai
 import pytest
 
-from SimpleLLMFunc.errors import BadReply
-from SimpleLLMFunc.interface import sessions
+from SimpleLLMFunc.errors import BadReply, ConnectionFailed
+from SimpleLLMFunc.interface import sessions, transport
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.sessions import session_of_this_loop
 
@@ -297,3 +300,27 @@ def _quietly(serve):
             await serve(reader, writer)
 
     return quiet
+
+
+@pytest.mark.parametrize("is_through_client", [False, True])
+async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeypatch):
+    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.1)
+    with socket.socket() as listening, contextlib.ExitStack() as waiting:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(3):  # the queue is full: the system answers no further one
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listening.getsockname())
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        async with openai.AsyncOpenAI(api_key="sk-test-12345678", base_url=address) as client:
+            llm = (
+                OpenAICompatible("m", client=client, max_retries=0)
+                if is_through_client
+                else OpenAICompatible("m", base_url=address, max_retries=0)
+            )
+            started = time.monotonic()
+            with pytest.raises(ConnectionFailed):
+                await llm.chat(HELLO)
+            assert 0.1 <= time.monotonic() - started < 5

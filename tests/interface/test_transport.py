@@ -176,7 +176,9 @@ async def test_a_redirect_to_nowhere_is_refused(server):
 
 def client_of(kind, server, **options):
     client = openai.AsyncAzureOpenAI if kind == "azure" else openai.AsyncOpenAI
-    address = {"azure_endpoint": server.base_url, "api_version": "1"} if kind == "azure" else {"base_url": server.base_url}
+    address = (
+        {"azure_endpoint": server.base_url, "api_version": "1"} if kind == "azure" else {"base_url": server.base_url}
+    )
     return client(api_key=CANARY, default_headers={"X-Gateway-Key": CANARY}, **address, **options)
 
 

@@ -1,10 +1,12 @@
 import json
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.interface import wire_json
 from SimpleLLMFunc.interface.wire_json import decode, decode_large, encode, without_surrogates
 
 JSON = st.recursive(
@@ -77,3 +79,11 @@ async def test_long_data_are_read_too():
     assert await decode_large(b"[1]") == [1]
     with pytest.raises(ValueError):
         await decode_large(b"{" * 500_000)
+
+
+async def test_large_data_are_read_in_a_thread_and_small_ones_at_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr(wire_json, "decode", lambda data: seen.append(threading.get_ident()))
+    await decode_large(b" " * 300_000)
+    await decode_large(b" " * 1_000)
+    assert seen[0] != threading.get_ident() == seen[1]

@@ -9,7 +9,7 @@ import pytest
 from SimpleLLMFunc import ChatPair, LocalModel, Message, llm_chat, llm_function, watching
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, ToolCallFinished, ToolCallStarted
 
-pytestmark = [pytest.mark.local_model, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local_model, pytest.mark.heavy, pytest.mark.timeout(600)]
 
 QUESTION = "What is the temperature in Rome?"
 

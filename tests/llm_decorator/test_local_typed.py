@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import LocalModel, llm_function
 
-pytestmark = [pytest.mark.local_model, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.local_model, pytest.mark.heavy, pytest.mark.timeout(120)]
 
 
 class Mood(Enum):

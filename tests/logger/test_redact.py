@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import enum
 import json
+import logging
 import pathlib
 import sys
 import uuid
@@ -16,7 +17,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from SimpleLLMFunc.logger.redact import MASK, escape_control, redact, remember_secret, render_arguments
+from SimpleLLMFunc.logger.redact import (
+    MASK,
+    RedactingFilter,
+    escape_control,
+    looks_secret,
+    redact,
+    redact_logs_of,
+    remember_secret,
+    render_arguments,
+)
 from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl
 
 module = sys.modules[remember_secret.__module__]
@@ -478,3 +488,41 @@ def test_a_canary_survives_in_no_arguments(arguments, limit, key):
     assert CANARY not in full
     assert len(full) <= limit
     full.encode("utf-8")
+
+
+# --- what other libraries log ------------------------------------------------------------------------------
+
+
+def test_what_others_log_on_our_behalf_is_redacted(caplog):
+    caplog.set_level("DEBUG")
+    name = "somebody.elses.http"
+    redact_logs_of(name, name)
+    logger = logging.getLogger(name)
+    assert len(logger.filters) == 1
+    remember_secret("correct horse battery")
+    logger.info("GET %s", "https://host/v1?api_key=0123456789abcdef")
+    logger.info("with correct horse battery")
+    logger.info("nothing %s", "special")
+    logger.info("wrong %d", 1)
+    texts = [record.getMessage() for record in caplog.records]
+    assert texts == ["GET https://host/v1?api_key=***", f"with {MASK}", "nothing special", "wrong 1"]
+    assert caplog.records[2].args == ("special",)
+
+
+def test_a_record_that_cannot_be_rendered_is_left_to_its_handlers():
+    record = logging.LogRecord("x", 20, "f", 1, "%d %d", ("a",), None)
+    assert RedactingFilter().filter(record)
+    assert (record.msg, record.args) == ("%d %d", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret"),
+    [
+        ("X-Api-Key", "abcdefgh", True), ("key", "short", False), ("Helicone-Auth", "Bearer x", True), ("code", "12345678", True),
+        ("X-Title", "a title of an application", False), ("HTTP-Referer", "https://example.com/app", False),
+        ("model", "gpt-4o-mini-2024-07-18", False), ("x", "0123456789abcdef", True), ("x", "aaaaaaaaaaaaaaaaaaaaaaaa", False),
+        ("x", "sk-abcdefgh", True), ("x", "0b5c2f6e-9d5b-4c1f-8f55-0a2a5a4c9a11", True),
+    ],
+)  # fmt: skip
+def test_secrets_of_headers_and_addresses_are_told_by_name_or_looks(name, value, is_secret):
+    assert looks_secret(name, value) is is_secret

@@ -57,6 +57,7 @@ LARGE_FILE = 1024 * 1024
 ROOT = Path(__file__).parent.parent.parent
 _PACKAGE = f"{ROOT / 'SimpleLLMFunc'}{os.sep}"
 _OURS = f"{ROOT}{os.sep}"
+_PROCESSES = f"asyncio{os.sep}unix_events.py"
 _LIBRARIES = f"{os.sep}site-packages{os.sep}"
 
 ALLOWED: dict[tuple[str, str], str] = {
@@ -289,9 +290,20 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     look = _AUDITED.get(event)
     if look is None or _state.found is None or threading.get_ident() not in _state.loops:
         return
-    owner = _owner(sys._getframe(1))
+    frame = sys._getframe(1)
+    if event == "subprocess.Popen" and _is_below(frame, _PROCESSES):
+        return  # asyncio has no other way to start a process; it does not wait for it
+    owner = _owner(frame)
     if owner is not None and (what := look(arguments)):
         _note(what, owner[0])
+
+
+def _is_below(frame: FrameType | None, file: str) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(file):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _waits(what: str) -> None:

@@ -3,7 +3,6 @@ import pickle
 import pytest
 
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ToolCall, ToolCallDelta, Usage
-from SimpleLLMFunc.type.completion import arguments_text, content_text
 
 REPLY = {
     "id": "chatcmpl-1",
@@ -128,27 +127,6 @@ def test_choices_are_sorted_and_the_lowest_index_is_the_text():
     assert ChatCompletion.from_dict({"choices": choices}).text == "a"
     unnumbered = [{"message": {"content": "a"}}, {"message": {"content": "b"}}]
     assert [choice.index for choice in ChatCompletion.from_dict({"choices": unnumbered}).choices] == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (None, None),
-        ("x", "x"),
-        ([{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}, "c"], "ab"),
-        ([], ""),
-        (5, "5"),
-    ],
-)
-def test_content_is_text_in_any_shape(content, text):
-    assert content_text(content) == text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"), [(None, "{}"), ("", "{}"), ("x", "x"), ({"a": "é"}, '{"a": "é"}'), ({}, "{}"), ([1], "[1]")]
-)
-def test_arguments_are_json_text(arguments, text):
-    assert arguments_text(arguments) == text
 
 
 def test_a_call_keeps_what_the_provider_added():

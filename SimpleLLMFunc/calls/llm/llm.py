@@ -18,6 +18,7 @@ from SimpleLLMFunc.calls.llm.schema import LLMInput, LLMOutput
 from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE, zone_of
 from SimpleLLMFunc.errors import CallError
+from SimpleLLMFunc.threads import in_thread
 
 __all__ = ["LLM"]
 
@@ -69,7 +70,8 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
             CallError: a prompt cannot be rendered, or says nothing.
         """
         with call_errors(self.name or "LLM"):
-            return [*self._history(call_vars), *self._prompts(call_vars)]
+            # A template may take a third of a second before it is stopped: not on the event loop.
+            return [*self._history(call_vars), *await in_thread(self._prompts, call_vars)]
 
     def _prompts(self, call_vars: CallVars) -> list[dict[str, str]]:
         language = call_vars.language

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from pydantic import Field, PrivateAttr
@@ -32,6 +33,7 @@ from SimpleLLMFunc.calls.slot.timed import in_standard_words
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import CallError, EmptyResponseError, ResponseParseError, cut
 from SimpleLLMFunc.logger import push_info, push_warning
+from SimpleLLMFunc.threads import in_thread
 
 __all__ = ["Slot"]
 
@@ -98,7 +100,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             SchemaError: the schema cannot be used.
             CallError: a pointer in `data` makes no sense.
         """
-        processor = SlotProcessor(self.current_schema, time_zone=self.time_zone)
+        processor = await in_thread(partial(SlotProcessor, self.current_schema, time_zone=self.time_zone))
         return SlotInput(remaining_schema=Filling(self.current_schema, processor, self.data).remaining)
 
     async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
@@ -111,7 +113,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             CallError: the model could not be asked.
         """
         schema = self.current_schema or _plain_schema(input_data["remaining_schema"])
-        processor = SlotProcessor(schema, time_zone=self.time_zone)
+        processor = await in_thread(partial(SlotProcessor, schema, time_zone=self.time_zone))
         filling = Filling(schema, processor, self.data)
         answer, unfit = "", []
         if filling.remaining:
@@ -133,7 +135,8 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         Raises:
             SimpleLLMFuncError: the model could not be asked.
         """
-        messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=self._prompt(remaining_schema))
+        prompt = await in_thread(self._prompt, remaining_schema)
+        messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=prompt)
         answer = ""
         try:
             async with aclosing(self._llm(messages)) as pieces:
@@ -157,7 +160,8 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             SimpleLLMFuncError: the model could not be asked.
         """
         nullable = with_null(in_standard_words(remaining_schema))
-        messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=self._prompt(nullable, is_call=True))
+        prompt = await in_thread(partial(self._prompt, nullable, is_call=True))
+        messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=prompt)
         said = cut(without_reasoning(answer)[0].strip(), _SHOWN_ANSWER)
         if said:
             messages += _spoken(assistant=said, user="")

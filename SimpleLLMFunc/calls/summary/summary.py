@@ -26,6 +26,7 @@ from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
 from SimpleLLMFunc.calls.summary.schema import SummaryOutput
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.threads import in_thread
 
 __all__ = ["Summary", "summarize"]
 
@@ -80,7 +81,7 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
         """
         with call_errors(self.name or "Summary"):
             language = self._call_vars.language if self._call_vars else LanguageType.CHINESE
-            messages = [{"role": "user", "content": self._prompt(language)}]
+            messages = [{"role": "user", "content": await in_thread(self._prompt, language)}]
             pieces: list[str] = []
             async with aclosing(self._llm(messages, streaming=True)) as stream:
                 async for piece in stream:

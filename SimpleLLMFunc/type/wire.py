@@ -1,0 +1,76 @@
+"""What several shapes of the wire have in common: fields as real servers send them, read as far as they make sense."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = [
+    "CALL_FIELDS",
+    "MESSAGE_FIELDS",
+    "arguments_text",
+    "content_text",
+    "count",
+    "index_of",
+    "mapping",
+    "mappings",
+    "text_or_none",
+]
+
+MESSAGE_FIELDS = frozenset(
+    {"role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning", "function_call"}
+)
+"""Fields of a message, or of a piece of one, that are known; what else stands there goes back as it came."""
+
+_MOST = 2**53
+"""Of tokens, and of seconds: beyond it a number is a mistake, and no float any more."""
+
+CALL_FIELDS = frozenset({"id", "type", "index", "function"})
+"""The same of a tool call."""
+
+
+def arguments_text(arguments: Any, *, empty: str = "{}") -> str:
+    """Return the arguments of a tool call as JSON text; `empty` for null and for the empty text."""
+    if arguments is None or arguments == "":
+        return empty
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def content_text(content: Any) -> str | None:
+    """Return a content as text; a list of parts gives the text parts, joined."""
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+        return "".join(text for text in texts if isinstance(text, str))
+    return str(content)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return `value` where it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """Return the mappings in a list."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, (list, tuple)) else []
+
+
+def text_or_none(value: Any) -> str | None:
+    """Return `value` where it is a text."""
+    return value if isinstance(value, str) else None
+
+
+def index_of(data: Mapping[str, Any], position: int) -> int:
+    """Return the index that `data` names, else its `position` in the list."""
+    index = data.get("index")
+    return index if isinstance(index, int) else position
+
+
+def count(data: Any, name: str) -> int:
+    """Return a number of things, from 0 up; 0 where there is none that makes sense."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return 0
+    return int(value) if 0 <= value <= _MOST else 0

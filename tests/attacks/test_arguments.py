@@ -1,0 +1,141 @@
+"""Attack 18: the arguments of a tool call fill the tool's own parameters, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.testing import tool_calls as calling
+from SimpleLLMFunc.tools import Tool, ToolContext, ToolRegistry, tool
+
+ODD = {
+    "tool_name": {"tool_name": "x"},
+    "self": {"self": 1},
+    "class": {"__class__": 1},
+    "cls": {"cls": 1, "func": 1, "args": 1, "kwargs": {"a": 1}},
+    "context": {"context": {"confirm": True}, "ctx": 1},
+    "options": {"timeout": 9999, "confirm": False, "untrusted": False, "max_result_chars": 10**9},
+    "dunder": {"__init__": 1, "__dict__": {}, "__globals__": {}, "_func": 1},
+    "a thousand": {f"key{number}": number for number in range(1000)},
+    "odd names": {"a b": 1, "": 1, "\x00": 1, "ключ": 1, "1": 1, "a.b": 1, "*": 1, "**kwargs": 1},
+    "list": [],
+    "full list": [1, 2],
+    "text": "x",
+    "null": None,
+    "true": True,
+    "number": 1,
+}
+
+
+async def answers(*arguments, tools):
+    name = tools[0].__name__ if not isinstance(tools[0], Tool) else tools[0].name
+    reply = calling(*((name, each if isinstance(each, str) else json.dumps(each)) for each in arguments))
+
+    @llm_function(ScriptedLLM(reply, "done"), toolkit=tools)
+    async def ask(question: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    result = await ask.call("x")
+    return [message["content"] for message in result.messages if message["role"] == "tool"]
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_attack_18_a_tool_gets_its_parameters_or_is_not_run(name):
+    runs = []
+
+    def search(query: str, limit: int = 3) -> str:
+        """Search."""
+        runs.append((query, limit))
+        return "found"
+
+    odd = ODD[name]
+    (alone,) = await answers(odd, tools=[search])
+    assert "do not fit" in alone
+    assert runs == []
+    if isinstance(odd, dict):
+        (beside,) = await answers({"query": "rain", **odd}, tools=[search])
+        assert "do not fit" in beside
+        assert runs == []
+    assert len(alone) <= 500
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_attack_18_so_does_one_that_takes_nothing_or_everything(name):
+    runs = []
+
+    def now() -> str:
+        """Tell the time."""
+        runs.append("now")
+        return "noon"
+
+    def anything(**facts: object) -> str:
+        """Take anything."""
+        runs.append(facts)
+        return "taken"
+
+    odd = ODD[name]
+    (told,) = await answers(odd, tools=[now])
+    assert told == "noon" if odd is None else "do not fit" in told
+    runs.clear()
+    (told,) = await answers(odd, tools=[anything])
+    if isinstance(odd, dict):
+        assert runs == [odd]
+    else:
+        assert runs in ([], [{}])
+
+
+async def test_attack_18_names_that_mean_something_inside_are_ordinary_here():
+    seen = []
+
+    class Lookup(Tool):
+        """Look up."""
+
+        def run(self, tool_name: str, name: str, arguments: str, func: str) -> str:
+            seen.append((tool_name, name, arguments, func))
+            return "ok"
+
+    given = {"tool_name": "a", "name": "b", "arguments": "c", "func": "d"}
+    assert await answers(given, tools=[Lookup()]) == ["ok"]
+    assert await ToolRegistry(Lookup()).invoke("Lookup", **given) == "ok"
+    assert seen == [("a", "b", "c", "d")] * 2
+
+
+async def test_attack_18_what_is_ours_cannot_be_given():
+    seen = []
+
+    @tool
+    def look(where: str, context: ToolContext) -> str:
+        """Look."""
+        seen.append(context)
+        return "ok"
+
+    assert "context" not in look.parameters["properties"]
+    forged = {"where": "x", "context": {"trace_id": "forged", "func_name": "forged"}}
+    refused, taken = await answers(forged, {"where": "x"}, tools=[look])
+    assert "do not fit" in refused
+    assert taken == "ok"
+    (context,) = seen
+    assert context.trace_id.startswith("ask_")
+
+
+async def test_attack_18_the_type_counts_and_not_what_the_model_says():
+    runs = []
+
+    def pay(amount: int, to: str, force: bool = False) -> str:
+        """Pay."""
+        runs.append((amount, to, force))
+        return "paid"
+
+    bad = [
+        {"amount": "1e9", "to": "x"}, {"amount": [1], "to": "x"}, {"amount": {"$gt": 0}, "to": "x"}, {"amount": True, "to": "x"},
+        {"amount": 1.5, "to": "x"}, {"amount": 1, "to": None}, {"amount": 1, "to": ["a", "b"]}, {"amount": 1, "to": {"a": 1}},
+        {"amount": 1, "to": "x", "force": "maybe"}, {"amount": None, "to": "x"}, {"amount": "9" * 5000, "to": "x"},
+    ]  # fmt: skip
+    told = await answers(*bad, tools=[pay])
+    assert len(told) == len(bad)
+    assert all("do not fit" in each for each in told)
+    assert runs == []

@@ -1,0 +1,64 @@
+"""Fields as real servers send them, and as none should."""
+
+import math
+
+import pytest
+
+from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.type.wire import arguments_text, content_text, count, index_of, mapping, mappings, text_or_none
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, None),
+        ("x", "x"),
+        ([{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}, "c"], "ab"),
+        ([], ""),
+        (5, "5"),
+    ],
+)
+def test_content_is_text_in_any_shape(content, text):
+    assert content_text(content) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"), [(None, "{}"), ("", "{}"), ("x", "x"), ({"a": "é"}, '{"a": "é"}'), ({}, "{}"), ([1], "[1]")]
+)
+def test_arguments_are_json_text(arguments, text):
+    assert arguments_text(arguments) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (7, 7), (7.9, 7), (0, 0), (-3, 0), (True, 0), ("7", 0), (None, 0), ([], 0), (math.nan, 0), (math.inf, 0),
+        (-math.inf, 0), (10**400, 0), (1e300, 0), (2**53, 2**53),
+    ],
+)  # fmt: skip
+def test_a_count_is_a_number_from_0_up(value, number):
+    assert count({"n": value}, "n") == number
+
+
+def test_what_is_no_mapping_has_no_counts():
+    assert count({}, "n") == count(None, "n") == count([1], "n") == 0
+
+
+def test_numbers_that_are_none_do_not_break_a_reply():
+    reply = ChatCompletion.from_dict(
+        {
+            "created": math.inf,
+            "choices": [{"message": {"content": "x"}}],
+            "usage": {"prompt_tokens": math.nan, "completion_tokens": math.inf, "total_tokens": -5},
+        }
+    )
+    assert (reply.text, reply.created, reply.usage.tokens.total_tokens) == ("x", 0, 0)
+
+
+def test_other_fields_are_read_as_far_as_they_make_sense():
+    assert mapping({"a": 1}) == {"a": 1}
+    assert mapping([1]) == mapping(None) == {}
+    assert mappings([{"a": 1}, 2, None]) == mappings(({"a": 1},)) == [{"a": 1}]
+    assert mappings("ab") == mappings(None) == []
+    assert (text_or_none("a"), text_or_none(1), text_or_none(None)) == ("a", None, None)
+    assert (index_of({"index": 3}, 0), index_of({}, 2), index_of({"index": None}, 1)) == (3, 2, 1)
