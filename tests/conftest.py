@@ -26,3 +26,19 @@ def _forget_secrets(monkeypatch):
 def _own_environment(monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "SIMPLELLMFUNC_MODEL"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable():
+    """Make a report something that a worker process can send: what a test logged may hold lone surrogates."""
+    return encodable((yield))
+
+
+def encodable(data):
+    if isinstance(data, str):
+        return data.encode("utf-8", "backslashreplace").decode()
+    if isinstance(data, dict):
+        return {encodable(key): encodable(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return type(data)(encodable(item) for item in data)
+    return data
