@@ -7,6 +7,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO := $(VENV)/.installed-demo
 DEV := $(VENV)/.installed-dev
+# What keeps time does so only where nothing else runs beside it.
+ALONE := tests/faults tests/benchmarks tests/interface/test_circuit.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load growth faults faults-long map-long clean
@@ -21,8 +23,8 @@ test: $(DEV) ## the test suite
 	$(PY) -m pytest -m "not heavy" -n auto
 
 test-all: $(DEV) ## what is heavy or needs an outside part: packaging, every fault of a service
-	$(PY) -m pytest -m heavy -n auto --ignore=tests/faults --ignore=tests/benchmarks
-	$(PY) -m pytest -m heavy tests/faults tests/benchmarks
+	$(PY) -m pytest -m heavy -n auto $(ALONE:%=--ignore=%)
+	$(PY) -m pytest -m heavy $(ALONE)
 
 check: $(DEV) ## lint, types, import contracts
 	$(PY) -m ruff check .
