@@ -7,6 +7,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO := $(VENV)/.installed-demo
 DEV := $(VENV)/.installed-dev
+HEAVY := $(VENV)/.installed-heavy
 # What keeps time does so only where nothing else runs beside it.
 ALONE := tests/faults tests/benchmarks tests/interface/test_circuit.py
 
@@ -22,7 +23,7 @@ demo: $(DEMO) ## a typed answer and a chat from a real model inside the process,
 test: $(DEV) ## the test suite
 	$(PY) -m pytest -m "not heavy" -n auto
 
-test-all: $(DEV) ## what is heavy or needs an outside part: packaging, every fault of a service
+test-all: $(HEAVY) ## what is heavy or needs an outside part: packaging, every fault of a service
 	$(PY) -m pytest -m heavy -n auto $(ALONE:%=--ignore=%)
 	$(PY) -m pytest -m heavy $(ALONE)
 
@@ -75,3 +76,7 @@ $(DEMO): $(PY) pyproject.toml
 $(DEV): $(PY) pyproject.toml
 	$(PIP) install --quiet -e ".[dev,all]"
 	@touch $(DEV) $(DEMO)
+
+$(HEAVY): $(DEV)
+	$(PIP) install --quiet -e ".[ocr]"
+	@touch $(HEAVY)
