@@ -78,5 +78,5 @@ $(DEV): $(PY) pyproject.toml
 	@touch $(DEV) $(DEMO)
 
 $(HEAVY): $(DEV)
-	$(PIP) install --quiet -e ".[ocr]"
+	$(PIP) install --quiet -e ".[ocr,ray]"
 	@touch $(HEAVY)

@@ -110,8 +110,8 @@ class Traffic:
         self.limited = function("answer=echo,fail=429")
         self.cut_once = function("answer=echo,fail=cut,once=1")
         self.cut_chat = dialogue("answer=echo,fail=cut,delay=10")
-        self.slow = function("answer=echo,delay=200")
-        self.too_slow = function("answer=echo,delay=500", deadline=0.05)
+        self.slow = function("answer=echo,delay=5000")
+        self.too_slow = function("answer=echo,delay=5000", deadline=0.05)
         self.kinds: dict[Callable[[str], Awaitable[None]], int] = {
             self.plain: 20,
             self.typed: 20,

@@ -15,6 +15,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 pytest.register_assert_rewrite("SimpleLLMFunc.testing.contract", "tests.support")
 
 
+def pytest_configure(config):
+    # Nothing in the package may hold up an event loop; see there.
+    guard = import_module("tests.support.loop_guard").LoopGuard()
+    config.pluginmanager.register(guard, "loop-guard")
+
+
 @pytest.fixture(autouse=True)
 def _forget_secrets(monkeypatch):
     # The secrets of a process are masked in every later text: what one test plants would show in another's.

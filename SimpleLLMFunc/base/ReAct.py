@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.base.abort import Abort, Limits
+from SimpleLLMFunc.base.arrived import Arrived, Settled
 from SimpleLLMFunc.base.events import (
     MessageAppended,
     ReActEvent,
@@ -40,12 +41,12 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.budget import charge_question, is_limited
 from SimpleLLMFunc.interface.cost import priced, require_prices
 from SimpleLLMFunc.interface.deadline import Deadline
-from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply
+from SimpleLLMFunc.interface.dialect import chunk_of_reply
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in, without_thoughts
+from SimpleLLMFunc.interface.thoughts import answer_in, without_thoughts
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.logger import count_tokens
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
+from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
@@ -188,13 +189,14 @@ async def model_turn(
     arguments.update(trace_id=trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
-    usage: Usage | None = None
-    was_sent = True
-    with charge_question(*await _expected(llm, messages, arguments)) as charge:
+    with (
+        charge_question(*await _expected(llm, messages, arguments)) as charge,
+        Settled(charge, llm) as settled,
+    ):
         try:
             raw: Any
             if stream:
-                arrived = _Arrived(turn, AnswerText() if actions else None)
+                arrived = settled.arrived = Arrived(turn, AnswerText() if actions else None)
                 chunks = limits.each(
                     llm.chat_stream(messages, **arguments), "receiving the answer", arrived.text_so_far
                 )
@@ -221,63 +223,14 @@ async def model_turn(
                 raw = reply = without_thoughts(await priced(await waiting, llm))
                 if actions:
                     raw = reply = actions.read(reply)
+            settled.reply = reply
             told = extract_usage_from_response(reply) or NO_USAGE
-            # What came from a cache was read and written once, when it was paid.
-            usage, was_sent = (None, False) if reply.cached else (told, True)
         except SimpleLLMFuncError as error:
             if partial := answer_in(getattr(error, "partial", "")):
                 yield MessageAppended(turn, {"role": "assistant", "content": partial})
             raise
-        finally:
-            charge.settle(usage, was_sent=was_sent)
     count_tokens(told)
     yield ReplyReceived(turn, reply, told, time.monotonic() - started, raw)
-
-
-class _Arrived:
-    """A streamed reply as far as it has arrived, its reasoning apart, whatever interface it comes from.
-
-    Args:
-        turn: of the reply.
-        answer: finds the answer in the text, where that is a JSON action.
-    """
-
-    __slots__ = ("_answer", "_assembler", "_thoughts", "_tries", "_turn")
-
-    def __init__(self, turn: int, answer: AnswerText | None) -> None:
-        self._turn = turn
-        self._answer = answer
-        self._assembler = ReplyAssembler()
-        self._thoughts = StreamedThoughts()
-        self._tries = 0
-
-    def begins_anew(self, chunk: ChatCompletionChunk) -> bool:
-        """Whether the next chunk is the first one of another try."""
-        before, self._tries = self._tries, chunk.tries
-        return 0 < before < chunk.tries
-
-    def add(self, chunk: ChatCompletionChunk) -> ReplyDelta:
-        """Take the next chunk; return what it shows."""
-        return self._shown(self._thoughts.apart(chunk))
-
-    def held(self) -> ReplyDelta | None:
-        """Return what only the end of the stream shows to be text; None for nothing."""
-        rest = self._thoughts.rest()
-        return self._shown(rest) if rest else None
-
-    def _shown(self, chunk: ChatCompletionChunk) -> ReplyDelta:
-        self._assembler.add(chunk)
-        if self._answer:
-            chunk = chunk.with_text(self._answer.feed(chunk.text))
-        return ReplyDelta(self._turn, chunk.text, chunk.tool_calls, chunk)
-
-    def text_so_far(self) -> str:
-        """Return the text of the answer so far; what has arrived of an action is none."""
-        return self._answer.given if self._answer else self._assembler.text
-
-    def reply(self) -> ChatCompletion:
-        """Return the reply put together."""
-        return self._assembler.completion()
 
 
 async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: Mapping[str, Any]) -> tuple[int, float]:

@@ -48,7 +48,7 @@ from SimpleLLMFunc.interface.transport import (
     now,
     user_agent,
 )
-from SimpleLLMFunc.interface.wire_json import decode, encode
+from SimpleLLMFunc.interface.wire_json import decode, encode, is_long, off_loop
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
 from SimpleLLMFunc.threads import importing
@@ -228,7 +228,7 @@ class OpenAICompatible(LLM_Interface):
             ConfigError: there is no key.
             UsageError: a parameter that cannot be given with a call, or real calls are forbidden.
         """
-        call = self._begin(messages, tools, response_format, deadline, params, trace_id, stream=False)
+        call = await self._begin(messages, tools, response_format, deadline, params, trace_id, stream=False)
         del messages, tools, response_format, params  # not kept while the model answers
         while True:
             try:
@@ -260,7 +260,7 @@ class OpenAICompatible(LLM_Interface):
         Raises:
             ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
         """
-        call = self._begin(messages, tools, response_format, deadline, params, trace_id, stream=True)
+        call = await self._begin(messages, tools, response_format, deadline, params, trace_id, stream=True)
         del messages, tools, response_format, params  # not kept while the model answers
         while True:
             usage: CompletionUsage | None = None
@@ -318,7 +318,7 @@ class OpenAICompatible(LLM_Interface):
         )
         return body, timeout
 
-    def _begin(
+    async def _begin(
         self,
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] | None,
@@ -332,16 +332,29 @@ class OpenAICompatible(LLM_Interface):
         check_call_params(params)
         self._check_whole()
         body, timeout = self._body(messages, tools, response_format, params, stream=stream)
-        data = encode(body)
+        parts = (body, tools, response_format)
+        data, wire, tokens = await off_loop(self._written, *parts) if is_long(messages) else self._written(*parts)
         return _Call(
             body=data,
-            # What goes through a client is read back, so that it holds nothing that JSON cannot say.
-            wire=None if self._client is None else decode(data),
+            wire=wire,
             deadline=Deadline.after(deadline).stricter(Deadline.after(self.deadline)).stricter(current_deadline()),
             timeout=timeout or self.timeout,
             stream=stream,
             trace_id=trace_id,
-            tokens=estimate_tokens(body["messages"], tools, response_format) if self._limits.counts_tokens else 0,
+            tokens=tokens,
+        )
+
+    def _written(
+        self, body: dict[str, Any], tools: Sequence[ToolSpec] | None, response_format: Mapping[str, Any] | None
+    ) -> tuple[bytes, Mapping[str, Any] | None, int]:
+        """Return the body as bytes and, where a client sends it, as data; and about how many tokens it takes."""
+        data = encode(body)
+        # What goes through a client is read back, so that it holds nothing that JSON cannot say.
+        wire = None if self._client is None else decode(data)
+        return (
+            data,
+            wire,
+            estimate_tokens(body["messages"], tools, response_format) if self._limits.counts_tokens else 0,
         )
 
     # --- one try -----------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from SimpleLLMFunc.interface.transport import LARGEST_BODY, HttpReply, now, read
 from SimpleLLMFunc.interface.wire_json import decode, decode_large, mend
 from SimpleLLMFunc.logger.redact import redact_head
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.wire import index_of, mappings
 
 __all__ = ["check_status", "read_chunks", "read_reply"]
 
@@ -260,11 +261,11 @@ class _ChunkReader:
     def _join_halves(self, value: dict[str, Any]) -> None:
         """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
         halves = self._halves = self._halves or {}
-        for choice in value.get("choices") or ():
-            delta = choice.get("delta") if isinstance(choice, dict) else None
+        for position, choice in enumerate(mappings(value.get("choices"))):
+            delta = choice.get("delta")
             if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
                 continue
-            index = choice.get("index") or 0
+            index = index_of(choice, position)
             text = halves.pop(index, "") + (delta.get("content") or "")
             if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
                 halves[index] = text[-1]

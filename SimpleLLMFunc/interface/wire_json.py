@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.threads import Workers
 
-__all__ = ["decode", "decode_large", "encode", "mend", "without_surrogates"]
+__all__ = ["decode", "decode_large", "encode", "is_long", "mend", "off_loop", "without_surrogates"]
+
+T = TypeVar("T")
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _LARGE = 256 * 1024
-"""Bytes; a longer text is decoded in a worker thread."""
+"""Bytes or characters; a longer text is read and written in a worker thread."""
 
-_readers = Workers(2)
+_workers = Workers(2)
 
 
 def encode(body: Any) -> bytes:
@@ -68,7 +71,32 @@ async def decode_large(data: bytes) -> Any:
     Raises:
         ValueError: it is not JSON.
     """
-    return decode(data) if len(data) <= _LARGE else await _readers.run(decode, data)
+    return decode(data) if len(data) <= _LARGE else await _workers.run(decode, data)
+
+
+def is_long(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the messages hold so much that writing them would hold up the event loop."""
+    size = 0
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, str):
+            size += len(content)
+        elif isinstance(content, list):
+            size += sum(_text_size(part) for part in content if isinstance(part, dict))
+        if size > _LARGE:
+            return True
+    return False
+
+
+def _text_size(part: dict[str, Any]) -> int:
+    """Return the characters of a part of a message: of its text, or of what an image or a file holds."""
+    inner = (value for held in part.values() if isinstance(held, dict) for value in held.values())
+    return sum(len(value) for value in (*part.values(), *inner) if isinstance(value, str))
+
+
+async def off_loop(function: Callable[..., T], *args: Any) -> T:
+    """Run `function`, which reads or writes something long, in a worker thread and return its result."""
+    return await _workers.run(function, *args)
 
 
 def without_surrogates(text: str) -> str:

@@ -36,16 +36,20 @@ from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import setup_log_context
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import check_multimodal_content
 from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_tools_for_execution
 from SimpleLLMFunc.llm_decorator.steps.common.signature import Metadata, parse_function_signature
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.message import ToolSpec
 from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
 __all__ = ["CallContext", "Core", "Plan", "Run"]
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(slots=True)
@@ -291,7 +295,10 @@ class CallContext:
         """Steps 3 and 4: the events of the run."""
         core, options, signature = self.core, self.core.options, self.signature
         llm = self.llm = resolve_llm(options.llm_interface)
-        plan = await core.fitted(core.plan(signature, self.template_params, llm), llm, signature.func_name)
+        asked = (signature, self.template_params, llm)
+        # A file may be long, and its disk slow.
+        plan = await in_thread(core.plan, *asked) if _may_read_files(signature) else core.plan(*asked)
+        plan = await core.fitted(plan, llm, signature.func_name)
         self.record.output_mode, self.record.output_mode_reason = plan.mode, plan.reason
         return react_events(
             llm,
@@ -331,3 +338,10 @@ class CallContext:
 
 def _without(hints: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {known: hint for known, hint in hints.items() if known != name}
+
+
+def _may_read_files(signature: FunctionSignature) -> bool:
+    arguments = signature.bound_args.arguments
+    if all(type(value) in _PLAIN for value in arguments.values()):
+        return False
+    return check_multimodal_content(arguments, signature.type_hints)

@@ -26,6 +26,7 @@ from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
 from SimpleLLMFunc.sync import iterate_sync, run_sync
+from SimpleLLMFunc.threads import import_module
 from SimpleLLMFunc.tools import Tool
 
 if TYPE_CHECKING:
@@ -418,6 +419,8 @@ async def _pairs(core: ChatCore, run: Run) -> AsyncGenerator[Any, None]:
     options = core.options
     is_raw = options.return_mode == "raw"
     pairs = Pairs(options.return_mode, [], run.record.func_name, options.stream)
+    if is_raw:
+        await import_module("openai.types.chat")  # takes the better part of a second
     try:
         events = run.events
         try:

@@ -16,6 +16,7 @@ from SimpleLLMFunc.type.wire import (
     arguments_text,
     content_text,
     count,
+    extras,
     index_of,
     mapping,
     mappings,
@@ -53,7 +54,7 @@ class ToolCallDelta:
             name=str(function.get("name") or "") or None,
             arguments=None if arguments is None else arguments_text(arguments, empty=""),
             type=text_or_none(data.get("type")),
-            extra={name: value for name, value in data.items() if name not in CALL_FIELDS},
+            extra=extras(data, CALL_FIELDS),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class ChoiceDelta:
             tool_calls=tuple(map(ToolCallDelta.from_dict, mappings(calls))) or None if calls else None,
             refusal=text_or_none(data.get("refusal")),
             reasoning_content=text_or_none(data.get("reasoning_content")) or text_or_none(data.get("reasoning")),
-            extra={name: value for name, value in data.items() if name not in MESSAGE_FIELDS},
+            extra=extras(data, MESSAGE_FIELDS),
         )
 
     def to_dict(self) -> dict[str, Any]:

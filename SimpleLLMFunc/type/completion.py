@@ -19,6 +19,7 @@ from SimpleLLMFunc.type.wire import (
     arguments_text,
     content_text,
     count,
+    extras,
     index_of,
     mapping,
     mappings,
@@ -68,7 +69,7 @@ class ToolCall:
             id=str(data.get("id") or ""),
             function=FunctionCall(str(function.get("name") or ""), arguments_text(function.get("arguments"))),
             type=str(data.get("type") or "function"),
-            extra={name: value for name, value in data.items() if name not in CALL_FIELDS},
+            extra=extras(data, CALL_FIELDS),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +108,7 @@ class ChatMessage:
             tool_calls=tuple(map(ToolCall.from_dict, mappings(data.get("tool_calls")))) or None,
             refusal=text_or_none(data.get("refusal")),
             reasoning_content=text_or_none(data.get("reasoning_content")) or text_or_none(data.get("reasoning")),
-            extra={name: value for name, value in data.items() if name not in MESSAGE_FIELDS},
+            extra=extras(data, MESSAGE_FIELDS),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ __all__ = [
     "arguments_text",
     "content_text",
     "count",
+    "extras",
     "index_of",
     "mapping",
     "mappings",
@@ -45,6 +47,19 @@ def content_text(content: Any) -> str | None:
         texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
         return "".join(text for text in texts if isinstance(text, str))
     return str(content)
+
+
+def extras(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return the fields that are not `known`, fit to be sent back: a number that JSON cannot say becomes null."""
+    return {name: _sayable(value) for name, value in data.items() if name not in known}
+
+
+def _sayable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sayable(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_sayable(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -421,7 +421,7 @@ async def test_while_the_service_is_down_a_storm_costs_a_few_probes(status, head
         return "ok" if is_up else error_answer(status, headers=headers)
 
     async with LoopbackServer(answer) as server:
-        _, replies = storm_of(server, calls, max_retries=7)
+        _, replies = storm_of(server, calls, max_retries=30)
         assert {getattr(reply, "text", reply) for reply in await replies} == {"ok"}
         assert len(server.requests) <= 2 * calls + 30
 

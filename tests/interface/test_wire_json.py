@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface import wire_json
-from SimpleLLMFunc.interface.wire_json import decode, decode_large, encode, without_surrogates
+from SimpleLLMFunc.interface.wire_json import decode, decode_large, encode, is_long, off_loop, without_surrogates
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -87,3 +87,28 @@ async def test_large_data_are_read_in_a_thread_and_small_ones_at_once(monkeypatc
     await decode_large(b" " * 300_000)
     await decode_large(b" " * 1_000)
     assert seen[0] != threading.get_ident() == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a" * 300_000, True),
+        ("a" * 1000, False),
+        (None, False),
+        ([{"type": "text", "text": "a" * 300_000}], True),
+        ([{"type": "image_url", "image_url": {"url": "data:" + "a" * 300_000}}], True),
+        ([{"type": "input_audio", "input_audio": {"data": "a" * 300_000, "format": "wav"}}], True),
+        ([{"type": "text", "text": "a"}, "odd", 3], False),
+    ],
+)
+def test_how_long_messages_are_is_seen_without_writing_them(content, expected):
+    assert is_long([{"role": "user", "content": "a"}, {"role": "user", "content": content}]) is expected
+
+
+def test_many_short_messages_are_long_together():
+    assert is_long([{"role": "user", "content": "a" * 1000}] * 300)
+    assert not is_long([])
+
+
+async def test_long_work_is_done_in_another_thread():
+    assert await off_loop(threading.get_ident) != threading.get_ident()

@@ -48,7 +48,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ALLOWED", "LIMIT", "LoopGuard", "Offence", "collecting", "install"]
+__all__ = ["ALLOWED", "LIMIT", "NOT_YET", "LoopGuard", "Offence", "collecting", "install"]
 
 LIMIT = 0.050
 TICK = 0.010
@@ -64,6 +64,13 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("sync.py", "*"): "whoever makes a synchronous call on a loop waits for its end; that is what it means",
 }
 """File and function (``*`` for all) of the package that may block, and why."""
+
+NOT_YET: dict[tuple[str, str], str] = {
+    ("batch/openai_shelf.py", "*"): "batch files are being built: its database belongs into a thread",
+    ("batch/output.py", "*"): "batch files are being built: written and flushed on the loop, belongs into a thread",
+    ("batch/row_file.py", "*"): "checkpoints are being built: one reading is on the loop, belongs into a thread",
+}
+"""The same for what is known to be wrong. To be empty."""
 
 SLOW_IMPORTS = frozenset(
     {"aiohttp", "genai_prices", "jinja2", "json_repair", "jsonschema", "mcp", "openai", "rich", "tqdm", "xllamacpp"}
@@ -118,7 +125,11 @@ def _owner(frame: FrameType | None) -> tuple[FrameType, FrameType] | None:
     innermost = entry = None
     while frame is not None:
         name = frame.f_code.co_filename
-        if name.startswith(_PACKAGE):
+        if frame.f_code is _guarded.__code__:
+            break  # what called this is the loop's business
+        if name == __file__:
+            pass  # above what the guard wraps
+        elif name.startswith(_PACKAGE):
             innermost = innermost or frame
             entry = frame
         elif name.startswith(_OURS) and _LIBRARIES not in name:
@@ -138,7 +149,8 @@ def _is_asynchronous(frame: FrameType) -> bool:
 
 def _is_allowed(frame: FrameType) -> bool:
     file = frame.f_code.co_filename.removeprefix(_PACKAGE).replace(os.sep, "/")
-    return (file, "*") in ALLOWED or (file, frame.f_code.co_name) in ALLOWED
+    known = ALLOWED | NOT_YET
+    return (file, "*") in known or (file, frame.f_code.co_name) in known
 
 
 def _place(frame: FrameType) -> str:
@@ -245,10 +257,6 @@ def _collecting(phase: str, _: dict[str, Any]) -> None:
 # --- waiting ---------------------------------------------------------------------------------------------
 
 
-def _sleep(arguments: tuple[Any, ...]) -> str | None:
-    return f"time.sleep({arguments[0]})" if arguments[0] else None
-
-
 def _connection(arguments: tuple[Any, ...]) -> str | None:
     # asyncio connects too, with sockets that do not wait.
     return None if arguments[0].gettimeout() == 0 else "connects and waits for it"
@@ -281,7 +289,6 @@ _AUDITED: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
     "socket.gethostbyname": lambda arguments: f"looks up {arguments[0]!r}",
     "sqlite3.connect": lambda _: "opens a database",
     "subprocess.Popen": lambda _: "starts a process",
-    "time.sleep": _sleep,
     "urllib.Request": lambda _: "asks over urllib",
 }
 
@@ -361,6 +368,15 @@ def _wrapped(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _sleeping(sleep: Callable[[float], None]) -> Callable[[float], None]:
+    def call(seconds: float) -> None:
+        if seconds != 0:
+            _waits(f"time.sleep({seconds})")
+        sleep(seconds)
+
+    return call
+
+
 def _connect(connect: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if len(args) < 6:
@@ -386,6 +402,7 @@ def install() -> None:
     # All that waits for another thread comes down to these two: Event, Queue, Future, Barrier, Semaphore.
     threading.Condition.wait = _wrapped("waits for another thread", threading.Condition.wait)  # type: ignore[method-assign]
     threading.Thread.join = _wrapped("waits for the end of a thread", threading.Thread.join)  # type: ignore[method-assign]
+    time.sleep = _sleeping(time.sleep)
     os.fsync = _wrapped("waits for the disk", os.fsync)
     sqlite3.connect = sqlite3.dbapi2.connect = _connect(sqlite3.connect)  # type: ignore[attr-defined]
     if sys.platform == "linux" and sys.maxsize > 2**32 and threading.get_ident() == _MAIN:

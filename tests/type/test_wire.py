@@ -5,7 +5,16 @@ import math
 import pytest
 
 from SimpleLLMFunc.type import ChatCompletion
-from SimpleLLMFunc.type.wire import arguments_text, content_text, count, index_of, mapping, mappings, text_or_none
+from SimpleLLMFunc.type.wire import (
+    arguments_text,
+    content_text,
+    count,
+    extras,
+    index_of,
+    mapping,
+    mappings,
+    text_or_none,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +62,11 @@ def test_numbers_that_are_none_do_not_break_a_reply():
         }
     )
     assert (reply.text, reply.created, reply.usage.tokens.total_tokens) == ("x", 0, 0)
+
+
+def test_what_goes_back_can_be_said_in_json():
+    odd = {"a": math.nan, "b": [math.inf, {"c": -math.inf}], "d": 1.5, "e": "x", "known": math.nan}
+    assert extras(odd, frozenset({"known"})) == {"a": None, "b": [None, {"c": None}], "d": 1.5, "e": "x"}
 
 
 def test_other_fields_are_read_as_far_as_they_make_sense():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
 from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
 from SimpleLLMFunc.base.partial import ItemReader, PartialReader
-from SimpleLLMFunc.base.review import AnswerReview
+from SimpleLLMFunc.base.record import RunRecord
+from SimpleLLMFunc.base.review import LARGE_ANSWER, AnswerReview
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted
+from SimpleLLMFunc.threads import in_thread
 
 __all__ = ["growing_values", "list_items"]
 
@@ -64,7 +67,7 @@ async def growing_values(events: AsyncGenerator[ReActEvent, None], review: Answe
         return
     if not is_plain and review.parsed is not None:
         value = review.parsed.value
-        if type(value) is not type(shown) or value != shown:
+        if type(value) is not type(shown) or not await _is_equal(value, shown, record):
             yield value
 
 
@@ -98,8 +101,15 @@ async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerRev
     if review.parsed is None:
         return
     items = list(review.parsed.value)
-    if items[: len(given)] != given:
+    if not await _is_equal(items[: len(given)], given, record):
         violation = ("", "the items given out so far", "an answer that goes on as another list")
         raise ResponseParseError(record.reply.text if record.reply else "", review.spec.return_type, [violation])
     for item in items[len(given) :]:
         yield item
+
+
+async def _is_equal(value: Any, shown: Any, record: RunRecord) -> bool:
+    """Whether two values are equal; those of a long answer are compared in a thread, so that the event loop goes on."""
+    if record.reply is not None and len(record.reply.text) > LARGE_ANSWER:
+        return await in_thread(operator.eq, value, shown)
+    return bool(value == shown)

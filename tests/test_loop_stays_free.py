@@ -1,0 +1,173 @@
+"""Large payloads do not hold up the event loop: the guard of the suite (tests/support/loop_guard.py) watches each test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    CachedLLM,
+    ChatPair,
+    FallbackLLM,
+    ImgPath,
+    Message,
+    OpenAICompatible,
+    budget,
+    llm_chat,
+    llm_function,
+)
+from tests.support.server import LoopbackServer, chunk, sse
+
+pytestmark = pytest.mark.heavy
+
+MEGABYTE = 1_000_000
+LONG = ("It rains, and the wind blows. " * (10 * MEGABYTE // 30)).strip()
+
+
+class Row(BaseModel):
+    name: str
+    number: int
+
+
+ROWS = json.dumps([{"name": f"row {number}", "number": number} for number in range(100_000)])
+
+
+async def text(question: str) -> str:
+    """Answer."""
+    raise NotImplementedError
+
+
+async def rows(question: str) -> list[Row]:
+    """Answer."""
+    raise NotImplementedError
+
+
+async def items(question: str) -> AsyncIterator[Row]:
+    """Answer."""
+    raise NotImplementedError
+    yield
+
+
+async def seen(picture: ImgPath, question: str) -> str:
+    """Say what it shows."""
+    raise NotImplementedError
+
+
+async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+    """Answer."""
+    raise NotImplementedError
+
+
+def reply_in_pieces(server, written, size=2000):
+    pieces = [{"content": written[at : at + size]} for at in range(0, len(written), size)]
+    events = [chunk({"role": "assistant"}), *map(chunk, pieces), chunk({}, finish_reason="stop")]
+    server.reply_sse([sse(*events[at : at + 50], done=False) for at in range(0, len(events), 50)] + [sse()])
+
+
+def model(server, **more):
+    return OpenAICompatible("m", base_url=server.base_url, max_retries=0, **more)
+
+
+@pytest.fixture
+async def server():
+    async with LoopbackServer() as running:
+        yield running
+
+
+async def test_a_large_image(server, tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(19 * MEGABYTE))
+    server.reply("nothing")
+    assert await llm_function(llm_interface=model(server))(seen)(ImgPath(path), "?") == "nothing"
+    assert len(server.requests[0].raw) > 25 * MEGABYTE
+
+
+@pytest.mark.parametrize("more", [{}, {"tokens_per_minute": 1e9}, {"context_window": 10**9}])
+async def test_a_long_question(server, more):
+    server.reply("yes")
+    assert await llm_function(llm_interface=model(server, **more))(text)(LONG) == "yes"
+    server.reply("yes")
+    pairs = [pair async for pair in llm_chat(llm_interface=model(server, **more), stream=True)(chat)([], LONG)]
+    assert pairs[-1][1][-1]["content"] == "yes"
+    assert len(server.requests[1].raw) > 10 * MEGABYTE
+
+
+async def test_a_long_question_within_a_budget(server):
+    server.reply("yes")
+    with budget(tokens=10**9):
+        assert await llm_function(llm_interface=model(server))(text)(LONG) == "yes"
+
+
+async def test_a_long_question_in_a_cache_and_a_chain(server, tmp_path):
+    server.reply(LONG)
+    llm = FallbackLLM(CachedLLM(model(server), tmp_path / "cache.sqlite"))
+    function = llm_function(llm_interface=llm)(text)
+    assert await function(LONG) == LONG
+    assert await function(LONG) == LONG
+    assert len(server.requests) == 1
+
+
+async def test_a_long_answer(server):
+    server.reply(LONG)
+    assert len(await llm_function(llm_interface=model(server))(text)("?")) > 9 * MEGABYTE
+
+
+async def test_a_long_streamed_answer(server):
+    reply_in_pieces(server, LONG)
+    pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)([], "?")]
+    assert len(pairs[-1][1][-1]["content"]) > 9 * MEGABYTE
+
+
+@pytest.mark.parametrize("written", [ROWS, f"Here it is:\n```json\n{ROWS}\n```"], ids=["plain", "in a fence"])
+async def test_a_long_typed_answer(server, written):
+    server.reply(written)
+    assert len(await llm_function(llm_interface=model(server))(rows)("?")) == 100_000
+
+
+async def test_a_long_typed_answer_in_pieces(server):
+    reply_in_pieces(server, ROWS, size=20_000)
+    seen = 0
+    async for value in llm_function(llm_interface=model(server))(rows).stream("?"):
+        seen = len(value)
+    assert seen == 100_000
+
+
+async def test_a_long_answer_item_by_item(server):
+    reply_in_pieces(server, ROWS)
+    count = 0
+    async for _ in llm_function(llm_interface=model(server))(items)("?"):
+        count += 1
+    assert count == 100_000
+
+
+async def test_a_large_result_of_a_tool(server):
+    def look() -> str:
+        """Look it up."""
+        return LONG
+
+    server.reply_tool_calls([("look", {})])
+    server.reply("yes")
+    assert await llm_function(llm_interface=model(server), toolkit=[look])(text)("?") == "yes"
+
+
+async def test_a_long_history(server):
+    history: list[Message] = [{"role": "user", "content": LONG}, {"role": "assistant", "content": LONG}]
+    server.reply("yes")
+    pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)(history, "?")]
+    assert pairs[-1][1][-1]["content"] == "yes"
+
+
+async def test_a_bad_long_answer_is_asked_again(server):
+    server.reply("[" + LONG)
+    server.reply("[]")
+    assert await llm_function(llm_interface=model(server))(rows)("?") == []
+
+
+async def test_a_long_error(server):
+    server.reply_status(400, message=LONG)
+    with pytest.raises(Exception, match="It rains") as caught:
+        await llm_function(llm_interface=model(server))(text)("?")
+    assert len(str(caught.value)) < 2000
