@@ -12,7 +12,7 @@ HEAVY := $(VENV)/.installed-heavy
 ALONE := tests/faults tests/benchmarks tests/interface/test_circuit.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load growth faults faults-long map-long clean
+.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load growth faults faults-long map-long docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,8 +62,11 @@ faults-long: $(DEV) ## 5,000 random servers
 map-long: $(DEV) ## 100,000 rows, and 500 kills in the middle of them
 	$(PY) -m tests.batch.kill --rows 100000 --kills 500 --concurrency 100
 
+docs: $(HEAVY) ## the documentation site, in site/
+	$(PY) docs/build.py
+
 clean: ## remove the environment and all caches of the tools
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .bench build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .bench .site site build dist
 
 $(PY):
 	"$(PYTHON)" -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or later is needed; say make PYTHON=...")'
@@ -78,5 +81,5 @@ $(DEV): $(PY) pyproject.toml
 	@touch $(DEV) $(DEMO)
 
 $(HEAVY): $(DEV)
-	$(PIP) install --quiet -e ".[ocr,ray]"
+	$(PIP) install --quiet -e ".[dev-heavy]"
 	@touch $(HEAVY)

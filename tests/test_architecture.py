@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from inspect import ismodule
@@ -111,3 +112,12 @@ def test_the_lists_of_the_rooms_are_importable():
         module = __import__(name, fromlist=["_"])
         for offered in getattr(module, "__all__", ()):
             assert hasattr(module, offered), f"{name}.{offered}"
+
+
+def test_the_page_about_the_architecture_names_every_room():
+    page = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+    table = page[page.index("## Rooms") : page.index("## Rules")]
+    named = set(re.findall(r"`(\w+)(?:/|\.py)`", table))
+    rooms = {path.stem for path in (ROOT / "SimpleLLMFunc").iterdir() if not path.name.startswith("_")} - {"py"}
+    rooms.discard("py.typed")
+    assert rooms <= named, rooms - named
