@@ -30,7 +30,9 @@ _CODE = re.compile(r"^( *)(```+|~~~+)[\s\S]*?^\1\2|``?[^`\n]+``?", re.MULTILINE)
 def homes() -> dict[str, str]:
     """Return where each file of the repository lies in the site: path to path, both from their roots."""
     found = {path.relative_to(ROOT).as_posix(): path.relative_to(ROOT / "docs").as_posix() for path in _files("docs")}
-    found |= {f"examples/{path.name}": f"examples/{path.stem}.md" for path in sorted((ROOT / "examples").glob("[0-9]*.py"))}
+    found |= {
+        f"examples/{path.name}": f"examples/{path.stem}.md" for path in sorted((ROOT / "examples").glob("[0-9]*.py"))
+    }
     for folder in sorted(path for path in (ROOT / "examples").iterdir() if (path / "README.md").exists()):
         found[f"examples/{folder.name}/README.md"] = f"examples/{folder.name}.md"
     found |= {path.relative_to(ROOT).as_posix(): path.relative_to(ROOT).as_posix() for path in _results()}
@@ -65,7 +67,9 @@ def page(source: str, text: str, where: dict[str, str]) -> str:
         parts += [_LINK.sub(moved, text[end : code.start()]), code[0]]
         end = code.end()
     text = "".join([*parts, _LINK.sub(moved, text[end:])])
-    return _FENCE.sub(lambda fence: fence[1] + fence[2] + fence[3] + (' title="Output"' if fence[4] == "output" else ""), text)
+    return _FENCE.sub(
+        lambda fence: fence[1] + fence[2] + fence[3] + (' title="Output"' if fence[4] == "output" else ""), text
+    )
 
 
 def example(path: Path) -> str:
@@ -97,7 +101,9 @@ def main() -> None:
             goal.write_text(f"# License\n\n```text\n{origin.read_text('utf-8')}```\n", "utf-8")
         else:
             shutil.copy(origin, goal)
-    (COPY / "docs/examples/index.md").write_text("# Examples\n\nOne idea each; every one runs without a key.\n\n" + "\n".join(titles) + "\n")
+    (COPY / "docs/examples/index.md").write_text(
+        "# Examples\n\nOne idea each; every one runs without a key.\n\n" + "\n".join(titles) + "\n"
+    )
     (COPY / "zensical.toml").write_text((ROOT / "zensical.toml").read_text("utf-8"), "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]

@@ -50,6 +50,19 @@ def test_both_readmes_hold_the_same_code() -> None:
     assert [_shape(block.code) for block in english] == [_shape(block.code) for block in chinese]
 
 
+TRANSLATED = [page for page in pages() if page.name.endswith(".zh-CN.md") and page.name != "README.zh-CN.md"]
+
+
+@pytest.mark.parametrize("page", TRANSLATED, ids=str)
+def test_a_translated_page_shows_the_same_code(page: Path) -> None:
+    english = page.with_name(page.name.replace(".zh-CN", ""))
+    assert f"]({page.name})" in (ROOT / english).read_text("utf-8"), "the English page leads to it"
+    shown = [[_shape(block.code) for block in blocks((ROOT / each).read_text("utf-8"))] for each in (english, page)]
+    assert len(shown[0]) == len(shown[1])
+    if page.stem != "assistant.zh-CN":  # speaks the language of its page, and shows what differs
+        assert shown[0] == shown[1]
+
+
 def _shape(code: str) -> str:
     """The code without comments, and without what stands in quotation marks."""
     code = re.sub(r'"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', '""', code)
