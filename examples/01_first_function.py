@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc[local]"]
+# ///
 """A typed function and a streamed chat, answered by a small model inside this process.
 
 No key is needed. The model's weights (93 MB) are fetched at the first run, once.

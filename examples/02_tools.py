@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Typed Python functions as tools: the model asks, your code answers, the types are checked in between.
 
 The schema that the model reads comes from the signature and the docstring. Arguments are validated before

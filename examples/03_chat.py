@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """A dialogue with history: the text streams, and the history is yours to keep, store and hand to the next call."""
 
 import asyncio

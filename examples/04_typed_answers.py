@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Any type can come back; an answer that does not fit is sent back with the reasons, and never passed on."""
 
 from datetime import date

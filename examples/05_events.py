@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Watch a run as it happens: every view of a function reads the same stream of events."""
 
 import asyncio

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """One function under many conditions: previewed, tested, tuned, given another model, called many times at once."""
 
 import asyncio

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Ask a person before a tool runs: what a model wants to do, and what it may do, are two things.
 
 `read_mail` brings text from outside, so its results are marked; whatever they talk the model into, `send_money`

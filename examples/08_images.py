@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Images in and out: an argument that the model sees, and a tool that shows it another picture."""
 
 import struct

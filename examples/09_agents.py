@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """An agent of agents: decorated functions are tools of another one, under one budget, watched from outside."""
 
 import asyncio

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc[mcp]"]
+# ///
 """MCP in both directions: functions offered to other programs, and the tools of another program in a function.
 
 This file is two programs. Run it, and it starts itself once more as a server (`simplellmfunc mcp serve`), which offers

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc[local]"]
+# ///
 """A real ReAct round without a key: the small model inside this process calls a tool, and answers.
 
 It knows no tool calls, so it is asked for a JSON action under a schema; events, history and limits are the

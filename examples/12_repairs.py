@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """What a model really writes, read or refused: every step beyond strict JSON leaves a line in the receipt.
 
 No key is needed: `parse_text` is pure. A decorated function reads its answers in the same way and keeps the

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Four steps of one task: a slot finds the parameters, a tool runs with them, the model answers, and sums up.
 
 Every step reads what the steps before it have put out. The prompts are Chinese; `language="en"` makes them English.

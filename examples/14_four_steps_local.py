@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc[local]"]
+# ///
 """The same four steps with a real model and without a key: the small one inside this process.
 
 A model of this size finds few values by itself, and invents some: the types of `weather` hold it to cities that

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """An assistant with tools, memory, and a search where the model is unsure; all replies are scripted."""
 
 import asyncio

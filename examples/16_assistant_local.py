@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc[local]"]
+# ///
 """The assistant on the small model inside this process: a session, a stream, and no key."""
 
 from SimpleLLMFunc import LocalModel

@@ -1,5 +1,6 @@
 # /// script
-# dependencies = ["SimpleLLMFunc", "starlette", "uvicorn"]
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc[local,view]"]
 # ///
 """The assistant behind a small web server: server-sent events, a page that shows them, one session a window.
 

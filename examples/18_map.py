@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Classify many rows, crash in the middle, and go on where it ended: what was finished is not paid again.
 
 The first run is a process of its own that dies at the sixth row, as if somebody had pulled the plug.

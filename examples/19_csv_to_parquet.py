@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc[frames]"]
+# ///
 """From a CSV file to a Parquet file with a column for each field of a model, begun again without asking twice."""
 
 import csv

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
 """Half the price: a file of requests for a service's batches, and its file of answers read back, whatever is in it."""
 
 import json

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,20 @@ def test_an_example_says_what_it_shows(example: Path) -> None:
     docstring = ast.get_docstring(ast.parse(example.read_text("utf-8")))
     assert docstring
     assert docstring.split("\n")[0].endswith((".", ":"))
+
+
+@pytest.mark.parametrize("example", [*EXAMPLES, ROOT / "examples/receipts/receipts.py"], ids=lambda path: path.name)
+def test_an_example_names_what_it_needs(example: Path) -> None:
+    # https://packaging.python.org/en/latest/specifications/inline-script-metadata/
+    header = re.match(r"# /// script\n((?:#(?: .*)?\n)+?)# ///\n", example.read_text("utf-8"))
+    assert header, "it begins with its requirements"
+    told = tomllib.loads(re.sub(r"^# ?", "", header[1], flags=re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert told["requires-python"] == project["requires-python"]
+    ours = [re.match(r"SimpleLLMFunc(?:\[([\w,]+)\])?", need) for need in told["dependencies"]]
+    named = {extra for need in ours if need and need[1] for extra in need[1].split(",")}
+    assert any(ours)
+    assert named <= set(project["optional-dependencies"])
 
 
 def test_the_numbers_have_no_gap() -> None:

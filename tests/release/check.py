@@ -1,0 +1,229 @@
+"""What has to hold before a release: ``python -m tests.release.check [step …]``; by hand, it takes half an hour.
+
+* `build`: wheel and sdist, `twine check`, the contents.
+* `extras`: the wheel in an empty environment, and again with each extra alone; what the extra offers is used.
+* `examples`: each with exactly what its header says it needs.
+* `oldest`, `newest`: the test suite with the oldest versions that pyproject.toml allows, and with the newest.
+* `phoenix`: a real run is sent to a real tracing service and read back.
+
+Environments are made in a temporary folder and thrown away; `--keep FOLDER` keeps them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+FIRST_USE = """
+from pydantic import BaseModel
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.testing import ScriptedLLM
+
+class City(BaseModel):
+    name: str
+
+@llm_function(ScriptedLLM('{"name": "Lisbon"}'))
+def find(text: str) -> City:
+    '''Find the city.'''
+    raise NotImplementedError
+
+assert find("She lives in Lisbon.") == City(name="Lisbon")
+"""
+
+OFFERED = {
+    "cost": "from SimpleLLMFunc import Usage, OpenAICompatible\n"
+    "assert OpenAICompatible('gpt-4o-mini', api_key='-').price(Usage(input_tokens=1000)) > 0",
+    "files": "import pypdf, docx\nfrom SimpleLLMFunc.assistant import builtin_tools\nassert builtin_tools(root='.')",
+    "frames": "import pandas, pyarrow\nfrom SimpleLLMFunc import llm_function\n"
+    "from SimpleLLMFunc.testing import ScriptedLLM\n"
+    "@llm_function(ScriptedLLM('3', repeat=True))\ndef f(text: str) -> int:\n    'Rate.'\n"
+    "report = f.map(pandas.DataFrame({'text': ['a', 'b']}))\nassert list(report.to_frame()['value']) == [3, 3]",
+    "local": "import xllamacpp\nfrom SimpleLLMFunc import LocalModel\nassert LocalModel().model_name",
+    "mcp": "import mcp\nfrom SimpleLLMFunc.tools.mcp import tools_from_mcp",
+    "otel": "import opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http\nimport SimpleLLMFunc.observability.otel",
+    "pretty": "import rich, tqdm.auto",
+    "ray": "import ray\nfrom SimpleLLMFunc.batch import ray as on_ray",
+    "search": "import tavily\nfrom SimpleLLMFunc.assistant import TavilySearch",
+    "view": "import starlette, uvicorn\nfrom SimpleLLMFunc.viewer import viewer_app",
+    "ocr": "import rapidocr, onnxruntime",
+    "all": "import starlette, rich, mcp, pandas, xllamacpp",
+}
+"""What an extra brings, used."""
+
+
+class Failure(Exception):
+    """A step did not hold; its text says how."""
+
+
+def run(*command: object, cwd: Path | None = None, **more: str) -> str:
+    """Run a command; its output where it succeeds.
+
+    Raises:
+        Failure: it does not.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**environment, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise Failure(f"{' '.join(str(part) for part in command)[:300]}\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+def environment(home: Path, *requirements: object, constraints: Path | None = None) -> Path:
+    """Make a virtual environment with `requirements`, and return its interpreter."""
+    venv.create(home, with_pip=True, clear=True)
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    limits = ["-c", constraints] if constraints else []
+    if requirements:
+        run(python, "-m", "pip", "install", "--quiet", *limits, *requirements)
+    return python
+
+
+def build(work: Path) -> Path:
+    """Build wheel and sdist, check both, and return the wheel."""
+    python = environment(work / "build-env", "build", "twine")
+    shutil.rmtree(work / "dist", ignore_errors=True)
+    run(python, "-m", "build", "--outdir", work / "dist", ROOT)
+    print(run(python, "-m", "twine", "check", "--strict", *sorted((work / "dist").iterdir())).strip())
+    (wheel,) = (work / "dist").glob("*.whl")
+    (sdist,) = (work / "dist").glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    wanted = ["SimpleLLMFunc/py.typed", *(each for each in _static())]
+    if missing := [name for name in wanted if name not in names]:
+        raise Failure(f"not in the wheel: {missing}")
+    if strangers := [
+        n for n in names if not re.match(r"SimpleLLMFunc/|simplellmfunc-[\w.]+\.dist-info/", n) or n.endswith(".pth")
+    ]:
+        raise Failure(f"in the wheel, and should not be: {strangers}")
+    sizes = ", ".join(f"{each.name} {each.stat().st_size / 1e3:.0f} kB" for each in (wheel, sdist))
+    print(f"{sizes}, {len(names)} files in the wheel")
+    return wheel
+
+
+def _static() -> Iterator[str]:
+    for path in sorted((ROOT / "SimpleLLMFunc").rglob("*")):
+        if path.is_file() and path.suffix in {".js", ".css", ".html", ".txt", ".json"}:
+            yield path.relative_to(ROOT).as_posix()
+
+
+def extras(work: Path, wheel: Path) -> None:
+    """Install the wheel with nothing, then with each extra alone, and use it."""
+    offered = {name for name in PROJECT["optional-dependencies"] if not name.startswith("dev")}
+    if offered != set(OFFERED):
+        raise Failure(f"say here what these extras offer: {sorted(offered ^ set(OFFERED))}")
+    for extra in ("", *sorted(OFFERED)):
+        started = time.monotonic()
+        python = environment(work / "extra", f"{wheel}[{extra}]" if extra else wheel)
+        run(python, "-W", "error", "-c", FIRST_USE, cwd=work)
+        run(python, "-c", OFFERED.get(extra, "import SimpleLLMFunc"), cwd=work)
+        if not extra:
+            run(python.with_name("simplellmfunc"), "--help", cwd=work)
+        print(f"  {extra or 'no extra':<9} {time.monotonic() - started:.0f} s")
+
+
+def examples(work: Path, wheel: Path) -> None:
+    """Run every example with exactly what its header says it needs."""
+    groups: dict[str, list[Path]] = {}
+    for path in sorted((ROOT / "examples").glob("[0-9]*.py")):
+        header = re.search(r"^# dependencies = \[(.*)\]$", path.read_text("utf-8"), re.MULTILINE)
+        if header is None:
+            raise Failure(f"{path.name} does not say what it needs")
+        groups.setdefault(header[1], []).append(path)
+    for needs, paths in groups.items():
+        wanted = [each.replace("SimpleLLMFunc", str(wheel)) for each in re.findall(r'"([^"]+)"', needs)]
+        python = environment(work / "example", *wanted)
+        for path in paths:
+            run(python, path, cwd=work)
+        print(f"  {needs}: {len(paths)}")
+
+
+def lowest() -> str:
+    """Return constraints that hold every requirement of users to the oldest series it allows."""
+    lines = []
+    wanted = PROJECT["dependencies"] + [
+        each
+        for extra, needs in PROJECT["optional-dependencies"].items()
+        if not extra.startswith("dev")
+        for each in needs
+    ]
+    for requirement in wanted:
+        if found := re.match(r"([\w.-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement):
+            series = found[2] if "." in found[2] else f"{found[2]}.0"
+            lines.append(f"{found[1]}=={series}.*")
+    return "\n".join(lines) + "\n"
+
+
+def suite(work: Path, name: str, constraints: str = "", *more: str) -> None:
+    """Run the test suite in an environment of its own, from a copy of what is committed."""
+    copy = work / f"{name} copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    run("git", "clone", "--quiet", "--local", ROOT, copy)
+    limits = work / f"{name}.txt"
+    limits.write_text(constraints, "utf-8")
+    python = environment(work / name, "-e", f"{copy}[dev,all]", *more, constraints=limits)
+    print(run(python, "-m", "pip", "freeze", "--exclude-editable").replace("\n", "  "))
+    said = run(python, "-m", "pytest", "-q", "-m", "not heavy", "-n", "auto", cwd=copy)
+    print(f"  {name}: {said.strip().splitlines()[-1]}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the steps; 0 where all hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", nargs="*", choices=[[], *STEPS], default=[])
+    parser.add_argument("--keep", type=Path)
+    chosen = parser.parse_args(arguments)
+    work = chosen.keep or Path(tempfile.mkdtemp(prefix="release-"))
+    work.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    try:
+        wheel = build(work)
+        for step in chosen.steps or STEPS:
+            started = time.monotonic()
+            print(f"{step} …", flush=True)
+            try:
+                STEPS[step](work, wheel)
+            except Failure as failure:
+                failed += 1
+                print(f"{step} FAILED\n{failure}", flush=True)
+            else:
+                print(f"{step} holds ({time.monotonic() - started:.0f} s)", flush=True)
+    finally:
+        if chosen.keep is None:
+            shutil.rmtree(work, ignore_errors=True)
+    return int(failed > 0)
+
+
+STEPS = {
+    "build": lambda work, wheel: None,
+    "extras": extras,
+    "examples": examples,
+    "oldest": lambda work, wheel: suite(work, "oldest", lowest()),
+    "newest": lambda work, wheel: suite(work, "newest", "", "--upgrade"),
+    "phoenix": lambda work, wheel: print(run(sys.executable, "-m", "tests.release.phoenix", cwd=ROOT)),
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
