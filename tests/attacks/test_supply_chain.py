@@ -65,6 +65,8 @@ def test_attack_23_it_depends_on_little_and_says_from_which_version_on():
         *core,
         *(one for name, extra in PROJECT["project"]["optional-dependencies"].items() if name != "all" for one in extra),
     ]:
+        if each.startswith("SimpleLLMFunc["):
+            continue  # extras of our own
         assert re.search(r">=\d", each), f"{each} has no lower bound"
         assert "@" not in each, f"{each} comes from an address"
         assert "://" not in each

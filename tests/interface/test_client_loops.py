@@ -9,6 +9,8 @@ import pytest
 
 from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_function
 from SimpleLLMFunc.interface.client_loops import ClientPerLoop
+from SimpleLLMFunc.interface.foreign import failure_of_exception
+from SimpleLLMFunc.interface.retry import TryFailed
 from tests.support.server import LoopbackServer
 
 CANARY = "sk-CANARY-client-0123456789"
@@ -132,6 +134,14 @@ def test_connections_of_another_loop_are_named(served):
         with asyncio.Runner() as second, pytest.raises(ConfigError, match=r"client=.*http_client"):
             second.run(llm.chat(HELLO))
         first.run(client.close())
+
+
+def test_they_are_named_also_where_the_package_wraps_that():
+    wrapped = openai.APIConnectionError.__new__(openai.APIConnectionError)  # its request is of no interest
+    wrapped.__cause__ = RuntimeError("<asyncio.locks.Event object at 0x7f> is bound to a different event loop")
+    assert isinstance(failure_of_exception(wrapped, "m", 1), ConfigError)
+    wrapped.__cause__ = RuntimeError("something else")
+    assert isinstance(failure_of_exception(wrapped, "m", 1), TryFailed)
 
 
 async def test_a_client_that_was_closed_stays_closed(served):

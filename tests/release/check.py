@@ -160,20 +160,20 @@ def examples(work: Path, wheel: Path) -> None:
         print(f"  {needs}: {len(paths)}")
 
 
-def lowest() -> str:
-    """Return constraints that hold every requirement of users to the oldest series it allows."""
-    lines = []
-    wanted = PROJECT["dependencies"] + [
+def lowest(work: Path) -> str:
+    """Return constraints that hold what users install to the oldest versions that it allows, and that go together."""
+    needs = PROJECT["dependencies"] + [
         each
         for extra, needs in PROJECT["optional-dependencies"].items()
-        if not extra.startswith("dev")
+        if extra not in {"all", "ocr", "ray"} and not extra.startswith("dev")
         for each in needs
     ]
-    for requirement in wanted:
-        if found := re.match(r"([\w.-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement):
-            series = found[2] if "." in found[2] else f"{found[2]}.0"
-            lines.append(f"{found[1]}=={series}.*")
-    return "\n".join(lines) + "\n"
+    wanted = work / "wanted.in"
+    wanted.write_text("\n".join(needs) + "\n", "utf-8")
+    python = environment(work / "resolver", "uv")
+    found = run(python, "-m", "uv", "pip", "compile", "-q", "--no-annotate", "--resolution", "lowest-direct", wanted)
+    ours = {re.split(r"[^\w.-]", each)[0].lower() for each in needs}
+    return "\n".join(line for line in found.splitlines() if line.partition("==")[0].lower() in ours) + "\n"
 
 
 def suite(work: Path, name: str, constraints: str = "", *more: str) -> None:
@@ -183,8 +183,8 @@ def suite(work: Path, name: str, constraints: str = "", *more: str) -> None:
     run("git", "clone", "--quiet", "--local", ROOT, copy)
     limits = work / f"{name}.txt"
     limits.write_text(constraints, "utf-8")
-    python = environment(work / name, "-e", f"{copy}[dev,all]", *more, constraints=limits)
-    print(run(python, "-m", "pip", "freeze", "--exclude-editable").replace("\n", "  "))
+    python = environment(copy / ".venv", "-e", f"{copy}[dev,all]", *more, constraints=limits)
+    print("  " + run(python, "-m", "pip", "freeze", "--exclude-editable").replace("\n", " "))
     said = run(python, "-m", "pytest", "-q", "-m", "not heavy", "-n", "auto", cwd=copy)
     print(f"  {name}: {said.strip().splitlines()[-1]}")
 
@@ -220,7 +220,7 @@ STEPS = {
     "build": lambda work, wheel: None,
     "extras": extras,
     "examples": examples,
-    "oldest": lambda work, wheel: suite(work, "oldest", lowest()),
+    "oldest": lambda work, wheel: suite(work, "oldest", lowest(work)),
     "newest": lambda work, wheel: suite(work, "newest", "", "--upgrade"),
     "phoenix": lambda work, wheel: print(run(sys.executable, "-m", "tests.release.phoenix", cwd=ROOT)),
 }

@@ -1,0 +1,151 @@
+"""The one gate for foreign exceptions: what HTTP clients raise becomes ours, and holds no secret any more."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
+from SimpleLLMFunc.interface.patience import Silence
+from SimpleLLMFunc.interface.retry import Again, TryFailed
+from SimpleLLMFunc.logger.redact import redact, redacted_cause
+
+__all__ = ["failure_of_exception", "is_about_tls", "translated"]
+
+T = TypeVar("T")
+
+
+async def translated(work: Awaitable[T], model: str, tries: int) -> T:
+    """Return what `work` gives; what it raises becomes ours here, at the one gate for foreign exceptions."""
+    try:
+        return await work
+    except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
+        failure = failure_of_exception(error, model, tries)
+    # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
+    raise failure
+
+
+def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:
+    """Return what a foreign exception is among ours: a `TryFailed`, or one of our errors that no further try cures.
+
+    Its cause is the foreign one, or a copy without the secret that this holds. Ours come back as they are.
+    """
+    failure = _among_ours(error, model, tries)
+    if failure is not error:
+        failure.__cause__ = _without_frames(redacted_cause(error))
+    return failure
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """Return `error` without its traceback: the frames of an HTTP client hold the headers of the request.
+
+    Programs that report errors send the variables of every frame along.
+    """
+    part: BaseException | None = error
+    for _ in range(8):
+        if part is None:
+            break
+        part.__traceback__ = None
+        part = part.__cause__ or part.__context__
+    return error
+
+
+def _among_ours(error: Exception, model: str, tries: int) -> Exception:
+    if isinstance(error, (TryFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
+        return _silence(error, model, tries) if isinstance(error, Silence) else error
+    import aiohttp
+    from aiohttp import http_exceptions
+
+    text = redact(_said(error)) or type(error).__name__
+    if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
+        return ConfigError(f"base_url cannot be asked: {text}. Give an http or https address.")
+    if is_about_tls(error):
+        return _failed(f"TLS: {text}", model, tries, again="never")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        final = error.status < 500 and error.status not in {408, 429}
+        return _failed(f"the proxy answered {error.status}", model, tries, again="never" if final else "always")
+    if isinstance(error, (aiohttp.ClientResponseError, http_exceptions.HttpProcessingError)):
+        return TryFailed(BadReply(model, problem="it is not HTTP as we know it", head=text, tries=tries), again="once")
+    if isinstance(error, (aiohttp.ClientError, OSError)):
+        return _failed(_reason(error, text), model, tries)
+    return _failure_of_client(error, text, model, tries)
+
+
+def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> Exception:
+    """Translate what `client=` raises: the openai package's exceptions, and those of the HTTP client below it."""
+    family = type(error).__module__.partition(".")[0]
+    if family == "openai":
+        import openai
+
+        if isinstance(error, openai.APIConnectionError):
+            return _of_another_loop(error.__cause__) or _failed(_reason(error, text), model, tries)
+        if isinstance(error, openai.APIResponseValidationError):
+            return TryFailed(BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once")
+        if isinstance(error, openai.APIError):
+            return TryFailed(BadReply(model, problem="the client refused it", head=text, tries=tries), again="never")
+        return ConfigError(f"the client given as client= cannot send the request: {text}")
+    if family in {"httpx", "httpx2", "httpcore", "httpcore2"}:
+        return _failed(_reason(error, text), model, tries)
+    if isinstance(error, (TypeError, ValueError)):
+        return UsageError(f"the request cannot be sent: {text}")
+    return _of_another_loop(error) or _failed(f"{type(error).__name__}: {text}", model, tries, again="never")
+
+
+def _of_another_loop(error: BaseException | None) -> ConfigError | None:
+    # Version 2 of the package wraps it, version 3 lets it through.
+    if isinstance(error, RuntimeError) and "loop" in str(error):
+        return ConfigError(
+            "the client given as client= has connections of another event loop, and an http_client of its own, which "
+            "cannot serve two. Leave that out, or make a model for each loop."
+        )
+    return None
+
+
+def _said(error: BaseException) -> str:
+    import aiohttp
+
+    if type(error) in {aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError}:
+        # Its own text names the TLS context as an object, and the reason twice.
+        assert isinstance(error, aiohttp.ClientConnectorError)
+        told: object = error.os_error
+        if isinstance(told, OSError):
+            reason = os.strerror(told.errno) if told.errno and told.errno > 0 else told.strerror
+            return f"{error.host}:{error.port}: {reason or told}"
+    return str(error)
+
+
+def _silence(error: Silence, model: str, tries: int) -> TryFailed:
+    return _failed(str(error), model, tries)
+
+
+def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> TryFailed:
+    return TryFailed(ConnectionFailed(model, reason=reason, tries=tries), again=again)
+
+
+def _reason(error: BaseException, text: str) -> str:
+    """Return what went wrong, with the cause where the client only says that something did."""
+    import aiohttp
+
+    whole = isinstance(error, aiohttp.ClientConnectorError)  # says all that its cause does
+    cause = None if whole else error.__cause__ or error.__context__
+    more = f": {redact(str(cause))}" if cause is not None and str(cause) and str(cause) not in text else ""
+    name = "" if text.startswith(type(error).__name__) else f"{type(error).__name__}: "
+    return f"{name}{text}{more}"
+
+
+def is_about_tls(error: BaseException) -> bool:
+    """Whether a certificate or a handshake failed, which no further try cures."""
+    import aiohttp
+
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None:
+            return False
+        if isinstance(
+            seen, (ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch)
+        ):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
