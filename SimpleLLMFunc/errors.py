@@ -80,17 +80,30 @@ BODY_LIMIT = 500
 
 
 def cut(text: str, limit: int = BODY_LIMIT) -> str:
-    """Return `text`, shortened to at most `limit` characters, the last of them an ellipsis if it was cut."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """Return `text`, shortened to at most `limit` characters, the last of them an ellipsis if it was cut.
+
+    No secret is cut in two: half of one is not known again when the rest of the text is masked.
+    """
+    return text if len(text) <= limit else text[: _end(text, limit - 1)] + "…"
+
+
+def _everywhere(text: str, end: int) -> int:  # noqa: ARG001 - nobody has told us any secret
+    return end
 
 
 _mask: Callable[[str], str] = str
+_end: Callable[[str, int], int] = _everywhere
 
 
-def mask_messages_with(mask: Callable[[str], str]) -> None:
-    """Let the message of every error pass through `mask`; which secrets there are is known on a floor above."""
-    global _mask  # noqa: PLW0603 - set once, when the secrets' own module is imported
-    _mask = mask
+def mask_messages_with(mask: Callable[[str], str], end: Callable[[str, int], int]) -> None:
+    """Let the message of every error pass through `mask`; which secrets there are is known on a floor above.
+
+    Args:
+        mask: masks them in a text.
+        end: where a text may be cut, at the given place or before it, so that none is cut in two.
+    """
+    global _mask, _end
+    _mask, _end = mask, end
 
 
 def _rebuild(cls: type[SimpleLLMFuncError], args: tuple[Any, ...], state: dict[str, Any]) -> SimpleLLMFuncError:

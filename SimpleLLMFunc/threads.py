@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import itertools
+import math
 import os
+import queue
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 __all__ = ["Workers", "import_module", "importing", "in_thread"]
@@ -27,27 +29,25 @@ _numbers = itertools.count(1)
 
 
 async def in_thread(function: Callable[..., T], *args: Any) -> T:
-    """Run `function` in a daemon thread of its own, with the caller's context variables, and return its result.
+    """Run `function` in a daemon thread, with the caller's context variables, and return its result.
 
-    A pool, as `asyncio.to_thread` has it, would be the wrong shape for work that may hang (a tool, a look-up of a
-    name): some that hang would use it up, and the end of the loop and of the interpreter would wait for them. Nor does
-    it take anything any more when the main thread has ended, while others may go on for hours. A cancelled caller
-    leaves the thread behind, and its result is ignored.
+    There are as many threads as there is work at a time; one that has done its work rests a while for the next, since
+    beginning a thread takes longer than most work. A pool of so many, as `asyncio.to_thread` has it, would be the wrong
+    shape for work that may hang (a tool, a look-up of a name): some that hang would use it up, and the end of the loop
+    and of the interpreter would wait for them. Nor does it take anything any more when the main thread has ended, while
+    others may go on for hours. A cancelled caller leaves the thread behind, and its result is ignored.
     """
-    job = _Job(function, args)
-    if not _begin(job.run):
-        job.run()  # the interpreter is about to end, and has no more threads: nothing else will be held up
-    return await job.result()
+    return await _many.run(function, *args)
 
 
 class Workers:
-    """A few daemon threads for short work that blocks: begun when they are needed, gone after a while of rest.
+    """Daemon threads for work that blocks: begun when they are needed, gone after a while of rest.
 
     Args:
         most: threads at a time; further work waits for its turn.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: float) -> None:
         self._most = most
         self._begin_anew()
 
@@ -58,47 +58,50 @@ class Workers:
         """
         job = _Job(function, args)
         if not self._take(job):
-            job.run()
+            job.run()  # the interpreter is about to end, and has no more threads: nothing else will be held up
         return await job.result()
 
     def _take(self, job: _Job[Any]) -> bool:
-        """Put `job` into the queue; return False where no thread will ever come for it."""
+        """Give `job` to a thread; return False where none will ever come for it."""
         if sys.is_finalizing():
             return False
         if self._pid != os.getpid():
             self._begin_anew()  # the threads are the parent's
-        with self._changed:
-            self._jobs.append(job)
-            if self._resting >= len(self._jobs):
-                self._changed.notify()
-            elif self._count < self._most:
+        with self._changing:
+            if self._free <= 0 and self._count < self._most:
                 self._count += 1
-                if not _begin(self._serve):
-                    self._count -= 1
-                    if not self._count:
-                        self._jobs.remove(job)
-                        return False
+                if _begin(partial(self._serve, [job])):
+                    return True
+                self._count -= 1
+                if not self._count or self._most == math.inf:
+                    return False  # those that there are may hang
+            self._free -= 1
+            self._jobs.put(job)
         return True
 
-    def _serve(self) -> None:
+    def _serve(self, first: list[_Job[Any]]) -> None:
+        job = first.pop()
         while True:
-            with self._changed:
-                self._resting += 1
-                has_work = self._changed.wait_for(lambda: self._jobs, _REST_SECONDS)
-                self._resting -= 1
-                if not has_work:
-                    self._count -= 1
-                    return
-                job = self._jobs.popleft()
             job.run()
             del job  # it holds the result, and whatever the work was called with
+            with self._changing:
+                self._free += 1
+            try:
+                job = self._jobs.get(timeout=_REST_SECONDS)
+            except queue.Empty:
+                with self._changing:
+                    if self._free > 0:
+                        self._free -= 1
+                        self._count -= 1
+                        return
+                job = self._jobs.get()  # one is on its way to this thread
 
     def _begin_anew(self) -> None:
         self._pid = os.getpid()
-        self._changed = threading.Condition()
-        self._jobs: deque[_Job[Any]] = deque()
+        self._changing = threading.Lock()
+        self._jobs: queue.SimpleQueue[_Job[Any]] = queue.SimpleQueue()
         self._count = 0
-        self._resting = 0
+        self._free = 0  # threads that rest, less the jobs that wait for one
 
 
 class _Job(Generic[T]):
@@ -149,6 +152,7 @@ def _begin(work: Callable[[], None]) -> bool:
     return True
 
 
+_many = Workers(math.inf)
 _imports = Workers(1)
 _imported: set[str] = set()
 _importing = threading.RLock()

@@ -21,7 +21,7 @@ def shown(results: Results) -> list[Contender]:
 
 
 def measured(results: Results) -> list[Row]:
-    """Return the rows that were measured, and those that wait for what is not there yet."""
+    """Return the rows that were measured, and those that nobody could take part in."""
     return [
         row for row in ROWS if row.key in results.samples or any(row.key in each for each in results.lacking.values())
     ]
@@ -44,8 +44,6 @@ def _cell(results: Results, row: Row, name: str, base: str) -> str:
     failed = results.failed.get(name, {})
     if row.key in failed or "install" in failed:
         return "failed"
-    if row.key == "map1000" and name == OURS and row.key in results.lacking.get(name, {}):
-        return "not there yet"
     figure = results.ratio(row.key, name, base) if base else results.figure(row.key, name)
     if figure is None:
         return "–"

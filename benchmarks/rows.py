@@ -135,7 +135,7 @@ ROWS: tuple[Row, ...] = (
         "the same through `f.map`",
         "%",
         "mapped",
-        "flight",
+        "mapped",
         _share,
         "say=text,delay=200",
         TEXT,

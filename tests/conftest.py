@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from importlib import import_module
 
@@ -32,6 +33,9 @@ def _forget_secrets(monkeypatch):
 def _own_environment(monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "SIMPLELLMFUNC_MODEL"):
         monkeypatch.delenv(name, raising=False)
+    # Whoever watches the shell's own programs has nothing to do with the runs of the tests.
+    for name in [each for each in os.environ if each.startswith(("SIMPLELLMFUNC_TRACE", "OTEL_"))]:
+        monkeypatch.delenv(name)
 
 
 @pytest.hookimpl(wrapper=True)

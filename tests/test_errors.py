@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import inspect
 import pickle
@@ -9,6 +10,7 @@ import pickle
 import pytest
 
 from SimpleLLMFunc import errors
+from SimpleLLMFunc.logger.redact import redact, remember_secret
 from SimpleLLMFunc.type import Usage
 
 EXAMPLES = [
@@ -108,3 +110,21 @@ def test_a_type_that_cannot_be_pickled_does_not_hold_the_error_back():
 
     error = pickle.loads(pickle.dumps(errors.ResponseParseError("t", Local)))
     assert "Local" in error.expected_type
+
+
+def test_a_text_is_not_cut_within_a_secret():
+    secret = "Kq3" + "x7Z" * 10
+    remember_secret(secret)
+    text = f"your key is {secret}, or {base64.b64encode(secret.encode()).decode()}, and so on" * 3
+    for limit in range(2, len(text) + 2):
+        shown = errors.cut(text, limit)
+        assert len(shown) <= limit
+        assert text.startswith(shown.removesuffix("…"))
+        masked = redact(shown)
+        assert not any(secret[at : at + 8] in masked for at in range(len(secret) - 8)), limit
+        assert "S3EzeDda" not in masked, limit
+    for error in (
+        errors.ResponseParseError(f"{'a' * 190} {secret}", int, [("", "int", errors.cut(f"{'b' * 50} {secret}", 60))]),
+        errors.ContentBlocked(f"{'a' * 490} {secret}"),
+    ):
+        assert secret[:8] not in str(error)

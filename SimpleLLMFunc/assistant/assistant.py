@@ -27,6 +27,7 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
+from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.run import generate_trace_id
 from SimpleLLMFunc.errors import RunError, UsageError
@@ -266,7 +267,18 @@ class AIAssistant:
                 timeout=self._search_timeout,
             )
             events = self.llm_caller.events(
-                enriched, self.tool_invoker, record, turn.review, stream=stream, context=session.attachments
+                enriched,
+                self.tool_invoker,
+                record,
+                turn.review,
+                stream=stream,
+                context=session.attachments,
+                about=RunFacts(
+                    FunctionFacts(FUNC_NAME, "assistant", self.system_prompt),
+                    {"user_input": user_input},
+                    session_id=session.session_id,
+                    user_id=user_id or "",
+                ),
             )
             async with aclosing(events):
                 async for event in events:

@@ -10,6 +10,7 @@ from typing import Any
 
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.base.events import MessageAppended, ReActEvent, ReplyReceived
+from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts, function_version
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.refusals import json_actions, names_refusal, remember_refusal
@@ -81,6 +82,7 @@ class LLMCaller:
         *,
         stream: bool,
         context: Any = None,
+        about: RunFacts | None = None,
     ) -> AsyncGenerator[ReActEvent, None]:
         """Return the events of one whole run: tools run, their results go back, up to the answer.
 
@@ -91,6 +93,7 @@ class LLMCaller:
             review: judges an answer.
             stream: ask for the answer in pieces.
             context: what the tools' `ToolContext` has as `context`.
+            about: the question and whose it is, for those who watch; the tools are filled in.
         """
 
         async def begin(clock: Deadline) -> AsyncGenerator[ReActEvent, None]:
@@ -124,7 +127,13 @@ class LLMCaller:
                 func_name=FUNC_NAME,
             )
 
-        return in_context(recorded(record, begin), contextvars.copy_context())
+        def facts() -> RunFacts:
+            told = about or RunFacts(FunctionFacts(FUNC_NAME, "assistant"))
+            tools = invoker.get_tool_definitions()
+            version = function_version(told.function.docstring, "", None, tools)
+            return replace(told, function=replace(told.function, tools=tools, version=version))
+
+        return in_context(recorded(record, begin, facts=facts), contextvars.copy_context())
 
 
 def appended(event: ReActEvent) -> Message | None:

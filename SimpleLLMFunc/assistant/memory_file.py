@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from SimpleLLMFunc.assistant.relevance import same
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.sqlite_file import SqliteFile, transaction
+from SimpleLLMFunc.logger.known import mask_known
 
 __all__ = ["Memory", "MemoryFile", "Said"]
 
@@ -284,8 +285,8 @@ def _key(user_id: str) -> bytes:
 
 
 def _plain(text: str) -> str:
-    """Return text that SQLite keeps whole: no lone surrogates, no NUL."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+    """Return text as it is kept: the secrets of this process masked, and what SQLite keeps whole: no lone surrogates, no NUL."""
+    return mask_known(text).encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
 
 
 def _new_in_session(connection: sqlite3.Connection, user: bytes, session: str) -> int:

@@ -12,6 +12,7 @@ from SimpleLLMFunc.assistant.extras import check_extra, load_extra
 from SimpleLLMFunc.assistant.search_reply import SearchReply, read_reply
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError, cut
+from SimpleLLMFunc.interface.client_exchange import warm_up_clients
 from SimpleLLMFunc.interface.network import parsed_url, proxy_for, tls_context
 from SimpleLLMFunc.interface.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.transport import now
@@ -73,6 +74,7 @@ class TavilySearch:
                 # Loading the package takes a third of a second.
                 package = await asyncio.to_thread(load_extra, "tavily", "search", purpose="TavilySearch")
                 http = await asyncio.to_thread(self._open)
+                await warm_up_clients()
                 async with http:
                     client = package.AsyncTavilyClient(self._key(), client=http)
                     found = await client.search(

@@ -30,6 +30,7 @@ from SimpleLLMFunc.base.json_action import AnswerText, JsonActions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.request import ModelRequest, Refused, Review, ToolMap, ToolPolicy
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
+from SimpleLLMFunc.base.watch import current_watch
 from SimpleLLMFunc.errors import (
     BadRequest,
     ContentBlocked,
@@ -45,6 +46,7 @@ from SimpleLLMFunc.interface.dialect import chunk_of_reply
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.thoughts import answer_in, without_thoughts
 from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.logger import count_tokens
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
@@ -72,6 +74,7 @@ async def react_events(
     abort: Abort | None = None,
     trace_id: str = "",
     func_name: str = "",
+    is_shared: bool = True,
 ) -> AsyncGenerator[ReActEvent, None]:
     """Yield the facts of one run, `RunFinished` last.
 
@@ -97,6 +100,7 @@ async def react_events(
         abort: ends the run when it is set.
         trace_id: of the run.
         func_name: for messages and tools.
+        is_shared: somebody else holds `messages`, or what the events hold, and might change it; else nothing is copied.
 
     Raises:
         ProviderError: the service failed or refused.
@@ -108,17 +112,17 @@ async def react_events(
         ToolFailed: a tool failed and the policy says "raise".
     """
     limits = Limits(deadline or Deadline.after(None), abort)
-    messages = history = copied(messages)  # what was given is not kept beside its copy
+    watch = current_watch()
+    messages = history = copied(messages) if is_shared else list(messages)  # what was given is not kept beside it
     # The same messages in a list of its own: what leaves here is copied (`ModelRequest.wire`, the events, the review).
     request = ModelRequest(
         list(history), list(tools or ()) or None, response_format, params or {}, answer_tool, actions
     )
-    usage = NO_USAGE
-    turn, rounds = 1, 0
-    yield RunStarted(trace_id, copied(history))
+    usage, turn, rounds, opening = NO_USAGE, 1, 0, len(history)
+    yield RunStarted(trace_id, copied(history) if is_shared or watch else list(history))
     while True:
-        yield TurnStarted(turn)
         is_last = rounds >= max_tool_calls
+        yield TurnStarted(turn, watch.sent(llm, request, stream=stream, is_last=is_last) if watch else None)
         received: ReplyReceived | None = None
         try:
             turn_events = model_turn(
@@ -133,9 +137,10 @@ async def react_events(
             finally:
                 await turn_events.aclose()
         except BadRequest as error:
-            changed = refused(error, request) if refused else None
-            if changed is None:
+            if refused is None or (changed := refused(error, request)) is None:
                 raise
+            tell_failed_try(error, tries=error.tries, pause=0.0, model=llm.model_name)
+            history, opening = _reopened(history, opening, request, changed)
             request = changed
             continue  # the same turn, asked otherwise
         assert received is not None, "a turn ends with its reply"
@@ -146,10 +151,18 @@ async def react_events(
                 raise ToolCallLimitExceeded(max_tool_calls).with_run(messages=history)
             rounds += 1
             grown: list[Message] = []
-            round_events = _tool_round(
-                reply, tool_map or {}, turn, request.answer_name, policy or ToolPolicy(), limits, trace_id, func_name
-            )
-            async with aclosing(round_events):
+            async with aclosing(
+                _tool_round(
+                    reply,
+                    tool_map or {},
+                    turn,
+                    request.answer_name,
+                    policy or ToolPolicy(),
+                    limits,
+                    trace_id,
+                    func_name,
+                )
+            ) as round_events:
                 async for round_event in round_events:
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
@@ -157,7 +170,7 @@ async def react_events(
             request = replace(request, messages=request.messages + grown)
             history += grown
         else:
-            again = await review(reply, copied(history)) if review else None
+            again = await _judged(reply, history, review) if review else None
             if again is None:
                 answer = build_assistant_response_message(reply)
                 yield MessageAppended(turn, *copied([answer]))
@@ -165,6 +178,22 @@ async def react_events(
                 return
             request = replace(request, messages=copied(again))
         turn += 1
+
+
+def _reopened(
+    history: list[Message], opening: int, request: ModelRequest, changed: ModelRequest
+) -> tuple[list[Message], int]:
+    """Return the conversation with the opening of the changed request, and how many messages that has.
+
+    It goes on from there with what has come since: a re-ask shows the new opening too.
+    """
+    renewed = len(changed.messages) - len(request.messages) + opening
+    return [*copied(changed.messages[:renewed]), *history[opening:]], renewed
+
+
+async def _judged(reply: ChatCompletion, history: list[Message], review: Review) -> list[Message] | None:
+    """Return what the review says; one that only reads the conversation needs no copy of it."""
+    return await review(reply, history if getattr(review, "only_reads", False) else copied(history))
 
 
 async def model_turn(
@@ -184,13 +213,14 @@ async def model_turn(
     """
     limits = limits or Limits(Deadline.after(None))
     started = time.monotonic()
-    arguments = request.wire(llm, is_last=is_last)
+    arguments = request.wire(llm, is_last=is_last, shares=llm.only_reads_messages)
     messages = arguments.pop("messages")
     arguments.update(trace_id=trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
+    expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)
     with (
-        charge_question(*await _expected(llm, messages, arguments)) as charge,
+        charge_question(*expected) as charge,
         Settled(charge, llm) as settled,
     ):
         try:
@@ -239,8 +269,6 @@ async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: 
     Raises:
         ConfigError: there is a limit in USD, and the price is not known.
     """
-    if not is_limited():
-        return 0, 0.0
     tokens = estimate_tokens(messages, arguments["tools"], arguments["response_format"])
     if not is_limited("usd"):
         return tokens, 0.0

@@ -46,6 +46,7 @@ from SimpleLLMFunc.base.shape_builder import holds_hooks, shape_of
 from SimpleLLMFunc.base.strict_path import Look, decode_quickly, look_at
 from SimpleLLMFunc.base.tolerant_json import AmbiguousError, TruncatedError
 from SimpleLLMFunc.errors import ResponseParseError, Violation
+from SimpleLLMFunc.logger.known import end_before_secret
 
 __all__ = ["AnswerReader"]
 
@@ -442,4 +443,4 @@ def _is_same_value(left: Any, right: Any) -> bool:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+    return repr(text if len(text) <= 60 else f"{text[: end_before_secret(text, 60)]}…")

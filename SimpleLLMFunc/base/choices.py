@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.scalars import read_bool, read_number
 from SimpleLLMFunc.base.shape import ChoiceShape
+from SimpleLLMFunc.errors import cut
 
 __all__ = ["AmbiguousChoiceError", "find_choice"]
 
@@ -126,7 +127,7 @@ def _distinct(members: list[tuple[Any, Any, str]]) -> list[tuple[Any, Any, str]]
 
 def _short(text: str) -> str:
     text = text.strip()
-    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+    return repr(cut(text, 61))
 
 
 # --- numbers and truth values ----------------------------------------------------------------------------

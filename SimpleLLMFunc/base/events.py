@@ -2,50 +2,91 @@
 
 A `match` over `ReActEvent` is checked for completeness by the type checkers, so a new fact shows every
 place that has to know it.
+
+Whoever watches a run (`base/observe.py`) is shown more than whoever reads its stream: `TryFailed`, `AnswerReviewed` and
+`RunFailed`, and the fields that say so. A sink sees `RunStarted` first and either `RunFinished` or `RunFailed` last.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from SimpleLLMFunc.base.facts import RunFacts, SentRequest
+from SimpleLLMFunc.base.result import Attempt
+from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall, ToolCallDelta
 from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [
+    "AnswerReviewed",
     "MessageAppended",
     "ReActEvent",
     "ReplyDelta",
     "ReplyReceived",
+    "RunFailed",
     "RunFinished",
     "RunStarted",
     "ToolCallFinished",
     "ToolCallProgress",
     "ToolCallStarted",
+    "TryFailed",
     "TurnStarted",
 ]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins; `messages` is what the model will be shown first."""
+    """A run begins.
+
+    Attributes:
+        messages: what the model will be shown first; empty for a run that failed before.
+        run: who runs, and with what; None where nobody watches.
+    """
 
     trace_id: str
     messages: list[Message]
+    run: RunFacts | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
     """A request is about to leave.
 
     Attributes:
         turn: from 1. The same number again means that the turn is tried again: what it showed is void.
+        sent: what it holds; None where nobody watches, and where a stream that broke is asked for again as it was.
     """
 
     turn: int
+    sent: SentRequest | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TryFailed:
+    """A request of this turn failed, and another one will be made. Shown to sinks only.
+
+    Attributes:
+        error: what it would have been, had it been the last one.
+        tries: requests of this turn to this model so far, this one included.
+        pause: seconds until the next one.
+        model: the model that failed.
+        next_model: the model that is asked next.
+    """
+
+    turn: int
+    error: SimpleLLMFuncError
+    tries: int
+    pause: float
+    model: str
+    next_model: str
+
+
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ReplyDelta:
     """One chunk of a streamed reply.
@@ -62,6 +103,7 @@ class ReplyDelta:
     raw: Any = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ReplyReceived:
     """One whole reply, streamed or not.
@@ -81,6 +123,21 @@ class ReplyReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerReviewed:
+    """An answer was judged; a reply that only calls tools is none. Shown to sinks only.
+
+    Attributes:
+        attempt: what the model wrote, what did not fit, what was mended.
+        accepted: it is the answer; else the model is asked again, or the run fails.
+    """
+
+    turn: int
+    attempt: Attempt
+    accepted: bool
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
 class ToolCallStarted:
     """A tool is about to run."""
 
@@ -97,6 +154,7 @@ class ToolCallProgress:
     progress: Any
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolCallFinished:
     """A tool has run, or could not.
@@ -105,6 +163,8 @@ class ToolCallFinished:
         content: what the model will read: text, or parts with images.
         failed: the content tells of a failure.
         seconds: wall-clock time inside the tool, >= 0.
+        error_type: what went wrong, where it failed: the type of what the tool raised, `TimeoutError`, or why it was not
+            run ("unknown_tool", "invalid_arguments", "not_confirmed").
     """
 
     turn: int
@@ -112,8 +172,10 @@ class ToolCallFinished:
     content: str | list[dict[str, Any]]
     failed: bool
     seconds: float
+    error_type: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class MessageAppended:
     """The history grew by this message."""
@@ -122,6 +184,7 @@ class MessageAppended:
     message: Message
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class RunFinished:
     """The last event of every successful run.
@@ -131,23 +194,42 @@ class RunFinished:
         messages: the conversation up to and with the answer; rejected answers are not in it.
         usage: of all replies, rejected ones too.
         turns: how many replies there were.
+        value: what the caller gets: of the return type, or the text of the answer; None where nobody watches.
     """
 
     reply: ChatCompletion
     messages: list[Message]
     usage: Usage
     turns: int
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The last event of a run without an answer. Shown to sinks only; whoever reads the stream gets the error itself.
+
+    Attributes:
+        how: "error"; "cancelled" (the task was cancelled, or an abort signal set); "abandoned" (whoever read the stream
+            left it before the end).
+        error: one of ours carries the facts of the run: `attempts`, `usage`, `messages`.
+    """
+
+    how: Literal["error", "cancelled", "abandoned"]
+    error: BaseException
 
 
 ReActEvent: TypeAlias = (
     RunStarted
     | TurnStarted
+    | TryFailed
     | ReplyDelta
     | ReplyReceived
+    | AnswerReviewed
     | ToolCallStarted
     | ToolCallProgress
     | ToolCallFinished
     | MessageAppended
     | RunFinished
+    | RunFailed
 )
 """Any fact of a run."""

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from SimpleLLMFunc.base.json_node import Node, Path, path_text, shown
 from SimpleLLMFunc.base.result import Repair
 from SimpleLLMFunc.errors import Violation
+from SimpleLLMFunc.logger.known import end_before_secret
 
 __all__ = ["Alignment", "Fit", "Misfit", "violations_of"]
 
@@ -63,4 +64,7 @@ def violations_of(error: ValidationError, root: Path = ()) -> list[Violation]:
 
 
 def _input_shown(value: Any) -> str:
-    return shown(value) if isinstance(value, str | dict | list | bool | None) else repr(value)[:60]
+    if isinstance(value, str | dict | list | bool | None):
+        return shown(value)
+    text = repr(value)
+    return text[: end_before_secret(text, 60)]

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, NoReturn, TypeAlias
 
+from SimpleLLMFunc.logger.known import end_before_secret
+
 __all__ = [
     "MAX_DIGITS",
     "Bare",
@@ -199,5 +201,5 @@ def shown(node: Node, limit: int = 60) -> str:
     if node is None or isinstance(node, bool):
         return json.dumps(node)
     text = node.text if isinstance(node, Num | Bare) else str(node)
-    text = text if len(text) <= limit else f"{text[:limit]}…"
+    text = text if len(text) <= limit else f"{text[: end_before_secret(text, limit)]}…"
     return text if isinstance(node, Num) else repr(text)

@@ -111,6 +111,8 @@ def without_reasoning(text: str) -> tuple[str, list[Repair]]:
 
     An opening tag that is never closed hides all that follows; a closing tag alone hides all that went before.
     """
+    if "<" not in text and "[" not in text and "◁" not in text:
+        return text, []  # every mark has one of them
     source = text
     for opening, closing in _REASONING:
         if closing.search(text) or opening.search(text):

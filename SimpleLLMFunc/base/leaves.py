@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.base import scalars
 from SimpleLLMFunc.base.json_node import MAX_DIGITS, Bare, Node, Num, without_surrogates
 from SimpleLLMFunc.base.shape import LeafShape
+from SimpleLLMFunc.errors import cut
 
 __all__ = ["LeafFit", "fit_leaf"]
 
@@ -49,7 +50,7 @@ def fit_leaf(shape: LeafShape, node: Node, *, may_coerce: bool) -> LeafFit | Non
 
 def _said(text: str) -> str:
     text = text.strip()
-    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+    return repr(cut(text, 61))
 
 
 def _text_of(node: Node) -> str | None:
@@ -68,7 +69,7 @@ def _str(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # n
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}…"
+    return cut(text, 41)
 
 
 # --- numbers ---------------------------------------------------------------------------------------------

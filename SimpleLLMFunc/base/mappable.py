@@ -26,6 +26,7 @@ class Answer(Generic[R_co]):
         mode: how it was asked for.
         usage: of all attempts.
         tries: HTTP requests of the accepted answer; more than one says that the service refused some.
+        encoded: the value as a checkpoint keeps it, where another process has written it.
     """
 
     value: R_co
@@ -33,6 +34,7 @@ class Answer(Generic[R_co]):
     mode: OutputMode
     usage: Usage
     tries: int = 1
+    encoded: bytes | None = None
 
 
 class Mappable(Protocol[R_co]):

@@ -27,7 +27,20 @@ _MULTIMODAL = (Text, ImgUrl, ImgPath, Audio, File)
 
 def copied(messages: Sequence[T]) -> list[T]:
     """Return a structural copy: new lists and dicts all the way down, the values inside shared."""
-    return [_copy(message) for message in messages]
+    made: list[Any] = []
+    given: Sequence[Any] = messages
+    for message in given:
+        # A dict of nothing but texts, as most messages are, is copied in one go.
+        if type(message) is dict:
+            for item in message.values():
+                if type(item) is not str:
+                    made.append(_copy(message))
+                    break
+            else:
+                made.append(message.copy())
+        else:
+            made.append(_copy(message))
+    return made
 
 
 def build_multimodal_content(
@@ -106,6 +119,8 @@ def extract_usage_from_response(response: Any) -> Usage | None:
     Args:
         response: ours, the openai package's, or a dict of that shape.
     """
+    if type(response) is ChatCompletion:
+        return response.usage.tokens if response.usage else None
     usage = response.get("usage") if isinstance(response, Mapping) else getattr(response, "usage", None)
     if isinstance(usage, Usage) or usage is None:
         return usage
@@ -154,7 +169,11 @@ def _copy(value: Any) -> Any:
     # By exact type: what is neither dict nor list is shared, and a subclass may not survive the copying.
     kind = type(value)
     if kind is dict:
-        return {key: item if type(item) is str else _copy(item) for key, item in value.items()}
+        new = value.copy()
+        for key, item in value.items():
+            if type(item) is dict or type(item) is list:
+                new[key] = _copy(item)
+        return new
     if kind is list:
         return [_copy(item) for item in value]
     return value

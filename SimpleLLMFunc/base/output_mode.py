@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -19,6 +19,7 @@ from SimpleLLMFunc.base.shape import Shape
 from SimpleLLMFunc.base.strict_schema import StrictSchema, inlined_root, wrapped_schema
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.type.markers import QUOTED, Confident
 from SimpleLLMFunc.type.message import ToolSpec
 
 __all__ = ["ANSWER_TOOL", "OutputSpec", "choose_output_mode", "compile_output"]
@@ -37,6 +38,16 @@ class _WireSchema(GenerateJsonSchema):
         self.update_with_validations(made, bounds, self.ValidationsMapping.numeric)
         return made
 
+    def function_after_schema(self, schema: core_schema.AfterValidatorFunctionSchema) -> JsonSchemaValue:
+        made: JsonSchemaValue = super().function_after_schema(schema)
+        return {**made, QUOTED: True} if (schema.get("metadata") or {}).get(QUOTED) else made
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        if schema["cls"] is Confident:
+            raise TypeError("Confident[...] is asked for as a whole: annotate the function `-> Confident[...]`")
+        made: JsonSchemaValue = super().dataclass_schema(schema)
+        return made
+
 
 class OutputSpec:
     """All that is known about a return type: its schema, how it is asked for, how an answer is read.
@@ -49,9 +60,13 @@ class OutputSpec:
         is_none: the type is None; the answer is ignored.
         is_wrapped: the value is no JSON object, so it goes over the wire as ``{"value": …}``.
         name: what the schema is called on the wire.
+        quotes: where the value holds texts that must stand in an argument: ``"quote"``, ``"findings[].text"``; "" for
+            the value itself.
     """
 
-    def __init__(self, return_type: Any, adapter: TypeAdapter[Any], schema: dict[str, Any]) -> None:
+    def __init__(
+        self, return_type: Any, adapter: TypeAdapter[Any], schema: dict[str, Any], quotes: Sequence[str] = ()
+    ) -> None:
         self.return_type = return_type
         self.adapter = adapter
         self.schema = schema
@@ -59,6 +74,7 @@ class OutputSpec:
         self.is_none = return_type is None or return_type is type(None)
         self.is_wrapped = not _is_object(schema)
         self.name = _wire_name(return_type)
+        self.quotes = tuple(quotes)
 
     def __repr__(self) -> str:
         return f"OutputSpec({self.return_type!r})"
@@ -166,7 +182,39 @@ def _compile(return_type: Any) -> OutputSpec:
     except (TypeError, ValueError, NameError, AttributeError, KeyError) as error:
         # What a user's own hooks raise while pydantic builds the schema.
         raise SignatureError(_type_problem(return_type, error)) from error
-    return OutputSpec(return_type, adapter, schema)
+    except ImportError as error:
+        # As EmailStr without email-validator; pydantic says what to install.
+        name = getattr(return_type, "__qualname__", None) or repr(return_type)
+        raise SignatureError(f"the type {name} needs a package that cannot be imported: {error}") from error
+    quotes = list(dict.fromkeys(_quote_paths(schema, schema.get("$defs", {}), "", ())))
+    return OutputSpec(return_type, adapter, _unmarked(schema) if quotes else schema, quotes)
+
+
+def _quote_paths(schema: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths of the quotes; one inside a type that contains itself is told of once."""
+    if not isinstance(schema, dict):
+        return
+    if QUOTED in schema:
+        yield path
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        if name not in inside:
+            yield from _quote_paths(defs.get(name), defs, path, (*inside, name))
+    for name, part in schema.get("properties", {}).items():
+        yield from _quote_paths(part, defs, f"{path}.{name}".removeprefix("."), inside)
+    for key in ("items", "additionalProperties"):
+        yield from _quote_paths(schema.get(key), defs, f"{path}[]", inside)
+    for part in schema.get("prefixItems", ()):
+        yield from _quote_paths(part, defs, f"{path}[]", inside)
+    for key in ("anyOf", "oneOf", "allOf"):
+        for part in schema.get(key, ()):
+            yield from _quote_paths(part, defs, path, inside)
+
+
+def _unmarked(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _unmarked(part) for key, part in schema.items() if key != QUOTED}
+    return [_unmarked(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def _type_problem(return_type: Any, error: Exception) -> str:

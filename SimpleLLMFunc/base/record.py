@@ -14,7 +14,7 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
 )
 from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.base.result import Attempt, OutputMode
+from SimpleLLMFunc.base.result import Attempt, OutputMode, Parsed
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
 from SimpleLLMFunc.type.message import Message
@@ -31,6 +31,7 @@ class RunRecord:
     Attributes:
         attempts: written by the review, which alone knows what was wrong with an answer.
         last: the latest reply with its time, for the review.
+        parsed: the accepted answer, written by the review of a typed one.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class RunRecord:
         "messages",
         "output_mode",
         "output_mode_reason",
+        "parsed",
         "started",
         "tool_calls",
         "trace_id",
@@ -56,6 +58,7 @@ class RunRecord:
         self.tool_calls: list[ToolCall] = []
         self.usage = NO_USAGE
         self.last: ReplyReceived | None = None
+        self.parsed: Parsed[Any] | None = None
         self.finished: RunFinished | None = None
         self.output_mode: OutputMode = "text"
         self.output_mode_reason = ""

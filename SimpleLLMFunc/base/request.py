@@ -13,6 +13,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.quick import quickly_made
 
 __all__ = ["ModelRequest", "Refused", "Review", "ToolMap", "ToolPolicy", "ToolWords"]
 
@@ -23,6 +24,7 @@ Review: TypeAlias = Callable[[ChatCompletion, list[Message]], Awaitable[list[Mes
 """``await review(reply, messages)``: None accepts the reply; a list is what the next request holds."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """What a turn sends.
@@ -47,10 +49,10 @@ class ModelRequest:
         """The name of the answer tool, None where there is none."""
         return self.answer_tool["function"]["name"] if self.answer_tool else None
 
-    def wire(self, llm: LLM_Interface, *, is_last: bool) -> dict[str, Any]:
+    def wire(self, llm: LLM_Interface, *, is_last: bool, shares: bool = False) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer.
 
-        The messages are a copy: what an interface does to them is not seen by the run.
+        The messages are a copy, unless it `shares` them: what an interface does to them is not seen by the run.
         """
         if self.actions:
             params = dict(self.params)
@@ -76,7 +78,7 @@ class ModelRequest:
             params.pop("parallel_tool_calls", None)
         return {
             **params,
-            "messages": copied(self.messages),
+            "messages": list(self.messages) if shares else copied(self.messages),
             "tools": offered or None,
             "response_format": self.response_format,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.json_text import without_reasoning
 from SimpleLLMFunc.base.messages import extract_usage_from_response
@@ -18,6 +18,9 @@ from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.type.usage import Usage
 
+if TYPE_CHECKING:  # loaded where a type has quotes
+    from SimpleLLMFunc.base.quotes import QuoteCheck
+
 __all__ = ["AnswerReview", "EmptyReview", "violations_text"]
 
 SHOWN_ANSWER = 4_000
@@ -29,6 +32,11 @@ LARGE_ANSWER = 256_000
 """Characters above which an answer is read in a worker thread, so that the event loop goes on."""
 
 
+def _answers(text: str) -> bool:
+    """Whether a reply says something; a model that only thought has not answered."""
+    return bool(without_reasoning(text)[0].strip())
+
+
 class EmptyReview:
     """Asks again when the model answered with nothing; also notes every attempt.
 
@@ -38,7 +46,10 @@ class EmptyReview:
 
     Attributes:
         may_ask_again: set to False once a part of the answer was given out.
+        only_reads: the messages that it is given stay as they are, so that the loop need not copy them first.
     """
+
+    only_reads = True
 
     def __init__(self, record: RunRecord, retry_times: int) -> None:
         self.may_ask_again = True
@@ -53,7 +64,8 @@ class EmptyReview:
             OutputTruncated: nothing but a cut.
             EmptyResponseError: empty, and no further attempt is left.
         """
-        if without_reasoning(reply.text)[0].strip():  # a model that only thought has not answered
+        text = reply.text
+        if await in_thread(_answers, text) if len(text) > LARGE_ANSWER else _answers(text):
             return await self.judge(reply, messages)
         self.note(reply)
         if reply.finish_reason == "length":
@@ -86,6 +98,7 @@ class AnswerReview(EmptyReview):
         repair: how far an answer that is not strict JSON may be read.
         max_reasks: how often a bad answer may be sent back.
         description: the wanted type in words, for a model that has only seen its schema.
+        quotes: looks for the quotes of an answer in the arguments; None where the type has none.
 
     Attributes:
         parsed: the accepted answer; None until there is one.
@@ -100,12 +113,14 @@ class AnswerReview(EmptyReview):
         repair: RepairLevel,
         max_reasks: int,
         description: str,
+        quotes: QuoteCheck | None = None,
     ) -> None:
         super().__init__(record, retry_times)
         self.spec = spec
         self.repair: RepairLevel = repair
         self.max_reasks = max_reasks
         self.description = description
+        self.quotes = quotes
         self.parsed: Parsed[Any] | None = None
         self._reasked = 0
 
@@ -113,7 +128,7 @@ class AnswerReview(EmptyReview):
         """As `EmptyReview`; for `-> None` an empty answer is as good as any."""
         if self.spec.is_none:
             self.note(reply)
-            self.parsed = Parsed(None)
+            self.parsed = self.record.parsed = Parsed(None)
             return None
         return await super().__call__(reply, messages)
 
@@ -130,15 +145,37 @@ class AnswerReview(EmptyReview):
             raise OutputTruncated(partial=reply.text)
         try:
             parse = partial(self.spec.parse, reply.text, self.repair, mode=self.record.output_mode)
-            self.parsed = await in_thread(parse) if len(reply.text) > LARGE_ANSWER else parse()
+            parsed = await in_thread(parse) if len(reply.text) > LARGE_ANSWER else parse()
+            if self.quotes is not None:
+                await self.check_quotes(parsed.value, text=reply.text)
+            self.parsed = parsed
         except ResponseParseError as error:
             self.note(reply, violations=error.violations)
             if self._reasked >= self.max_reasks or not self.may_ask_again:
                 raise
             self._reasked += 1
             return self._ask_again(reply.text, error, messages)
+        self.record.parsed = self.parsed
         self.note(reply, repairs=self.parsed.repairs)
         return None
+
+    async def check_quotes(self, value: Any, path: str = "", *, text: str = "") -> None:
+        """Set the places of the quotes in a value.
+
+        Args:
+            value: the answer, or a part of it.
+            path: where the part stands.
+            text: the answer as it was written.
+
+        Raises:
+            ResponseParseError: one stands in no argument.
+        """
+        check = self.quotes
+        if check is None:
+            return
+        is_slow = check.is_large or len(text) > LARGE_ANSWER
+        if violations := await in_thread(check, value, path) if is_slow else check(value, path):
+            raise ResponseParseError(text, self.spec.return_type, violations)
 
     def _ask_again(self, text: str, error: ResponseParseError, messages: list[Message]) -> list[Message]:
         push_warning(

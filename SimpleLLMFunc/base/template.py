@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from SimpleLLMFunc.base.jinja import Finished, guard_tags, render_template
@@ -35,14 +36,19 @@ def fill_fields(template: str, values: Mapping[str, Any], *, name: str = "templa
     Raises:
         TemplateError: a field has no value; names the first one.
     """
-
-    def text(match: re.Match[str]) -> str:
-        field = match.group(1)
+    pieces = list(_pieces(template))
+    for number in range(1, len(pieces), 2):
+        field = pieces[number]
         if field not in values:
             known = ", ".join(f"{{{known}}}" for known in values) or "none"
             raise TemplateError(
                 f"the {name} has a field {{{field}}} that cannot be filled. It can use: {known}.", field=field
             )
-        return str(values[field])
+        pieces[number] = str(values[field])
+    return "".join(pieces)
 
-    return _FIELD.sub(text, template)
+
+@lru_cache(maxsize=256)
+def _pieces(template: str) -> tuple[str, ...]:
+    """Return text and names of fields in turn; a template is filled again and again."""
+    return tuple(_FIELD.split(template))

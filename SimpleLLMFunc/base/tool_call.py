@@ -14,6 +14,7 @@ from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCa
 from SimpleLLMFunc.base.messages import as_data, copied
 from SimpleLLMFunc.base.request import ToolWords
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
+from SimpleLLMFunc.base.watch import current_watch
 from SimpleLLMFunc.errors import ToolFailed, UsageError, cut
 from SimpleLLMFunc.interface.assembler import assemble_tool_calls, rekeyed
 from SimpleLLMFunc.logger.records import push_debug, push_warning
@@ -142,6 +143,7 @@ async def process_tool_calls(
         context_value,
         happened,
         words or ToolWords(),
+        asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None,
     )
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
     try:
@@ -170,14 +172,17 @@ async def process_tool_calls(
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel the tools, and wait a moment until they have tidied up; who takes no notice is left to itself."""
+    late = {task for task in tasks if not task.done()}
     for task in tasks:
-        task.cancel()
-    if not tasks:
+        if task not in late:
+            _forget(task)
+    if not late:
         return
-    for task in tasks:
+    for task in late:
+        task.cancel()
         _left.add(task)
         task.add_done_callback(_forget)
-    _, late = await asyncio.wait(tasks, timeout=_TIDY_SECONDS)
+    _, late = await asyncio.wait(late, timeout=_TIDY_SECONDS)
     if late:
         push_warning(f"{len(late)} of the tools go on although they were cancelled; what they return is ignored")
 
@@ -236,20 +241,25 @@ class _Round:
     context_value: Any
     happened: asyncio.Queue[int | ToolCallProgress]
     words: ToolWords
-    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_AT_ONCE))
+    room: asyncio.Semaphore | None = None  # where there are more calls than may run at once
     # One question at a time: two of them on one terminal would get each other's answers.
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def answer(self, call: ToolCall) -> ToolCallFinished | _Ended:
         """Run one call; what goes wrong is an answer too."""
         name = call.function.name
+        if (watch := current_watch()) is not None:
+            watch.tool_begins(call)
         candidate = self.tool_map.get(name)
         if candidate is None:
             known = ", ".join(self.tool_map) or "none"
-            return self._refusal(call, self.words.unknown(name, known))
+            return self._refusal(call, self.words.unknown(name, known), "unknown_tool")
         try:
+            tool = as_tool(candidate)
+            if self.room is None:
+                return await self._run(call, tool)
             async with self.room:
-                return await self._run(call, as_tool(candidate))
+                return await self._run(call, tool)
         except _PASSES as reason:
             task = asyncio.current_task()
             if isinstance(reason, asyncio.CancelledError) and task is not None and task.cancelling():
@@ -268,20 +278,23 @@ class _Round:
             values = tool.read(call.function.arguments)
             args, kwargs = tool.bind(values, context)
         except ArgumentsError as error:
-            return self._refusal(
-                call, f"The arguments do not fit the tool {tool.name}: {error}. Call it again with others."
-            )
+            problem = f"The arguments do not fit the tool {tool.name}: {error}. Call it again with others."
+            return self._refusal(call, problem, "invalid_arguments")
         if tool.confirm and not await self._is_allowed(tool, values):
             return self._refusal(
                 call,
                 f"The tool {tool.name} was not run: it needs a confirmation, and none was given. Go on without it.",
+                "not_confirmed",
             )
         push_debug(lambda: f"tool {tool.name} called with {render_arguments(values)}")
         started = time.monotonic()
-        limit = asyncio.timeout(tool.timeout)
+        limit = None if tool.timeout is None else asyncio.timeout(tool.timeout)
         try:
-            async with limit:
+            if limit is None:
                 value = await run_callable(tool.func, args, kwargs)
+            else:
+                async with limit:
+                    value = await run_callable(tool.func, args, kwargs)
             seconds = time.monotonic() - started
             untrusted = tool.name if tool.untrusted else None
             # Reading files would hold up the loop.
@@ -294,20 +307,21 @@ class _Round:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises is told to the model
             seconds = time.monotonic() - started
-            if isinstance(error, TimeoutError) and limit.expired():
+            if isinstance(error, TimeoutError) and limit is not None and limit.expired():
                 return self._failure(
                     call, tool, f"it took longer than {tool.timeout:g} s and was stopped", error, seconds
                 )
             if isinstance(error, ModelRetry):
                 text = cut(redact(without_surrogates(str(error))), _MAX_RETRY_CHARS)
-                return ToolCallFinished(self.turn, call, text, failed=True, seconds=seconds)
+                return ToolCallFinished(self.turn, call, text, failed=True, seconds=seconds, error_type="ModelRetry")
             return self._failure(call, tool, _told(error), error, seconds)
         push_debug(lambda: f"tool {tool.name} answered after {seconds:.3f} s")
         return ToolCallFinished(self.turn, call, content, failed=False, seconds=seconds)
 
-    def _refusal(self, call: ToolCall, text: str) -> ToolCallFinished:
+    def _refusal(self, call: ToolCall, text: str, why: str) -> ToolCallFinished:
         push_debug(lambda: text)
-        return ToolCallFinished(self.turn, call, cut(redact(without_surrogates(text))), failed=True, seconds=0.0)
+        content = cut(redact(without_surrogates(text)))
+        return ToolCallFinished(self.turn, call, content, failed=True, seconds=0.0, error_type=why)
 
     def _failure(
         self, call: ToolCall, tool: Tool, problem: str, error: BaseException, seconds: float
@@ -316,11 +330,10 @@ class _Round:
         if self.raises:
             raise ToolFailed(tool.name, cut(redact(problem))) from redacted_cause(error)
         text = redact(without_surrogates(self.words.failed(tool.name, problem)))
-        if tool.untrusted:
-            # What a page or a server says in an error is as foreign as what it says elsewhere.
-            content = render_result(text, 500, untrusted=tool.name)
-            return ToolCallFinished(self.turn, call, content, failed=True, seconds=seconds)
-        return ToolCallFinished(self.turn, call, cut(text), failed=True, seconds=seconds)
+        # What a page or a server says in an error is as foreign as what it says elsewhere.
+        content = render_result(text, 500, untrusted=tool.name) if tool.untrusted else cut(text)
+        kind = type(error).__name__
+        return ToolCallFinished(self.turn, call, content, failed=True, seconds=seconds, error_type=kind)
 
     async def _is_allowed(self, tool: Tool, values: dict[str, Any]) -> bool:
         if self.confirm is None:

@@ -60,6 +60,8 @@ class _Example:
             return self._first_of(choices, inside)
         kind = schema.get("type")
         kind = kind[0] if isinstance(kind, list) else kind
+        if kind is None and "format" in schema:
+            kind = "string"  # the keys of a mapping have a format and no type
         if kind == "object":
             return self._object(schema, inside)
         if kind == "array":

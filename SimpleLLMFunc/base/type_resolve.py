@@ -32,6 +32,7 @@ CUT = "…"
 Schema: TypeAlias = dict[str, Any]
 
 _MULTIMODAL = (Text, ImgUrl, ImgPath, Audio, File)
+_PLAIN_VALUES = frozenset({str, int, float, bool})
 
 _FORMATS = {
     "date": "date (YYYY-MM-DD)",
@@ -298,6 +299,8 @@ def has_multimodal_content(
     """
     excluded = frozenset(exclude_params or ())
     for name, value in arguments.items():
+        if type(value) in _PLAIN_VALUES and type_hints.get(name) is type(value):
+            continue
         if name in excluded or value is None or (isinstance(value, list | tuple) and not value):
             continue
         if _holds_multimodal(value) or _mentions_multimodal(type_hints.get(name)):
@@ -307,7 +310,8 @@ def has_multimodal_content(
 
 def _holds_multimodal(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return any(_holds_multimodal(item) for item in value)
+        # A history is a long list of dicts.
+        return any(type(item) is not dict and type(item) is not str and _holds_multimodal(item) for item in value)
     return isinstance(value, _MULTIMODAL)
 
 

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, RunFinished
+from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts, function_version
 from SimpleLLMFunc.base.output_mode import OutputSpec, choose_output_mode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
@@ -49,6 +50,8 @@ class Asker:
         language: of what is added to the prompt.
         abort: ends a request when it is set.
         retry_times: further attempts after an empty answer.
+        description: what the Call is for, in traces.
+        arguments: its input, in traces.
     """
 
     name: str
@@ -56,6 +59,8 @@ class Asker:
     language: LanguageType = LanguageType.CHINESE
     abort: Abort | None = None
     retry_times: int = 2
+    description: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     async def text(
         self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, streaming: bool
@@ -101,6 +106,14 @@ class _Run:
     spec: OutputSpec | None = None
     record: RunRecord = field(init=False)
 
+    def facts(self) -> RunFacts:
+        """Who asks: the Call, whose prompts are in its messages."""
+        asker = self.asker
+        schema = None if self.spec is None else self.spec.schema
+        version = function_version(asker.description, "", schema, [])
+        function = FunctionFacts(asker.name, "call", asker.description, output_schema=schema, version=version)
+        return RunFacts(function, asker.arguments)
+
     def __post_init__(self) -> None:
         self.record = RunRecord(self.asker.name, generate_trace_id(self.asker.name))
 
@@ -132,7 +145,7 @@ class _Run:
                 func_name=self.asker.name,
             )
 
-        return in_context(recorded(self.record, begin), copy_context())
+        return in_context(recorded(self.record, begin, facts=self.facts), copy_context())
 
     def request(self, llm: LLM_Interface) -> ModelRequest:
         """Return what is sent first: plain, or in the output mode that suits the model."""

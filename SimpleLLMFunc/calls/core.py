@@ -268,6 +268,8 @@ class CoreCall(BaseModel):
             getattr(self._executor, "llm", None),
             self._call_vars.language if self._call_vars else LanguageType.CHINESE,
             getattr(self._executor, "abort_signal", None),
+            description=self.description,
+            arguments=self._input or {},
         )
 
 

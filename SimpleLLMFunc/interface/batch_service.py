@@ -17,15 +17,18 @@ from urllib.parse import quote, urlencode
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
 from SimpleLLMFunc.interface.budget import charge_fetch, charge_try
+from SimpleLLMFunc.interface.client_exchange import warm_up_clients
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.foreign import failure_of_exception
 from SimpleLLMFunc.interface.guard import check_real_call_allowed
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.retry import TryFailed, decide
 from SimpleLLMFunc.interface.service_error import failure_of, read_error
-from SimpleLLMFunc.interface.transport import failure_of_exception, now
+from SimpleLLMFunc.interface.transport import now
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import redact_head
+from SimpleLLMFunc.threads import import_module
 
 __all__ = ["BatchService", "BatchState"]
 
@@ -117,6 +120,9 @@ class BatchService:
         self._lent = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        for name in ("files", "batches"):  # a client loads them when it is first asked for them, on the loop
+            await import_module(f"openai.resources.{name}")
+        await warm_up_clients()
         self._client = await self._lent.enter_async_context(self._llm.lent_client())
         return self
 

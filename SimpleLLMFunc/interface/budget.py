@@ -180,6 +180,7 @@ class Charge:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.prepaid = 0  # where streams end in another order than they began, some context may know it still
         _CHARGE.set(self._before)
 
     def settle(self, usage: Usage | None, *, was_sent: bool = True) -> None:
@@ -198,7 +199,10 @@ _CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=
 
 def strictest_time_limit() -> Spent | None:
     """Return the scope around the caller whose seconds run out first, None where none has such a limit."""
-    limited = [scope for scope in _SCOPES.get() if scope.left() is not None]
+    scopes = _SCOPES.get()
+    if not scopes:
+        return None
+    limited = [scope for scope in scopes if scope.left() is not None]
     return min(limited, key=lambda scope: scope.left() or 0.0, default=None)
 
 

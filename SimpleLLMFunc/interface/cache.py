@@ -21,6 +21,7 @@ from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply
 from SimpleLLMFunc.interface.flights import Flights
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.request import number
+from SimpleLLMFunc.interface.samples import current_sample
 from SimpleLLMFunc.interface.thoughts import without_thoughts
 from SimpleLLMFunc.interface.wire_json import decode, encode
 from SimpleLLMFunc.logger.redact import redact
@@ -188,6 +189,10 @@ class CachedLLM(LLM_Interface):
 
     def _asked(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
         """Return what the question is, as data: each model that may answer it, with its address and its body."""
+        sample = current_sample()
+        return [*([["sample", sample]] if sample else []), *self._bodies(messages, options)]
+
+    def _bodies(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
         return [
             [part.provider, part.base_url, {k: v for k, v in part.render(messages, **options).items() if v is not None}]
             for part in _answering(self.llm)

@@ -122,6 +122,11 @@ class Circuit:
 
     # --- one call ----------------------------------------------------------------------------------------
 
+    def pass_by(self) -> Ticket | None:
+        """Return the leave to send a request at once, None where it has to be waited for: `admit` does that."""
+        with self._lock:
+            return Ticket(self._epoch, self._clock()) if self._is_closed else None
+
     async def admit(self, *, spare: int, seen: int, clock: Deadline, longest_wait: float) -> Ticket:
         """Return when a request may be sent; the ticket then goes to exactly one of the three methods below.
 

@@ -6,10 +6,10 @@ means that nobody knows: the extra is missing, or the model is in no list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from functools import lru_cache
+from decimal import Decimal
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from SimpleLLMFunc.config import is_local_address
@@ -69,16 +69,18 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
     """
     if provider in _FREE and not model.endswith("cloud"):  # Ollama passes its models named -cloud on
         return 0.0
-    if not _may_be_listed(model, provider, base_url) or not _is_listed(model, provider, base_url):
+    tariff = _tariff(model, provider, base_url)
+    if tariff is None:
         return None
-    told = Usage(
-        max(usage.input_tokens, 0),
-        max(usage.output_tokens, 0),
-        min(max(usage.cached_tokens, 0), max(usage.input_tokens, 0)),
-        min(max(usage.reasoning_tokens, 0), max(usage.output_tokens, 0)),
-    )
+    if not (0 <= usage.cached_tokens <= usage.input_tokens and 0 <= usage.reasoning_tokens <= usage.output_tokens):
+        usage = Usage(
+            max(usage.input_tokens, 0),
+            max(usage.output_tokens, 0),
+            min(max(usage.cached_tokens, 0), max(usage.input_tokens, 0)),
+            min(max(usage.reasoning_tokens, 0), max(usage.output_tokens, 0)),
+        )
     try:
-        return _calculated(told, model, provider, base_url)
+        return tariff(usage)
     except (LookupError, ValueError, ArithmeticError):
         return None
 
@@ -96,18 +98,58 @@ def _may_be_listed(model: str, provider: str, base_url: str | None) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _is_listed(model: str, provider: str, base_url: str | None) -> bool:
-    """Whether there is a price; remembered, because a look through all the list for nothing is slow."""
-    if _genai_prices() is None:
-        return False
+def _tariff(model: str, provider: str, base_url: str | None) -> Callable[[Usage], float] | None:
+    """Return what prices a usage, None where there is no price; remembered, because every look into the list is slow."""
+    if not _may_be_listed(model, provider, base_url) or _genai_prices() is None:
+        return None
+    asked = (model, provider, base_url)
     try:
-        _calculated(Usage(), model, provider, base_url)
+        return _flat_tariff(*asked) or partial(_price, *asked)
     except (LookupError, ValueError, ArithmeticError):
-        return False
-    return True
+        return None
 
 
-def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -> float:
+def _flat_tariff(model: str, provider: str, base_url: str | None) -> Callable[[Usage], float] | None:
+    """Return a tariff of fixed rates; None where a price depends on the hour or on the length of the request.
+
+    The package takes a quarter of the time of a whole call for one price, and rates do not change between two calls.
+
+    Raises:
+        LookupError: there is no price.
+    """
+    calculation = _calculated(Usage(), model, provider, base_url)
+    listed, current = calculation.model.prices, calculation.model_price
+    if listed is not current or not all(
+        isinstance(rate, Decimal) for rate in vars(current).values() if rate is not None
+    ):
+        return None
+    # Asked for and not read from the fields: which rate counts where one is missing is the package's to say.
+    million = 10**6
+    read, cached, written, reasoned = (
+        _calculated(probe, model, provider, base_url).total_price / million
+        for probe in (Usage(million), Usage(million, 0, million), Usage(0, million), Usage(0, million, 0, million))
+    )
+
+    def tariff(usage: Usage) -> float:
+        if not usage.cached_tokens and not usage.reasoning_tokens:
+            return float(read * usage.input_tokens + written * usage.output_tokens)
+        return float(
+            read * (usage.input_tokens - usage.cached_tokens)
+            + cached * usage.cached_tokens
+            + written * (usage.output_tokens - usage.reasoning_tokens)
+            + reasoned * usage.reasoning_tokens
+        )
+
+    probe = Usage(7_919, 6_007, 1_013, 211)
+    return tariff if tariff(probe) == _price(model, provider, base_url, probe) else None
+
+
+def _price(model: str, provider: str, base_url: str | None, usage: Usage) -> float:
+    return float(_calculated(usage, model, provider, base_url).total_price)
+
+
+def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -> Any:
+    """Return what the package calculates."""
     prices = _genai_prices()
     counts = {
         "input_tokens": usage.input_tokens,
@@ -118,16 +160,16 @@ def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -
     spent = prices.Usage(**counts)
     theirs = _THEIR_NAMES.get(provider)
     if theirs is not None:
-        return float(prices.calc_price(spent, model, provider_id=theirs).total_price)
+        return prices.calc_price(spent, model, provider_id=theirs)
     if base_url is not None and not is_local_address(base_url):
         try:
-            return float(prices.calc_price(spent, model, provider_api_url=base_url).total_price)
+            return prices.calc_price(spent, model, provider_api_url=base_url)
         except LookupError:
             pass  # an address that the list does not know
     maker, slash, name = model.partition("/")
     if slash:  # openai/gpt-4o, as gateways call it
-        return float(prices.calc_price(spent, name, provider_id=maker).total_price)
-    return float(prices.calc_price(spent, model).total_price)
+        return prices.calc_price(spent, name, provider_id=maker)
+    return prices.calc_price(spent, model)
 
 
 def _genai_prices() -> Any:
@@ -165,9 +207,10 @@ async def priced(reply: R, llm: LLM_Interface) -> R:
     usage = reply.usage
     if usage is None or usage.cost is not None:
         return reply
-    await load_prices(llm, reply.model)
+    if _module is None:
+        await load_prices(llm, reply.model)
     cost = llm.price(usage.tokens, reply.model)
-    return reply if cost is None else replace(reply, usage=replace(usage, cost=cost))
+    return reply if cost is None else reply.with_usage(usage.with_cost(cost))
 
 
 async def require_prices(llm: LLM_Interface) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError
@@ -17,7 +18,7 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = ["named_model", "resolve_llm", "use_llm"]
+__all__ = ["StandIn", "named_model", "resolve_llm", "standing_in", "use_llm"]
 
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
@@ -56,13 +57,49 @@ def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
 def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
     """Return the model to ask: that of the nearest `use_llm`, else `own`, else the one the environment names.
 
+    Where somebody is `standing_in`, what it gives for that model.
+
     Raises:
         ConfigError: none of them names one, or the environment names one that cannot be.
     """
-    for llm in (_used.get(), own):
-        if llm is not None:
-            return llm
-    return _from_environment()
+    found = next((llm for llm in (_used.get(), own) if llm is not None), None)
+    stand_in = _stand_ins[-1] if _stand_ins else _nobody
+    if found is None:
+        try:
+            found = _from_environment()
+        except ConfigError:
+            # What is only replayed needs no model.
+            substitute = stand_in(None)
+            if substitute is None:
+                raise
+            return substitute
+    in_its_place = stand_in(found)
+    return found if in_its_place is None else in_its_place
+
+
+# --- in the place of every model ---------------------------------------------------------------------------
+
+StandIn: TypeAlias = Callable[[LLM_Interface | None], LLM_Interface | None]
+"""Gives what is asked in the place of a model; None in, where nobody named one; None out, where there is nothing to put."""
+
+_stand_ins: list[StandIn] = []
+
+
+def _nobody(_: LLM_Interface | None) -> None:
+    return None
+
+
+@contextmanager
+def standing_in(stand_in: StandIn) -> Generator[None, None, None]:
+    """Ask `stand_in(llm)` wherever `llm` would be asked, in all threads and tasks, until the block ends.
+
+    The innermost block counts. Unlike `use_llm` it is told which model it stands in for: a recorder needs that one.
+    """
+    _stand_ins.append(stand_in)
+    try:
+        yield
+    finally:
+        _stand_ins.remove(stand_in)
 
 
 # --- the environment ---------------------------------------------------------------------------------------

@@ -112,8 +112,13 @@ def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[st
     system: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
     for position, item in enumerate(messages):
-        message = _as_dict(item, position)
+        message: dict[str, Any] = item if type(item) is dict else _as_dict(item, position)  # type: ignore[assignment]
         role = message.get("role")
+        if role == "user":
+            others.append(message)
+            continue
+        if type(role) is not str:
+            message = _as_dict(item, position)
         if role in {"system", "developer"}:
             system.append(message)
         elif role == "assistant":
@@ -149,6 +154,8 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
+    if len(message) == 2 and type(message.get("content")) is str:
+        return message  # a role and a text: there is nothing to put right
     calls = message.get("tool_calls")
     drops = [
         name

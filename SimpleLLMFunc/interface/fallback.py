@@ -33,6 +33,7 @@ from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.request import number
 from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in
 from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
@@ -361,6 +362,8 @@ class FallbackLLM(LLM_Interface):
             self._is_up(member)
             asked.window = max(asked.window, member.context_window or error.limit or 0)
         if asked.left:
+            next_model = asked.left[0].model_name
+            tell_failed_try(error, tries=error.tries, pause=0.0, model=member.model_name, next_model=next_model)
             push_warning(f"{asked.trace_id} {member.model_name} failed, the next model is asked: {error}".strip())
 
     def _is_up(self, member: LLM_Interface) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Self
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.sync import ForkSafeLock
 
-__all__ = ["RealCallsForbidden", "check_real_call_allowed", "forbid_real_calls"]
+__all__ = ["RealCallsForbidden", "check_real_call_allowed", "forbid_real_calls", "real_calls_asked_for"]
 
 _lock = ForkSafeLock()
 _in_force: set[RealCallsForbidden] = set()
+_lifted: set[RealCallsForbidden] = set()
 
 
 class RealCallsForbidden(AbstractContextManager["RealCallsForbidden"]):
@@ -22,6 +24,7 @@ class RealCallsForbidden(AbstractContextManager["RealCallsForbidden"]):
         """Allow what this one forbade; a second time does nothing."""
         with _lock:
             _in_force.discard(self)
+            _lifted.discard(self)
 
     def __enter__(self) -> Self:
         with _lock:
@@ -41,6 +44,21 @@ def forbid_real_calls() -> RealCallsForbidden:
     and test doubles go on.
     """
     return RealCallsForbidden().__enter__()
+
+
+@contextmanager
+def real_calls_asked_for() -> Generator[None, None, None]:
+    """Let requests leave in the block, whoever forbade them before it: somebody has asked for just these."""
+    with _lock:
+        mine = set(_in_force)
+        _lifted.update(mine)
+        _in_force.difference_update(mine)
+    try:
+        yield
+    finally:
+        with _lock:
+            _in_force.update(mine & _lifted)
+            _lifted.difference_update(mine)
 
 
 def check_real_call_allowed(model_name: str) -> None:

@@ -57,6 +57,15 @@ class Limits:
         """Whether anybody asks how many tokens a request takes."""
         return self._tokens is not None or self._learned_tokens.bucket is not None
 
+    def takes_off(self, tokens: int) -> bool:
+        """Note that a request of about `tokens` leaves, where there is no limit to wait for; else return False."""
+        if self._requests or self.counts_tokens or self._learned_requests.bucket is not None:
+            return False
+        self._learned_requests.takes_off(1)
+        if tokens:
+            self._learned_tokens.takes_off(tokens)
+        return True
+
     async def wait(self, model_name: str, tokens: int, deadline: Deadline) -> None:
         """Wait until a request of about `tokens` may leave.
 
@@ -128,6 +137,10 @@ class _Learned:
         # What is more than all that is allowed is for the service to judge.
         if bucket is not None and not await bucket.acquire(min(count, bucket.capacity), timeout=deadline.left()):
             raise DeadlineExceeded(deadline.seconds, doing="waiting for the rate limit of the service")
+        self._flying += count
+
+    def takes_off(self, count: int) -> None:
+        """Note that `count` is on its way."""
         self._flying += count
 
     def landed(self, count: int) -> None:

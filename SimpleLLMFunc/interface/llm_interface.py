@@ -27,6 +27,10 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         context_window: tokens it can read and write together, None when unknown.
         base_url: where it is reached, None where there is no address.
         members: the models that it asks in its turn; empty where it answers itself.
+        pays_requests: budgets are told of each HTTP request as it leaves; of any other model each question counts as
+            one.
+        only_reads_messages: the class promises to leave the messages of a request as they are, so that nobody copies
+            them first; each class says so for itself.
     """
 
     model_name: str = ""
@@ -35,6 +39,13 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     context_window: int | None = None
     base_url: str | None = None
     members: tuple[LLM_Interface, ...] = ()
+    pays_requests: bool = False
+    only_reads_messages: bool = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # Whoever derives a class may change what its messages go through.
+        cls.only_reads_messages = vars(cls).get("only_reads_messages", False)
 
     @abstractmethod
     async def chat(

@@ -46,6 +46,7 @@ class LocalModel(LLM_Interface):
 
     provider = "local"
     profile = PROFILES["local"]
+    pays_requests = True
 
     def __init__(
         self,
@@ -69,6 +70,11 @@ class LocalModel(LLM_Interface):
     @property
     def _weights(self) -> Weights | None:
         return KNOWN_WEIGHTS.get(self._model)
+
+    @property
+    def seed(self) -> int | None:
+        """What makes the same question get the same answer; None for chance."""
+        return self._seed
 
     def __repr__(self) -> str:
         options = [f"context_window={self.context_window}"]

@@ -7,7 +7,6 @@ import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -17,9 +16,11 @@ from SimpleLLMFunc.config import ProviderEntry, Settings, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, RateLimited
 from SimpleLLMFunc.interface.budget import charge_try
 from SimpleLLMFunc.interface.circuit import Circuit, Ticket
+from SimpleLLMFunc.interface.client_exchange import ClientExchange, check_client
 from SimpleLLMFunc.interface.client_loops import ClientPerLoop
 from SimpleLLMFunc.interface.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.direct import RequestHeaders
 from SimpleLLMFunc.interface.guard import check_real_call_allowed
 from SimpleLLMFunc.interface.key_pool import APIKeyPool, Lease
 from SimpleLLMFunc.interface.limits import Limits, LimitSettings
@@ -39,15 +40,8 @@ from SimpleLLMFunc.interface.request import (
 from SimpleLLMFunc.interface.retry import TryFailed, decide
 from SimpleLLMFunc.interface.secret_parts import Address, Headers, Hidden
 from SimpleLLMFunc.interface.tokens import estimate_tokens
-from SimpleLLMFunc.interface.transport import (
-    ClientExchange,
-    Exchange,
-    HttpReply,
-    HttpRequest,
-    check_client,
-    now,
-    user_agent,
-)
+from SimpleLLMFunc.interface.transport import Exchange, HttpReply, HttpRequest, now, user_agent
+from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.interface.wire_json import decode, encode, is_long, off_loop
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
@@ -61,6 +55,9 @@ OPENAI_URL = "https://api.openai.com/v1"
 FIRST_BYTE_SECONDS = 600.0
 IDLE_SECONDS = 60.0
 _MOST_KNOWN_HEADERS = 256
+
+
+_NO_TICKET = Ticket(-1)
 
 
 @dataclass(slots=True)
@@ -88,7 +85,7 @@ class _Call:
     tokens: int = 0
     key: str = field(default="", repr=False)
     tries: int = 0
-    ticket: Ticket = field(default_factory=partial(Ticket, epoch=-1))
+    ticket: Ticket = _NO_TICKET
     seen: int = -1
     borne: int = 0
     is_flying: bool = False
@@ -119,6 +116,10 @@ class OpenAICompatible(LLM_Interface):
     Raises:
         ConfigError: an argument that cannot be.
     """
+
+    pays_requests = True
+
+    only_reads_messages = True
 
     def __init__(
         self,
@@ -180,7 +181,7 @@ class OpenAICompatible(LLM_Interface):
         self._address = address
         self._url = Address(endpoint(address))
         self._lost: list[str] = []
-        self._known_headers: Hidden[tuple[str, bool], dict[str, str]] = Hidden()
+        self._known_headers: Hidden[tuple[str, bool], RequestHeaders] = Hidden()
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
         if isinstance(secret := getattr(client, "api_key", None), str):
             remember_secret(secret)
@@ -306,7 +307,7 @@ class OpenAICompatible(LLM_Interface):
         *,
         stream: bool,
     ) -> tuple[dict[str, Any], float | None]:
-        rest, timeout = taken_apart({**self.api_params, **params})
+        rest, timeout = taken_apart({**self.api_params, **params} if self.api_params else params)
         body = build_body(
             self.model_name,
             messages,
@@ -337,12 +338,19 @@ class OpenAICompatible(LLM_Interface):
         return _Call(
             body=data,
             wire=wire,
-            deadline=Deadline.after(deadline).stricter(Deadline.after(self.deadline)).stricter(current_deadline()),
+            deadline=self._clock(deadline),
             timeout=timeout or self.timeout,
             stream=stream,
             trace_id=trace_id,
             tokens=tokens,
         )
+
+    def _clock(self, seconds: float | None) -> Deadline:
+        """Return the deadline of a call that is given so many seconds; the strictest around it counts."""
+        around = current_deadline()
+        if seconds is None and self.deadline is None:
+            return around or Deadline.after(None)
+        return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(around)
 
     def _written(
         self, body: dict[str, Any], tools: Sequence[ToolSpec] | None, response_format: Mapping[str, Any] | None
@@ -364,20 +372,21 @@ class OpenAICompatible(LLM_Interface):
         if self._guarded:
             check_real_call_allowed(self.model_name)
         call.deadline.check("waiting to send the request")
-        await self._limits.wait(self.model_name, call.tokens, call.deadline)
+        if not self._limits.takes_off(call.tokens):
+            await self._limits.wait(self.model_name, call.tokens, call.deadline)
         call.is_flying = True
-        call.ticket = await self._circuit.admit(
+        call.ticket = self._circuit.pass_by() or await self._circuit.admit(
             spare=self.max_retries + 1 - call.tries - call.borne,
             seen=call.seen,
             clock=call.deadline,
             longest_wait=call.timeout,
         )
         call.borne += call.ticket.shared
-        charge_try()
         if self._client is None:
             lease = self._keys.lease()
             call.key = lease.__enter__()
             call.lease = lease if lease.is_counted else None
+        charge_try()
         call.tries += 1
         patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
         request = HttpRequest(self._url, call.body, self._headers(call), self.model_name, call.tries)
@@ -445,9 +454,10 @@ class OpenAICompatible(LLM_Interface):
             raise failed.error from failed.__cause__
         failures[kind] = failures.get(kind, 0) + 1
         push_warning(f"{call.trace_id} try {call.tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
+        tell_failed_try(failed.error, tries=call.tries, pause=pause, model=self.model_name)
         await asyncio.sleep(pause)
 
-    def _headers(self, call: _Call) -> dict[str, str]:
+    def _headers(self, call: _Call) -> RequestHeaders:
         known = self._known_headers.get((call.key, call.stream))
         if known is not None:
             return known
@@ -462,8 +472,8 @@ class OpenAICompatible(LLM_Interface):
         headers.update(self._extra_headers)
         if len(self._known_headers) >= _MOST_KNOWN_HEADERS:  # a key from the environment may change for ever
             self._known_headers.clear()
-        self._known_headers[call.key, call.stream] = headers
-        return headers
+        known = self._known_headers[call.key, call.stream] = RequestHeaders(headers)
+        return known
 
     # --- the openai package's client ---------------------------------------------------------------------
 
@@ -504,7 +514,9 @@ class OpenAICompatible(LLM_Interface):
         redact_logs_of("openai._base_client", *HTTP_LOGGERS)
         return openai.AsyncOpenAI(
             api_key=self._keys.key() or "not-needed",
-            base_url=str(self._address),
+            # The package would write its paths behind a query.
+            base_url=self._address.without_query,
+            default_query=self._address.query or None,
             organization=self._whose.get("OpenAI-Organization"),
             project=self._whose.get("OpenAI-Project"),
             max_retries=self.max_retries,

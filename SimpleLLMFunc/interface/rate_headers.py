@@ -43,13 +43,27 @@ def told_limits(headers: Mapping[str, str], now: float) -> tuple[Told | None, To
     Source: ``x-ratelimit-remaining-requests`` and its kin are OpenAI's and those of most who speak its protocol;
     without a unit (OpenRouter and others) they mean requests; ``anthropic-ratelimit-requests-remaining`` is Anthropic's.
     """
-    requests = _told(headers, "x-ratelimit-{}-requests", now) or _told(headers, "anthropic-ratelimit-requests-{}", now)
-    tokens = _told(headers, "x-ratelimit-{}-tokens", now) or _told(headers, "anthropic-ratelimit-tokens-{}", now)
-    return requests or _told(headers, "x-ratelimit-{}", now), tokens
+    # Most services say nothing, and this is asked of every reply.
+    found = [
+        None if (left := headers.get(known)) is None else _told(headers, left, name, now) for name, known in _NAMES
+    ]
+    return found[0] or found[1] or found[2], found[3] or found[4]
 
 
-def _told(headers: Mapping[str, str], name: str, now: float) -> Told | None:
-    left = _number(headers.get(name.format("remaining")))
+_NAMES = tuple(
+    (name, name.format("remaining"))
+    for name in (
+        "x-ratelimit-{}-requests",
+        "anthropic-ratelimit-requests-{}",
+        "x-ratelimit-{}",
+        "x-ratelimit-{}-tokens",
+        "anthropic-ratelimit-tokens-{}",
+    )
+)
+
+
+def _told(headers: Mapping[str, str], remaining: str, name: str, now: float) -> Told | None:
+    left = _number(remaining)
     if left is None:
         return None
     limit = _number(headers.get(name.format("limit")))

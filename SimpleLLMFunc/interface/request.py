@@ -63,6 +63,8 @@ def check_call_params(params: Mapping[str, Any]) -> None:
     Raises:
         UsageError: one of them would change where the request goes or with which key, or is not a parameter.
     """
+    if not params:
+        return
     refused = _deciding_where(params)
     if refused:
         raise UsageError(
@@ -79,6 +81,8 @@ def taken_apart(params: Mapping[str, Any]) -> tuple[dict[str, Any], float | None
     Raises:
         UsageError: `extra_body` is no mapping, or `timeout` no number of seconds.
     """
+    if not params:
+        return {}, None
     rest = {name: value for name, value in params.items() if value is not None}
     timeout = rest.pop("timeout", None)
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):

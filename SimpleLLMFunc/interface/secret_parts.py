@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import TypeVar
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit, urlunsplit
 
 from SimpleLLMFunc.logger.redact import MASK, looks_secret, remember_secret
 
@@ -61,6 +61,17 @@ class Address(str):
         """Names of the parameters in the query that hold a secret."""
         pairs = parse_qsl(urlsplit(self).query, keep_blank_values=True)
         return [name for name, value in pairs if looks_secret(name, value)]
+
+    @property
+    def without_query(self) -> str:
+        """The address without its query."""
+        return urlunsplit(urlsplit(self)._replace(query=""))
+
+    @property
+    def query(self) -> Hidden[str, object]:
+        """The parameters of its query, by name; of several values a list."""
+        found = parse_qs(urlsplit(self).query, keep_blank_values=True)
+        return Hidden({name: values[0] if len(values) == 1 else values for name, values in found.items()})
 
     @property
     def shown(self) -> str:

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.interface.per_loop import PerLoop
 from SimpleLLMFunc.threads import import_module, in_thread
 
 if TYPE_CHECKING:
-    import aiohttp
+    import ssl
 
-__all__ = ["CONNECT_SECONDS", "seen", "session_of_this_loop"]
+    import aiohttp
+    from yarl import URL
+
+__all__ = ["CONNECT_SECONDS", "opening_of", "seen", "session_of_this_loop"]
 
 CONNECT_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 30.0
 _LONGEST_HEADER = 64 * 1024
+_MOST_PLACES = 64
 
 
 async def session_of_this_loop() -> aiohttp.ClientSession:
     """Return the session of the running event loop; the first call opens it."""
     await import_module("aiohttp")
     return _sessions.here()
+
+
+def opening_of(session: aiohttp.ClientSession, url: URL, tls: ssl.SSLContext | bool) -> aiohttp.ClientRequest:
+    """Return the request by which the session's connector finds or opens a connection to the place of `url`."""
+    return cast("Any", session.connector).opening(url, tls)  # type: ignore[no-any-return]
 
 
 def _open_session() -> aiohttp.ClientSession:
@@ -74,29 +85,57 @@ def seen(end: asyncio.Future[None]) -> None:
 def _connector_class() -> type[aiohttp.TCPConnector]:
     import aiohttp
 
-    known: WeakSet[Any] = WeakSet()
-
     class Connector(aiohttp.TCPConnector):
         """Gives out no kept connection on which something came that nobody had asked for.
 
         aiohttp would take it for the answer to the next request: the silently wrong answer of somebody else's question.
         """
 
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self._known: WeakKeyDictionary[Any, Callable[[], bool]] = WeakKeyDictionary()
+            self._openings: dict[Any, aiohttp.ClientRequest] = {}
+
         async def connect(self, *args: Any, **kwargs: Any) -> aiohttp.connector.Connection:
             while True:
                 connection = await super().connect(*args, **kwargs)
                 protocol = connection.protocol
                 assert protocol is not None, "a connection that was just given out"
-                if protocol not in known:
-                    known.add(protocol)
+                has_news = self._known.get(protocol)
+                if has_news is None:
+                    self._known[protocol] = _news_of(protocol.transport)
                     return connection  # a new one: whatever comes on it is for the one who opened it
-                try:
-                    await asyncio.sleep(0)  # one round of the loop, to see what waits in the socket's buffer
-                except BaseException:
-                    connection.close()
-                    raise
+                if has_news():
+                    try:
+                        await asyncio.sleep(0)  # one round of the loop, to read what waits in the socket's buffer
+                    except BaseException:
+                        connection.close()
+                        raise
                 if protocol.is_connected() and not protocol.should_close:
                     return connection
                 connection.close()
 
+        def opening(self, url: URL, tls: ssl.SSLContext | bool) -> aiohttp.ClientRequest:
+            """Return the request by which connections to the place of `url` are found and opened."""
+            place = (url.scheme, url.host, url.port, tls)
+            known = self._openings.get(place)
+            if known is None:
+                if len(self._openings) >= _MOST_PLACES:
+                    self._openings.clear()
+                known = self._openings[place] = aiohttp.ClientRequest(
+                    "POST", url.origin(), loop=asyncio.get_running_loop(), ssl=tls
+                )
+            return known
+
     return Connector
+
+
+def _news_of(transport: Any) -> Callable[[], bool]:
+    """Return what tells at once whether something waits in the buffer of a connection's socket; True where nobody knows."""
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    descriptor = -1 if sock is None else sock.fileno()
+    if descriptor < 0 or not hasattr(select, "poll"):  # Windows has none
+        return lambda: True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return lambda: bool(poll.poll(0))

@@ -6,7 +6,7 @@ the stream cut off before its blank line is still handed out by `close`, for the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["EventDecoder", "ServerSentEvent"]
 
@@ -14,8 +14,7 @@ _BOM = b"\xef\xbb\xbf"
 _GARBLED = b'"choices"'
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSentEvent:
+class ServerSentEvent(NamedTuple):
     """One event.
 
     Attributes:
@@ -52,6 +51,10 @@ class EventDecoder:
     def feed(self, piece: bytes) -> list[ServerSentEvent]:
         """Take the next bytes and return the events that are complete now, in order."""
         events: list[ServerSentEvent] = []
+        if self._at_start:
+            piece = self._without_bom(piece)
+        if not self._event and not self._skip_newline and b"\r" not in piece:
+            piece = self._simple(piece, events)
         for line in self._lines(piece):
             if line:
                 self._field(line)
@@ -61,10 +64,28 @@ class EventDecoder:
                 self._event = ""
         return events
 
+    def _simple(self, piece: bytes, events: list[ServerSentEvent]) -> bytes:
+        """Take the events that are one line of data each, as nearly all are; return the bytes from the first other."""
+        if self._data:
+            if self._line or not piece.startswith(b"\n"):
+                return piece
+            events.append(self._dispatch(self._data))  # its blank line came later
+            piece = piece[1:]
+        if self._line:
+            if b"\n" not in piece:
+                return piece
+            piece = b"".join((*self._line, piece))
+            self._line = None
+        blocks = piece.split(b"\n\n")
+        for number in range(len(blocks) - 1):
+            block = blocks[number]
+            if not block.startswith(b"data: ") or b"\n" in block:
+                return b"\n\n".join(blocks[number:])
+            events.append(ServerSentEvent(block[6:]))
+        return blocks[-1]
+
     def _lines(self, piece: bytes) -> list[bytes]:
         """Return the lines that are complete with the next bytes; the rest waits."""
-        if self._at_start:
-            piece = self._without_bom(piece)
         if self._skip_newline and piece:
             # The line had ended with a CR; the LF of a CRLF came with the next piece.
             self._skip_newline = False

@@ -25,6 +25,9 @@ _END_OF = {
 _BEGIN = re.compile("|".join(map(re.escape, _END_OF)))
 _LONGEST_BEGIN = max(map(len, _END_OF))
 _BLANKS = re.compile(r"\s*")
+_PERHAPS = re.compile(r"\s*(?:[<\[◁]|$)")
+"""Where this does not match, a text begins with no block, nor with a part of a tag."""
+
 _MOST_BLANKS = 1000
 """Characters of white space before the first block; after more of it nobody waits for one."""
 
@@ -48,6 +51,9 @@ class _Splitter:
     def feed(self, piece: str) -> tuple[str, str]:
         """Take in the next piece; return what it adds to the reasoning and what to the answer."""
         if self.is_over:
+            return "", piece
+        if not self.held and not self._end and not self._is_behind and not _PERHAPS.match(piece):
+            self.is_over = True
             return "", piece
         text, self.held = self.held + piece, ""
         reasoning: list[str] = []
@@ -94,11 +100,12 @@ def _begun(tag: str, text: str, start: int) -> str:
 class StreamedThoughts:
     """Takes the reasoning out of the chunks of one stream."""
 
-    __slots__ = ("_last", "_splitters", "_tries")
+    __slots__ = ("_is_plain", "_last", "_splitters", "_tries")
 
     def __init__(self) -> None:
         self._splitters: PerChoice[_Splitter] = PerChoice()
         self._tries = 0
+        self._is_plain = False
         self._last: ChatCompletionChunk | None = None  # as long as something is held back
 
     def apart(self, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
@@ -106,8 +113,13 @@ class StreamedThoughts:
         if chunk.tries > self._tries:
             self._splitters.clear()  # the stream began, or broke and began anew
             self._tries = chunk.tries
+            self._is_plain = False
+        elif self._is_plain and len(chunk.choices) < 2 and (not chunk.choices or chunk.choices[0].index == 0):
+            return chunk  # nothing but the answer of one choice can come any more
         choices = tuple(map(self._apart, chunk.choices))
         self._last = chunk if any(splitter.held for _, splitter in self._splitters.items()) else None
+        zero = self._splitters.get(0)
+        self._is_plain = self._last is None and zero is not None and zero.is_over
         is_same = all(new is old for new, old in zip(choices, chunk.choices, strict=True))
         return chunk if is_same else replace(chunk, choices=choices)
 
@@ -147,6 +159,11 @@ class StreamedThoughts:
 
 def without_thoughts(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its reasoning apart."""
+    for choice in reply.choices:
+        if choice.message.content and _PERHAPS.match(choice.message.content):
+            break
+    else:
+        return reply
     choices = tuple(map(_without, reply.choices))
     is_same = all(new is old for new, old in zip(choices, reply.choices, strict=True))
     return reply if is_same else replace(reply, choices=choices)
@@ -161,6 +178,8 @@ def _split(text: str) -> tuple[str, str]:
 
 def answer_in(text: str) -> str:
     """Return what of a text, perhaps a part of one, is answer."""
+    if not _PERHAPS.match(text):
+        return text
     return _split(text)[1]
 
 

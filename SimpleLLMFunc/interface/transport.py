@@ -1,26 +1,28 @@
-"""One HTTP exchange: bytes out, bytes in. The only file that knows an HTTP client, and whose exceptions are foreign.
+"""One HTTP exchange: bytes out, bytes in. Nothing is tried again here.
 
-Requests go out over aiohttp, or through an `openai.AsyncOpenAI` that the user brought. Nothing is tried again here.
+Requests go out over aiohttp, or through an `openai.AsyncOpenAI` that the user brought (`client_exchange`). What these
+raise becomes ours in `foreign`; no other file of the package knows an HTTP client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ConnectionFailed, UsageError
+from SimpleLLMFunc.errors import BadReply, BadRequest
+from SimpleLLMFunc.interface.direct import DirectReply, RequestHeaders, ask_directly
+from SimpleLLMFunc.interface.foreign import failure_of_exception
 from SimpleLLMFunc.interface.network import load_tls_context, parsed_url, proxy_for, tls_context
-from SimpleLLMFunc.interface.patience import Patience, Silence
-from SimpleLLMFunc.interface.retry import Again, TryFailed
-from SimpleLLMFunc.interface.sessions import CONNECT_SECONDS, seen, session_of_this_loop
-from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, redacted_cause
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.interface.patience import Patience
+from SimpleLLMFunc.interface.retry import TryFailed
+from SimpleLLMFunc.interface.sessions import opening_of, seen, session_of_this_loop
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.type.quick import quickly_made
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,29 +30,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LARGEST_BODY",
-    "ClientExchange",
     "Exchange",
     "HttpReply",
     "HttpRequest",
-    "check_client",
-    "failure_of_exception",
+    "is_redirect",
     "now",
     "read_all",
-    "to_openai",
+    "redirect_target",
     "user_agent",
 ]
-
-T = TypeVar("T")
 
 LARGEST_BODY = 256 * 1024 * 1024
 """Bytes of a reply, unpacked; whatever sends more is not answering a question."""
 
 _MOST_REDIRECTS = 5
 _LARGE_REQUEST = 1024 * 1024
-_RAW = "X-Stainless-Raw-Response"
-"""The header by which the openai package knows that its answer is wanted as it comes."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, repr=False)
 class HttpRequest:
     """What goes out; its repr shows nothing of it, for tools that print the variables of a traceback.
@@ -112,15 +109,14 @@ async def read_all(reply: HttpReply, model: str, tries: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-# --- our own way out -------------------------------------------------------------------------------------
-
-
 class _OwnReply:
     """A reply over aiohttp."""
 
     __slots__ = ("_content", "_request", "headers", "patience", "status")
 
-    def __init__(self, response: aiohttp.ClientResponse, request: HttpRequest, patience: Patience) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse | DirectReply, request: HttpRequest, patience: Patience
+    ) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self.patience = patience
@@ -168,11 +164,11 @@ class Exchange:
                     if url.scheme == "https":
                         await load_tls_context()
                     self._response = sent = await _asked(session, url, request)
-                    if not _is_redirect(sent.status, sent.headers):
+                    if not is_redirect(sent.status, sent.headers):
                         break
                     sent.close()
                     redirects += 1
-                    url = _target(url, sent.status, sent.headers["location"], redirects, request)
+                    url = redirect_target(url, sent.status, sent.headers["location"], redirects, request)
         except Exception as error:  # noqa: BLE001 - as in `translated`
             failure: Exception | None = failure_of_exception(error, request.model, request.tries)
         else:
@@ -207,14 +203,20 @@ class Exchange:
             content.set_exception(error)
 
 
-def _asked(session: aiohttp.ClientSession, url: URL, request: HttpRequest) -> Awaitable[aiohttp.ClientResponse]:
+def _asked(
+    session: aiohttp.ClientSession, url: URL, request: HttpRequest
+) -> Awaitable[aiohttp.ClientResponse | DirectReply]:
     proxy, proxy_headers = proxy_for(url)
+    headers = request.headers
+    if proxy is None and isinstance(headers, RequestHeaders) and 0 < len(request.body) < _LARGE_REQUEST:
+        opening = opening_of(session, url, tls_context() if url.scheme == "https" else True)
+        return ask_directly(session, url, headers, request.body, opening)
     return session.request(
         request.method,
         url,
         # aiohttp wants long bodies as a file, which it writes in pieces.
         data=(request.body or None) if len(request.body) < _LARGE_REQUEST else io.BytesIO(request.body),
-        headers=request.headers,
+        headers=headers,
         allow_redirects=False,
         proxy=proxy,
         proxy_headers=proxy_headers,
@@ -222,11 +224,12 @@ def _asked(session: aiohttp.ClientSession, url: URL, request: HttpRequest) -> Aw
     )
 
 
-def _is_redirect(status: int, headers: Mapping[str, str]) -> bool:
+def is_redirect(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether a reply says that the thing is somewhere else."""
     return 300 <= status < 400 and "location" in headers
 
 
-def _target(url: URL, status: int, location: str, redirects: int, request: HttpRequest) -> URL:
+def redirect_target(url: URL, status: int, location: str, redirects: int, request: HttpRequest) -> URL:
     """Return where a redirect leads.
 
     Raises:
@@ -249,238 +252,6 @@ def _may_follow(url: URL, target: URL) -> bool:
     if target.host != url.host:
         return False
     return target.origin() == url.origin() or (url.scheme == "http" and target.scheme == "https")
-
-
-# --- through the user's own client -----------------------------------------------------------------------
-
-
-class _ClientReply:
-    """A reply through the openai package."""
-
-    __slots__ = ("_pieces", "_request", "headers", "patience", "status")
-
-    def __init__(
-        self,
-        status: int,
-        headers: Mapping[str, str],
-        pieces: AsyncIterator[bytes],
-        request: HttpRequest,
-        patience: Patience,
-    ) -> None:
-        self.status = status
-        self.headers = headers
-        self.patience = patience
-        self._pieces = pieces
-        self._request = request
-
-    async def piece(self) -> bytes:
-        return await translated(self._read(), self._request)
-
-    async def _read(self) -> bytes:
-        while True:
-            piece = await self.patience.wait(_next(self._pieces), "reading the answer")
-            if piece is None:
-                return b""
-            if piece:
-                return piece
-
-
-async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)
-
-
-async def _one(body: bytes) -> AsyncIterator[bytes]:
-    yield body
-
-
-class ClientExchange:
-    """Sends a request through an `openai.AsyncOpenAI` or `AsyncAzureOpenAI`; as `Exchange` otherwise.
-
-    The client's own retries are off, and its reply is read as bytes: the package hides what a broken reply looks like.
-    So are its redirects: it would take the messages, and every header but one, to any host.
-    """
-
-    def __init__(self, client: Any, body: Mapping[str, Any], request: HttpRequest, patience: Patience) -> None:
-        self._client = client
-        self._body = body
-        self._request = request
-        self._patience = patience
-        self._opened: Any = None
-
-    async def __aenter__(self) -> HttpReply:
-        return await translated(self._patience.wait(self._open()), self._request)
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._opened is not None:
-            await self._opened.close()
-
-    async def _open(self) -> HttpReply:
-        import openai
-
-        quiet = self._client.with_options(max_retries=0, timeout=openai.Timeout(None, connect=CONNECT_SECONDS))
-        # The key that a chat takes; the package's default would take an administrator's if there is one.
-        options = {"headers": {_RAW: "stream"}, "follow_redirects": False, "security": {"bearer_auth": True}}
-        place, redirects = "/chat/completions", 0
-        while True:
-            try:
-                opened = self._opened = await quiet.post(place, cast_to=object, body=self._body, options=options)
-                return self._reply(opened, opened.iter_bytes())
-            except openai.APIStatusError as error:
-                answer = error.response  # the package has read the body already
-            if not _is_redirect(answer.status_code, answer.headers):
-                return self._reply(answer, _one(answer.content))
-            redirects += 1
-            url = parsed_url(str(answer.url))
-            place = str(_target(url, answer.status_code, answer.headers["location"], redirects, self._request))
-
-    def _reply(self, answer: Any, pieces: AsyncIterator[bytes]) -> HttpReply:
-        return _ClientReply(answer.status_code, answer.headers, pieces, self._request, self._patience)
-
-
-def check_client(client: Any) -> None:
-    """Return if `client` can send requests for us.
-
-    Raises:
-        ConfigError: it is no asynchronous client of the openai package.
-    """
-    import openai
-
-    if not isinstance(client, openai.AsyncOpenAI):
-        raise ConfigError(
-            f"client= is a {type(client).__name__}; it must be an openai.AsyncOpenAI or an openai.AsyncAzureOpenAI."
-        )
-    redact_logs_of("openai._base_client", *HTTP_LOGGERS)
-
-
-def to_openai(item: ChatCompletion | ChatCompletionChunk) -> Any:
-    """Return a reply or chunk as the openai package's object of the same name.
-
-    Built without validation, which would refuse finish reasons that the package does not know.
-    """
-    from openai.types.chat import ChatCompletion as OpenAICompletion
-    from openai.types.chat import ChatCompletionChunk as OpenAIChunk
-
-    # What the service sent beyond the protocol stays; what we have put right stands as we have it.
-    data = {**item.raw, **item.to_dict()}
-    if item.raw.get("usage"):
-        data["usage"] = item.raw["usage"]
-    return (OpenAICompletion if isinstance(item, ChatCompletion) else OpenAIChunk).construct(**data)
-
-
-# --- foreign exceptions ----------------------------------------------------------------------------------
-
-
-async def translated(work: Awaitable[T], request: HttpRequest) -> T:
-    """Return what `work` gives; what it raises becomes ours here, at the one gate for foreign exceptions."""
-    try:
-        return await work
-    except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
-        failure = failure_of_exception(error, request.model, request.tries)
-    # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
-    raise failure
-
-
-def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:
-    """Return what a foreign exception is among ours: a `TryFailed`, or one of our errors that no further try cures.
-
-    Its cause is the foreign one, or a copy without the secret that this holds. Ours come back as they are.
-    """
-    failure = _among_ours(error, model, tries)
-    if failure is not error:
-        failure.__cause__ = _without_frames(redacted_cause(error))
-    return failure
-
-
-def _without_frames(error: BaseException) -> BaseException:
-    """Return `error` without its traceback: the frames of an HTTP client hold the headers of the request.
-
-    Programs that report errors send the variables of every frame along.
-    """
-    part: BaseException | None = error
-    for _ in range(8):
-        if part is None:
-            break
-        part.__traceback__ = None
-        part = part.__cause__ or part.__context__
-    return error
-
-
-def _among_ours(error: Exception, model: str, tries: int) -> Exception:
-    if isinstance(error, (TryFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
-        return _silence(error, model, tries) if isinstance(error, Silence) else error
-    import aiohttp
-    from aiohttp import http_exceptions
-
-    text = redact(str(error)) or type(error).__name__
-    if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
-        return ConfigError(f"base_url cannot be asked: {text}. Give an http or https address.")
-    if is_about_tls(error):
-        return _failed(f"TLS: {text}", model, tries, again="never")
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        final = error.status < 500 and error.status not in {408, 429}
-        return _failed(f"the proxy answered {error.status}", model, tries, again="never" if final else "always")
-    if isinstance(error, (aiohttp.ClientResponseError, http_exceptions.HttpProcessingError)):
-        return TryFailed(BadReply(model, problem="it is not HTTP as we know it", head=text, tries=tries), again="once")
-    if isinstance(error, (aiohttp.ClientError, OSError)):
-        return _failed(_reason(error, text), model, tries)
-    return _failure_of_client(error, text, model, tries)
-
-
-def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> Exception:
-    """Translate what `client=` raises: the openai package's exceptions, and those of the HTTP client below it."""
-    family = type(error).__module__.partition(".")[0]
-    if family == "openai":
-        import openai
-
-        if isinstance(error, openai.APIConnectionError):
-            return _failed(_reason(error, text), model, tries)
-        if isinstance(error, openai.APIResponseValidationError):
-            return TryFailed(BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once")
-        if isinstance(error, openai.APIError):
-            return TryFailed(BadReply(model, problem="the client refused it", head=text, tries=tries), again="never")
-        return ConfigError(f"the client given as client= cannot send the request: {text}")
-    if family in {"httpx", "httpx2", "httpcore", "httpcore2"}:
-        return _failed(_reason(error, text), model, tries)
-    if isinstance(error, (TypeError, ValueError)):
-        return UsageError(f"the request cannot be sent: {text}")
-    if isinstance(error, RuntimeError) and "loop" in text:
-        return ConfigError(
-            "the client given as client= has connections of another event loop, and an http_client of its own, which "
-            "cannot serve two. Leave that out, or make a model for each loop."
-        )
-    return _failed(f"{type(error).__name__}: {text}", model, tries, again="never")
-
-
-def _silence(error: Silence, model: str, tries: int) -> TryFailed:
-    return _failed(str(error), model, tries)
-
-
-def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> TryFailed:
-    return TryFailed(ConnectionFailed(model, reason=reason, tries=tries), again=again)
-
-
-def _reason(error: BaseException, text: str) -> str:
-    """Return what went wrong, with the cause where the client only says that something did."""
-    cause = error.__cause__ or error.__context__
-    more = f": {redact(str(cause))}" if cause is not None and str(cause) and str(cause) not in text else ""
-    name = "" if text.startswith(type(error).__name__) else f"{type(error).__name__}: "
-    return f"{name}{text}{more}"
-
-
-def is_about_tls(error: BaseException) -> bool:
-    """Whether a certificate or a handshake failed, which no further try cures."""
-    import aiohttp
-
-    seen: BaseException | None = error
-    for _ in range(8):
-        if seen is None:
-            return False
-        if isinstance(
-            seen, (ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch)
-        ):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False
 
 
 def now() -> float:

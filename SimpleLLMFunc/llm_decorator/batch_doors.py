@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["map_rows", "read_batch_file", "to_batch_file"]
+__all__ = ["map_rows", "ray_actor", "read_batch_file", "to_batch_file"]
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch.map import map_rows
     from SimpleLLMFunc.batch.openai_file import read_batch_file, to_batch_file
+    from SimpleLLMFunc.batch.ray_actor import ray_actor
 else:
 
     def map_rows(*args: Any, **kwargs: Any) -> Any:
         """Do what `SimpleLLMFunc.batch.map_rows` does."""
         from SimpleLLMFunc.batch.map import map_rows as work
+
+        return work(*args, **kwargs)
+
+    def ray_actor(*args: Any, **kwargs: Any) -> Any:
+        """Do what `SimpleLLMFunc.batch.ray_actor.ray_actor` does."""
+        from SimpleLLMFunc.batch.ray_actor import ray_actor as work
 
         return work(*args, **kwargs)
 

@@ -1,18 +1,19 @@
-"""The views of a decorated function that write and read a provider's batch files."""
+"""The views of a decorated function for rows beyond `map`: a provider's batch files, and other people's pipelines."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from SimpleLLMFunc.llm_decorator.batch_doors import read_batch_file, to_batch_file
+from SimpleLLMFunc.llm_decorator.batch_doors import ray_actor, read_batch_file, to_batch_file
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.sync import run_sync
 
 if TYPE_CHECKING:
+    from SimpleLLMFunc.batch.ray_actor import RayActor
     from SimpleLLMFunc.batch.report import MapReport
     from SimpleLLMFunc.batch.rows import Rows
 
@@ -21,10 +22,40 @@ __all__ = ["AsyncBatchFiles", "BatchFiles"]
 R = TypeVar("R")
 
 
-class AsyncBatchFiles(Generic[R]):
-    """Views of an async function whose answer is an `R`."""
+class _Pipelines:
+    """Views that are the same for async and sync functions."""
 
     _core: FunctionCore
+
+    def as_ray_actor(
+        self,
+        *,
+        columns: Mapping[str, str] | None = None,
+        concurrency: int = 100,
+        actors: int = 1,
+        on_error: Literal["keep", "raise"] = "keep",
+    ) -> type[RayActor]:
+        """Return a class for ``dataset.map_batches(f.as_ray_actor(), concurrency=2)`` of a Ray dataset.
+
+        It gives every batch back with the columns of the result, and ``error``. `f.map` with ``engine="ray"`` does more:
+        a checkpoint, a budget, no row asked twice.
+
+        Args:
+            columns: parameters by the names of columns, for columns that are called otherwise.
+            concurrency: rows at a time in one actor.
+            actors: how many there will be, to share what the service says is left.
+            on_error: "keep" puts it into the column ``error``, "raise" fails the batch.
+
+        Raises:
+            ConfigError: Ray is not installed, or there is no model to ask.
+        """
+        return ray_actor(
+            MappedFunction[Any](self._core), columns=columns, concurrency=concurrency, actors=actors, on_error=on_error
+        )
+
+
+class AsyncBatchFiles(_Pipelines, Generic[R]):
+    """Views of an async function whose answer is an `R`."""
 
     def to_batch_file(
         self, rows: Rows, path: str | PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"
@@ -61,10 +92,8 @@ class AsyncBatchFiles(Generic[R]):
         return read_batch_file(MappedFunction[R](self._core), path, rows=rows, checkpoint=checkpoint, on_error=on_error)
 
 
-class BatchFiles(Generic[R]):
+class BatchFiles(_Pipelines, Generic[R]):
     """Views of a sync function whose answer is an `R`: the same, behind the bridge."""
-
-    _core: FunctionCore
 
     def to_batch_file(
         self, rows: Rows, path: str | PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"

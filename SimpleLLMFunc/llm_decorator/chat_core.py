@@ -21,6 +21,8 @@ __all__ = ["ChatCore"]
 class ChatCore(Core):
     """The core of an `@llm_chat`."""
 
+    kind = "chat"
+
     def plan(self, signature: FunctionSignature, template_params: Any, llm: LLM_Interface) -> Plan:
         """Build system prompt, history and user message."""
         history = find_history_param(signature.bound_args.arguments)
@@ -44,6 +46,6 @@ class ChatCore(Core):
             messages = trimmed(messages, request.tools, room, func_name)
         return replace(plan, request=replace(request, messages=messages))
 
-    def review(self, record: RunRecord) -> EmptyReview:
+    def review(self, record: RunRecord, signature: FunctionSignature) -> EmptyReview:  # noqa: ARG002
         """Ask again only for an empty answer."""
         return EmptyReview(record, self.options.retry_times)

@@ -14,10 +14,11 @@ from contextvars import Context, copy_context
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.facts import FunctionFacts, FunctionKind, RunFacts, function_version, signature_text
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.ReAct import react_events
@@ -27,6 +28,7 @@ from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
 from SimpleLLMFunc.base.result import OutputMode, Preview
 from SimpleLLMFunc.base.review import EmptyReview
 from SimpleLLMFunc.base.run import recorded
+from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
 from SimpleLLMFunc.errors import BadRequest, RunError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.deadline import Deadline
@@ -44,6 +46,7 @@ from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.sync import run_sync
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
@@ -82,6 +85,7 @@ class Run:
             raise RunError(f"{self.record.func_name}: the stream ended before the run did")
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a call is about to send.
@@ -165,6 +169,41 @@ class Core(ABC):
         """Return the tools in the form that this provider wants."""
         return self._strict_specs if llm.profile.strict else self.tools[0]
 
+    # --- what those who watch are told ---
+
+    kind: ClassVar[FunctionKind] = "function"
+
+    @cached_property
+    def facts(self) -> FunctionFacts:
+        """What the function is; built for the first run that somebody watches."""
+        signature, hints, _, docstring, name = self.metadata
+        tools = self.tools[0] or []
+        shown = signature_text(signature)
+        described = {name: get_detailed_type_description(hint) for name, hint in hints.items()}
+        return FunctionFacts(
+            name=name,
+            kind=self.kind,
+            docstring=docstring,
+            signature=shown,
+            tools=tools,
+            output_schema=self.output_schema,
+            version=function_version(docstring, shown, [described, self.output_schema, *self.version_parts], tools),
+            place=f"{getattr(self.func, '__module__', '')}:{getattr(self.func, '__qualname__', name)}",
+        )
+
+    @property
+    def version_parts(self) -> list[Any]:
+        """What else makes the function another one: its prompt templates, examples, quotes, plain code; JSON data."""
+        options = self.options
+        templates = {"system": options.system_prompt_template, "user": options.user_prompt_template}
+        given = {name: text for name, text in templates.items() if text is not None}
+        return [{"templates": given}] if given else []
+
+    @property
+    def output_schema(self) -> Mapping[str, Any] | None:
+        """JSON Schema of the answer; None for plain text."""
+        return None
+
     def prepare(self) -> None:  # noqa: B027 - a chat has nothing to build
         """Build what does not change between calls; a return type nobody can ask for is an error here."""
 
@@ -175,7 +214,7 @@ class Core(ABC):
     @cached_property
     def _method_form(self) -> Self:
         other = copy(self)
-        for name in ("_bound_metadata", "fixed_prompt"):
+        for name in ("_bound_metadata", "fixed_prompt", "facts"):
             vars(other).pop(name, None)
         other.is_method = True
         return other
@@ -192,7 +231,7 @@ class Core(ABC):
         """Return this core with other options."""
         other = copy(self)
         other.options = self.options.changed(options)
-        for name in ("policy", "tools", "_strict_specs"):
+        for name in ("policy", "tools", "_strict_specs", "facts"):
             vars(other).pop(name, None)
         if other.options.toolkit:
             _ = other.tools
@@ -207,6 +246,11 @@ class Core(ABC):
         signature, params = parse_function_signature(self.func, args, kwargs, self.metadata)
         return signature, params if params is not None else self.options.template_params
 
+    @property
+    def plans_slowly(self) -> bool:
+        """Whether making a plan takes longer than an event loop should be held up."""
+        return False
+
     @abstractmethod
     def plan(self, signature: FunctionSignature, template_params: Any, llm: LLM_Interface) -> Plan:
         """Step 3: what is sent first."""
@@ -220,7 +264,7 @@ class Core(ABC):
         return json_actions(llm, self.tools[0], answer_schema, self.options.tools)
 
     @abstractmethod
-    def review(self, record: RunRecord) -> EmptyReview:
+    def review(self, record: RunRecord, signature: FunctionSignature) -> EmptyReview:
         """Return the review of one run."""
 
     def refused_part(self, error: BadRequest, request: ModelRequest, run: CallContext) -> str | None:  # noqa: ARG002
@@ -228,17 +272,33 @@ class Core(ABC):
         offers_tools = bool(request.tools) and request.actions is None and self.options.tools == "auto"
         return "tools" if offers_tools and names_refusal(error, "tool") else None
 
-    def start(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool) -> Run:
-        """Return a run that begins when its events are read; it sees the context variables of this moment."""
+    def start(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool, is_shared: bool = True) -> Run:
+        """Return a run that begins when its events are read; it sees the context variables of this moment.
+
+        Args:
+            args: as the function is called.
+            kwargs: the same; loses what is not the function's.
+            stream: ask for the reply in pieces.
+            is_shared: whoever gets the events may change what they hold; see `react_events`.
+        """
         abort = kwargs.pop("_abort_signal", None) or self.options.abort_signal
         signature, template_params = self.signature_of(args, kwargs)
         record = RunRecord(signature.func_name, signature.trace_id)
-        review = self.review(record)
-        call = CallContext(self, signature, template_params, record, review, abort, stream)
+        review = self.review(record, signature)
+        call = CallContext(self, signature, template_params, record, review, abort, stream, is_shared)
         events = recorded(
-            record, call.begin, log_context=call.named, deadline=self.options.deadline, sinks=tuple(self.options.sinks)
+            record,
+            call.begin,
+            log_context=call.named,
+            deadline=self.options.deadline,
+            sinks=tuple(self.options.sinks),
+            facts=call.facts,
         )
         return Run(events, copy_context(), record, review)
+
+    def events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
+        """Return the events of a call, with the reply in pieces."""
+        return self.start(args, kwargs, stream=True).events
 
     def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
         """Return the exact request of a call, without sending it."""
@@ -275,6 +335,7 @@ class CallContext:
 
     Attributes:
         llm: None until the run begins.
+        opening: how many messages the first request had.
     """
 
     core: Core
@@ -284,12 +345,18 @@ class CallContext:
     review: Review
     abort: Abort | None
     stream: bool
+    is_shared: bool = True
     llm: LLM_Interface | None = None
+    opening: int = 0
 
     def named(self) -> AbstractAsyncContextManager[Any]:
         """Step 2: who is running, for the log."""
         signature = self.signature
         return setup_log_context(signature.func_name, signature.trace_id, signature.bound_args.arguments)
+
+    def facts(self) -> RunFacts:
+        """Who runs, and with what."""
+        return RunFacts(self.core.facts, self.signature.bound_args.arguments)
 
     async def begin(self, clock: Deadline) -> AsyncGenerator[ReActEvent, None]:
         """Steps 3 and 4: the events of the run."""
@@ -297,8 +364,10 @@ class CallContext:
         llm = self.llm = resolve_llm(options.llm_interface)
         asked = (signature, self.template_params, llm)
         # A file may be long, and its disk slow.
-        plan = await in_thread(core.plan, *asked) if _may_read_files(signature) else core.plan(*asked)
+        is_slow = core.plans_slowly or _may_read_files(signature)
+        plan = await in_thread(core.plan, *asked) if is_slow else core.plan(*asked)
         plan = await core.fitted(plan, llm, signature.func_name)
+        self.opening = len(plan.request.messages)
         self.record.output_mode, self.record.output_mode_reason = plan.mode, plan.reason
         return react_events(
             llm,
@@ -318,6 +387,7 @@ class CallContext:
             abort=self.abort,
             trace_id=signature.trace_id,
             func_name=signature.func_name,
+            is_shared=self.is_shared,
         )
 
     def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
@@ -332,7 +402,8 @@ class CallContext:
         plan = self.core.plan(self.signature, self.template_params, self.llm)
         self.record.output_mode, self.record.output_mode_reason = plan.mode, plan.reason
         # What came after the first messages (tool rounds, a re-ask) stays.
-        grown = request.messages[len(plan.request.messages) :]
+        grown = request.messages[self.opening :]
+        self.opening = len(plan.request.messages)
         return replace(plan.request, messages=[*plan.request.messages, *grown])
 
 

@@ -16,7 +16,7 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.result import Preview, Result
 from SimpleLLMFunc.base.review import AnswerReview
 from SimpleLLMFunc.errors import RunAborted, UsageError
-from SimpleLLMFunc.interface.transport import to_openai
+from SimpleLLMFunc.interface.client_exchange import to_openai
 from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
 from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.batch.progress import Progress
     from SimpleLLMFunc.batch.report import MapReport
     from SimpleLLMFunc.batch.rows import Rows
+    from SimpleLLMFunc.llm_decorator.plain_code import Agreement
 
 __all__ = [
     "AsyncLLMChat",
@@ -124,7 +125,7 @@ class _AsyncViews(_Views[C, P], Generic[C, P]):
 
     def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
-        return self._core.start(args, kwargs, stream=True).events
+        return self._core.events(args, kwargs)
 
 
 class _SyncViews(_Views[C, P], Generic[C, P]):
@@ -132,7 +133,7 @@ class _SyncViews(_Views[C, P], Generic[C, P]):
 
     def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
-        return iterate_sync(self._core.start(args, kwargs, stream=True).events)
+        return iterate_sync(self._core.events(args, kwargs))
 
 
 class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic[P, R]):
@@ -150,15 +151,15 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
         Raises:
             SignatureError: the arguments do not fit the function.
         """
-        return self._core.value(self._core.start(args, kwargs, stream=False))
+        return self._core.ask_value(args, kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
         """Ask the model; when awaited, the value with everything known about how it came about."""
-        return self._core.result(self._core.start(args, kwargs, stream=False))
+        return self._core.ask_result(args, kwargs)
 
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
-        return _growing(self._core.start(args, kwargs, stream=True))
+        return _growing(self._core, args, kwargs)
 
     def map(
         self,
@@ -187,6 +188,11 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
             deadline=deadline,
         )
 
+    @property
+    def agreement(self) -> Agreement:
+        """Who answered the calls, plain code or the model, and how often both said the same; see `sample`."""
+        return self._core.agreement
+
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -207,16 +213,16 @@ class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
         Raises:
             SignatureError: the arguments do not fit the function.
         """
-        value: R = run_sync(self._core.value(self._core.start(args, kwargs, stream=False)))
+        value: R = run_sync(self._core.ask_value(args, kwargs))
         return value
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Ask the model and return the value with everything known about how it came about."""
-        return run_sync(self._core.result(self._core.start(args, kwargs, stream=False)))
+        return run_sync(self._core.ask_result(args, kwargs))
 
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
-        return iterate_sync(_growing(self._core.start(args, kwargs, stream=True)))
+        return iterate_sync(_growing(self._core, args, kwargs))
 
     def map(
         self,
@@ -247,6 +253,11 @@ class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
             )
         )
 
+    @property
+    def agreement(self) -> Agreement:
+        """Who answered the calls, plain code or the model, and how often both said the same; see `sample`."""
+        return self._core.agreement
+
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -265,13 +276,13 @@ class AsyncLLMStream(_AsyncViews[FunctionCore, P], AsyncBatchFiles[list[T]], Gen
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield the items as they arrive, each complete and validated."""
-        return _items(self._core.start(args, kwargs, stream=True))
+        return _items(self._core.start(args, kwargs, stream=True, is_shared=False))
 
     stream = __call__
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[list[T]]]:
         """Ask the model; when awaited, all items with everything known about how they came about."""
-        return self._core.result(self._core.start(args, kwargs, stream=False))
+        return self._core.result(self._core.start(args, kwargs, stream=False, is_shared=False))
 
     def map(
         self,
@@ -318,13 +329,13 @@ class LLMStream(_SyncViews[FunctionCore, P], BatchFiles[list[T]], Generic[P, T])
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield the items as they arrive, each complete and validated."""
-        return iterate_sync(_items(self._core.start(args, kwargs, stream=True)))
+        return iterate_sync(_items(self._core.start(args, kwargs, stream=True, is_shared=False)))
 
     stream = __call__
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[list[T]]:
         """Ask the model and return all items with everything known about how they came about."""
-        return run_sync(self._core.result(self._core.start(args, kwargs, stream=False)))
+        return run_sync(self._core.result(self._core.start(args, kwargs, stream=False, is_shared=False)))
 
     def map(
         self,
@@ -369,7 +380,8 @@ class AsyncLLMChat(_AsyncViews[ChatCore, P], Generic[P, T]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
-        return _pairs(self._core, self._core.start(args, kwargs, stream=self._core.options.stream))
+        run = self._core.start(args, kwargs, stream=self._core.options.stream, is_shared=False)
+        return _pairs(self._core, run)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -387,7 +399,8 @@ class LLMChat(_SyncViews[ChatCore, P], Generic[P, T]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
-        return iterate_sync(_pairs(self._core, self._core.start(args, kwargs, stream=self._core.options.stream)))
+        run = self._core.start(args, kwargs, stream=self._core.options.stream, is_shared=False)
+        return iterate_sync(_pairs(self._core, run))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -401,7 +414,10 @@ class LLMChat(_SyncViews[ChatCore, P], Generic[P, T]):
 # --- how a run is read ---
 
 
-def _growing(run: Run) -> AsyncGenerator[Any, None]:
+def _growing(core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+    if core.answering is not None:
+        return core.answering.stream(core, args, kwargs)
+    run = core.start(args, kwargs, stream=True, is_shared=False)
     return growing_values(run.events, _answer_review(run))
 
 

@@ -18,6 +18,7 @@ from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStre
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind_of
+from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples
 from SimpleLLMFunc.tools import Tool
 
 __all__ = ["FunctionDecorator", "async_llm_function", "llm_function"]
@@ -71,6 +72,16 @@ def llm_function(
     tool_context: Any = None,
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
+    examples: GivenExamples | None = None,
+    max_examples: int = 8,
+    votes: int | None = None,
+    min_agreement: float | None = None,
+    vote_on: Sequence[str] | None = None,
+    escalate_to: LLM_Interface | None = None,
+    first: Callable[..., Any] | None = None,
+    fallback: Callable[..., Any] | None = None,
+    fallback_reserve: float = 0.5,
+    sample: float = 0.0,
     **llm_kwargs: Any,
 ) -> FunctionDecorator: ...
 def llm_function(
@@ -91,6 +102,16 @@ def llm_function(
     tool_context: Any = None,
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
+    examples: GivenExamples | None = None,
+    max_examples: int = 8,
+    votes: int | None = None,
+    min_agreement: float | None = None,
+    vote_on: Sequence[str] | None = None,
+    escalate_to: LLM_Interface | None = None,
+    first: Callable[..., Any] | None = None,
+    fallback: Callable[..., Any] | None = None,
+    fallback_reserve: float = 0.5,
+    sample: float = 0.0,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a typed, documented function into a call to a language model.
@@ -121,10 +142,27 @@ def llm_function(
         tool_context: the `context` of every `ToolContext`.
         watching: sinks that see every event of every run; see `watching`.
         abort_signal: ends a run when it is set; `_abort_signal=` at the call comes before it.
+        examples: calls and what they should return, shown to the model as messages: ``[(arguments, value), …]``, where
+            a tuple is positional arguments, a dict keywords, anything else the single argument; or the path of a JSONL
+            file with lines ``{"args": …, "value": …}``, looked for beside the module too.
+        max_examples: of more examples the ones are shown whose arguments are most like those of the call.
+        votes: of a function annotated ``-> Confident[T]``: how often it asks; None is 5.
+        min_agreement: of the same: a field on which a smaller share agrees makes the answer `abstained`; None is 0.6.
+        vote_on: of the same: the fields that are voted on, such as ``["score"]``; the others are taken from the answer
+            that has most of what was decided. None is all fields, free text too.
+        escalate_to: of the same: a stronger model that votes anew where the first one's votes abstain.
+        first: plain code, sync or async, with the same parameters. It is called first, and the model only where it
+            returns `ABSTAIN` or raises `Abstain`.
+        fallback: plain code that answers where the model cannot: the service is down, the budget spent, the deadline
+            near. It may abstain as well; the model's error is raised then.
+        fallback_reserve: seconds of a deadline that are kept for `fallback`; with less left the model is not asked.
+        sample: share of the calls, from 0 to 1, in which plain code and the model are both asked; `f.agreement` counts
+            how often they say the same.
         **llm_kwargs: go to the provider (`temperature`, `seed` …).
 
     Raises:
-        SignatureError: what is decorated is not a function, or its return type cannot be asked for.
+        SignatureError: what is decorated is not a function, its return type cannot be asked for, or an example or plain
+            code does not fit it.
         ToolDefinitionError: a tool the model could not be told about.
         ConfigError: an argument that cannot be.
     """
@@ -148,6 +186,16 @@ def llm_function(
         tool_context=tool_context,
         watching=watching,
         abort_signal=abort_signal,
+        examples=examples,
+        max_examples=max_examples,
+        votes=votes,
+        min_agreement=min_agreement,
+        vote_on=vote_on,
+        escalate_to=escalate_to,
+        first=first,
+        fallback=fallback,
+        fallback_reserve=fallback_reserve,
+        sample=sample,
         llm_kwargs=llm_kwargs,
     )
 

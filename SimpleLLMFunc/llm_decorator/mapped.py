@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from SimpleLLMFunc.base.abort import Abort
+from SimpleLLMFunc.base.facts import FunctionFacts
 from SimpleLLMFunc.base.mappable import Answer
 from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.result import Preview, RepairLevel
@@ -14,6 +16,7 @@ from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.shipped import Parts, Reducer, parts_of, reducers_of
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.function.templates import (
@@ -43,15 +46,39 @@ class MappedFunction(Generic[R_co]):
         self.signature: inspect.Signature = core.metadata[0]
         self.type_hints: Mapping[str, Any] = extract_parameter_type_hints(core.metadata[1])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), parts_of(self._core))
+
+    @property
+    def reducers(self) -> Mapping[type, Reducer]:
+        """How what belongs to it is pickled where it goes to another process."""
+        return reducers_of(self._core)
+
+    @property
+    def abort(self) -> Abort | None:
+        """What may end its runs."""
+        return self._core.options.abort_signal
+
     @property
     def llm(self) -> LLM_Interface:
         """The model that is asked."""
         return resolve_llm(self._core.options.llm_interface)
 
     @property
+    def models(self) -> tuple[LLM_Interface, ...]:
+        """All models that it may ask, the first one first."""
+        stronger = self._core.options.escalate_to
+        return (self.llm,) if stronger is None else (self.llm, stronger)
+
+    @property
+    def facts(self) -> FunctionFacts:
+        """What those who watch are told of the function."""
+        return self._core.facts
+
+    @property
     def output(self) -> OutputSpec:
         """The return type; a list for a function that yields items."""
-        return self._core.spec
+        return self._core.confident_output or self._core.spec
 
     @property
     def repair(self) -> RepairLevel:
@@ -85,6 +112,7 @@ class MappedFunction(Generic[R_co]):
                 "user": options.user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
                 "parameters": fixed.parameters,
                 "output_mode": options.output_mode,
+                **core.own_definition(),
             },
             "types": {"schema": core.spec.schema, "described": fixed.return_type, "repair": options.repair},
             "tools": [core.tools[0] or [], options.max_tool_calls if options.toolkit else 0],
@@ -98,18 +126,34 @@ class MappedFunction(Generic[R_co]):
             raise SignatureError(f"{self.name}() {error}") from error.__cause__
 
     def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
-        """Return the exact request of a row, without sending it."""
+        """Return the exact request of a row, without sending it.
+
+        Raises:
+            UsageError: one request is not what answers a row.
+        """
+        if self._core.answering is not None or self._core.spec.quotes:
+            raise UsageError(
+                f"{self.name}: a row is answered by several requests, by plain code, or by quotes that are looked for in "
+                "the arguments, and a batch file holds one request a row. Use f.map() without engine=."
+            )
         return self._core.preview(args, dict(kwargs))
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R_co]:
         """Ask the model for one row."""
-        run = self._core.start(args, dict(kwargs), stream=False)
+        if self._core.answering is not None:
+            return await self._core.answering.answer(self._core, args, dict(kwargs))
+        run = self._core.start(args, dict(kwargs), stream=False, is_shared=False)
         await run.finish()
         review, reply = run.review, run.record.reply
         assert isinstance(review, AnswerReview), "a function is reviewed"
         assert review.parsed is not None, "an accepted answer was parsed"
         assert reply is not None, "a finished run has a reply"
         return Answer(review.parsed.value, reply.text, run.record.output_mode, run.record.usage, reply.tries)
+
+
+def _again(kind: type[MappedFunction[Any]], parts: Parts) -> MappedFunction[Any]:
+    make, arguments = parts
+    return kind(make(*arguments))
 
 
 def _answering(llm: LLM_Interface) -> list[LLM_Interface]:

@@ -12,12 +12,15 @@ from SimpleLLMFunc.base.result import OutputMode, RepairLevel
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import Compact
+from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples
 from SimpleLLMFunc.tools import Tool
 
 __all__ = ["Options"]
 
 # The loop fills these itself; from a caller they could only contradict it.
 _OURS = frozenset({"messages", "stream", "trace_id", "func_name"})
+
+MOST_VOTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,16 @@ class Options:
     tool_context: Any = None
     watching: EventSink | Sequence[EventSink] | None = None
     abort_signal: Abort | None = None
+    examples: GivenExamples | None = None
+    max_examples: int = 8
+    votes: int | None = None
+    min_agreement: float | None = None
+    vote_on: Sequence[str] | None = None
+    escalate_to: LLM_Interface | None = None
+    first: Callable[..., Any] | None = None
+    fallback: Callable[..., Any] | None = None
+    fallback_reserve: float = 0.5
+    sample: float = 0.0
     compact: Compact | None = None
     stream: bool = False
     return_mode: Literal["text", "raw"] = "text"
@@ -63,7 +76,7 @@ class Options:
         _check_one_of("on_tool_error", self.on_tool_error, ("report", "raise"))
         _check_one_of("tools", self.tools, ("auto", "native", "json"))
         _check_one_of("return_mode", self.return_mode, ("text", "raw"))
-        for name in ("max_tool_calls", "max_reasks", "retry_times", "max_result_chars"):
+        for name in ("max_tool_calls", "max_reasks", "retry_times", "max_result_chars", "max_examples"):
             value = getattr(given, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise ConfigError(f"{name} must be a whole number from 0 up, not {value!r}.")
@@ -75,10 +88,33 @@ class Options:
                 raise ConfigError(f"{name} must be text, not {type(template).__name__}.")
         if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
             raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
+        self._check_answering()
         if contradicting := sorted(_OURS & set(self.llm_kwargs)):
             raise ConfigError(
                 f"{', '.join(contradicting)} cannot be given here: the library fills it for each request."
             )
+
+    def _check_answering(self) -> None:
+        """Check what says who answers: several votes, plain code."""
+        given: Any = self
+        if given.votes is not None and (type(given.votes) is not int or not 1 <= given.votes <= MOST_VOTES):
+            raise ConfigError(f"votes must be a whole number from 1 to {MOST_VOTES}, not {given.votes!r}.")
+        for name in ("min_agreement", "sample"):
+            value = getattr(given, name)
+            if value is not None and not (_is_number(value) and 0 <= value <= 1):
+                raise ConfigError(f"{name} must be a share from 0 to 1, not {value!r}.")
+        if not (_is_number(given.fallback_reserve) and given.fallback_reserve >= 0):
+            raise ConfigError(f"fallback_reserve must be seconds from 0 up, not {given.fallback_reserve!r}.")
+        if given.escalate_to is not None and not isinstance(given.escalate_to, LLM_Interface):
+            raise ConfigError(f"escalate_to must be an LLM_Interface, not {type(given.escalate_to).__name__}.")
+        is_listed = isinstance(given.vote_on, Sequence) and not isinstance(given.vote_on, str)
+        if given.vote_on is not None and not (is_listed and all(isinstance(name, str) for name in given.vote_on)):
+            raise ConfigError(f"vote_on must be a list of field names, not {given.vote_on!r}.")
+        for name in ("first", "fallback"):
+            if (code := getattr(given, name)) is not None and not callable(code):
+                raise ConfigError(f"{name} must be a function, not {type(code).__name__}.")
+        if self.sample and self.first is None and self.fallback is None:
+            raise ConfigError("sample compares plain code with the model: give first= or fallback= as well.")
 
     @property
     def sinks(self) -> tuple[EventSink, ...]:
@@ -93,6 +129,10 @@ class Options:
         ours = {name: value for name, value in options.items() if name in names}
         theirs = {name: value for name, value in options.items() if name not in names}
         return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _check_one_of(name: str, value: object, allowed: Sequence[object]) -> None:

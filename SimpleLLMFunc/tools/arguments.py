@@ -28,7 +28,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
+        value = _DECODER.decode(text)
         if value is None:
             return {}
         if isinstance(value, dict):
@@ -66,6 +66,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
 
 
 def _reason(error: Exception) -> str:

@@ -7,6 +7,7 @@ import inspect
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from SimpleLLMFunc.sync import Errands
@@ -16,6 +17,9 @@ from SimpleLLMFunc.tools.annotations import underlying
 __all__ = ["MAX_ITEMS", "in_thread", "run_callable"]
 
 T = TypeVar("T")
+
+_DATA: Final = frozenset({str, int, float, bool, type(None), dict, list, tuple})
+_ASYNC: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 MAX_ITEMS: Final = 10_000
 """Items taken from a generator that a tool returns; one that never ends is cut here."""
@@ -30,6 +34,8 @@ async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[s
         result = func(*args, **kwargs)
     else:
         result = await in_thread(_call_and_drain, func, args, kwargs)
+    if type(result) in _DATA:
+        return result  # what most tools give, and nothing to wait for
     if inspect.isawaitable(result):
         result = await result
     if isinstance(result, AsyncIterator):
@@ -53,6 +59,8 @@ async def in_thread(func: Callable[..., T], *args: Any) -> T:
 
 
 def _is_async(func: Callable[..., Any]) -> bool:
+    if type(func) is FunctionType and not func.__code__.co_flags & _ASYNC and not vars(func):
+        return False  # a plain def: nothing wrapped, nothing marked
     target = underlying(func)
     return (
         inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target)
@@ -66,6 +74,8 @@ def _call_and_drain(func: Callable[..., Any], args: list[Any], kwargs: dict[str,
 def _drain(result: Any) -> Any:
     """Return an iterator's items as a list; everything else as it is."""
     # A coroutine made by `types.coroutine` is a generator too, and is to be awaited.
+    if type(result) in _DATA:
+        return result
     if not isinstance(result, Iterator) or inspect.isawaitable(result):
         return result
     items = list(itertools.islice(result, MAX_ITEMS))

@@ -37,6 +37,7 @@ __all__ = ["ArgumentsError", "SignatureParameters", "ToolParameters"]
 BoundArguments = tuple[list[Any], dict[str, Any]]
 """Positional and keyword arguments of a call."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _REST: Final = "**"
 """The key under which surplus arguments are validated for a callable that takes ``**kwargs``."""
 
@@ -48,7 +49,14 @@ _List: Any = list
 _TypedDict: Any = TypedDict
 
 _NUMBER_ERRORS: Final = frozenset({"int_type", "float_type", "decimal_type"})
-_UNBUILDABLE = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError, TypeError)
+_UNBUILDABLE = (
+    PydanticSchemaGenerationError,
+    PydanticInvalidForJsonSchema,
+    PydanticUserError,
+    NameError,
+    TypeError,
+    ImportError,  # a type that needs a package: pydantic says what to install
+)
 
 
 class ArgumentsError(SignatureError):
@@ -158,7 +166,7 @@ class SignatureParameters:
             rest = {key: value for key, value in given.items() if key not in known}
             given = {key: value for key, value in given.items() if key in known} | {_REST: rest}
         try:
-            return _validated(self._adapter, json.dumps(given, ensure_ascii=False))
+            return _validated(self._adapter, _ENCODER.encode(given))
         except ValidationError as error:
             raise ArgumentsError(_violations(error, known)) from None
         except RecursionError:

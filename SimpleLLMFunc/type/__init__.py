@@ -1,4 +1,4 @@
-"""Shapes of data: messages, replies, usage, multimodal content."""
+"""Shapes of data: messages, replies, usage, multimodal content; and what a return type can ask for beyond its shape."""
 
 from SimpleLLMFunc.type.completion import (
     ChatCompletion,
@@ -12,6 +12,7 @@ from SimpleLLMFunc.type.completion import (
     ToolCall,
     ToolCallDelta,
 )
+from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention, Confident, Quoted
 from SimpleLLMFunc.type.message import (
     AssistantMessage,
     ChatPair,
@@ -28,6 +29,9 @@ from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [
+    "ABSTAIN",
+    "Abstain",
+    "Abstention",
     "AssistantMessage",
     "Audio",
     "ChatCompletion",
@@ -38,6 +42,7 @@ __all__ = [
     "ChoiceDelta",
     "ChunkChoice",
     "CompletionUsage",
+    "Confident",
     "ContentPart",
     "File",
     "FunctionCall",
@@ -45,6 +50,7 @@ __all__ = [
     "ImgUrl",
     "Message",
     "MessageList",
+    "Quoted",
     "SystemMessage",
     "Text",
     "ToolCall",

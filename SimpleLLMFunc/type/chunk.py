@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import CompletionUsage, usage_of
 from SimpleLLMFunc.type.wire import (
     CALL_FIELDS,
@@ -26,6 +27,7 @@ from SimpleLLMFunc.type.wire import (
 __all__ = ["ChatCompletionChunk", "ChoiceDelta", "ChunkChoice", "ToolCallDelta"]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """A piece of a tool call; the name comes first, the arguments' text piece by piece."""
@@ -68,6 +70,7 @@ class ToolCallDelta:
         }
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChoiceDelta:
     """What a chunk adds to one choice."""
@@ -106,6 +109,10 @@ class ChoiceDelta:
         return {**data, **self.extra}
 
 
+_NOTHING = ChoiceDelta()
+
+
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChunkChoice:
     """The part of a chunk that belongs to one choice."""
@@ -119,8 +126,12 @@ class ChunkChoice:
     def from_dict(cls, data: Mapping[str, Any], position: int = 0) -> ChunkChoice:
         """Read one choice of a chunk; a null delta is an empty one."""
         delta = data.get("delta")
+        if type(delta) is dict and len(delta) == 1 and data.get("finish_reason") is None:
+            index, content = data.get("index"), delta.get("content")
+            if type(content) is str and type(index) is int:
+                return cls(ChoiceDelta(None, content), index, None, data.get("logprobs"))  # most of a stream
         return cls(
-            delta=ChoiceDelta.from_dict(delta if isinstance(delta, Mapping) else {}),
+            delta=ChoiceDelta.from_dict(mapping(delta)),
             index=index_of(data, position),
             finish_reason=text_or_none(data.get("finish_reason")),
             logprobs=data.get("logprobs"),
@@ -138,6 +149,7 @@ class ChunkChoice:
         return data
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChatCompletionChunk:
     """One piece of a streamed reply.
@@ -161,10 +173,11 @@ class ChatCompletionChunk:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, tries: int = 1, cached: bool = False) -> ChatCompletionChunk:
         """Read a chunk from its parsed JSON."""
+        choices = mappings(data.get("choices"))
         return cls(
-            choices=tuple(
-                ChunkChoice.from_dict(choice, position) for position, choice in enumerate(mappings(data.get("choices")))
-            ),
+            choices=(ChunkChoice.from_dict(choices[0]),)
+            if len(choices) == 1
+            else tuple(ChunkChoice.from_dict(choice, position) for position, choice in enumerate(choices)),
             id=str(data.get("id") or ""),
             model=str(data.get("model") or ""),
             created=count(data, "created"),
@@ -187,6 +200,10 @@ class ChatCompletionChunk:
             data["usage"] = self.usage.to_dict()
         return data
 
+    def with_usage(self, usage: CompletionUsage | None) -> ChatCompletionChunk:
+        """Return the chunk with another usage."""
+        return replace(self, usage=usage)
+
     def with_text(self, text: str) -> ChatCompletionChunk:
         """Return the chunk with another piece of text for the choice with index 0; one without that choice as it is."""
         choices = tuple(
@@ -201,7 +218,7 @@ class ChatCompletionChunk:
         for choice in self.choices:
             if choice.index == 0:
                 return choice.delta
-        return ChoiceDelta()
+        return _NOTHING
 
     @property
     def text(self) -> str:

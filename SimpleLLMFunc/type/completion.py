@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from SimpleLLMFunc.type.chunk import ChatCompletionChunk, ChoiceDelta, ChunkChoice, ToolCallDelta
+from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import CompletionUsage, usage_of
 from SimpleLLMFunc.type.wire import (
     CALL_FIELDS,
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
     """Name and arguments of a tool call; `arguments` is JSON text as the model wrote it."""
@@ -48,6 +50,7 @@ class FunctionCall:
     arguments: str
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call of one tool.
@@ -82,6 +85,7 @@ class ToolCall:
         }
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """The assistant's message of one choice.
@@ -102,10 +106,11 @@ class ChatMessage:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChatMessage:
         """Read a message of a reply."""
+        calls = data.get("tool_calls")
         return cls(
             role=str(data.get("role") or "assistant"),
             content=content_text(data.get("content")),
-            tool_calls=tuple(map(ToolCall.from_dict, mappings(data.get("tool_calls")))) or None,
+            tool_calls=tuple(map(ToolCall.from_dict, mappings(calls))) or None if calls else None,
             refusal=text_or_none(data.get("refusal")),
             reasoning_content=text_or_none(data.get("reasoning_content")) or text_or_none(data.get("reasoning")),
             extra=extras(data, MESSAGE_FIELDS),
@@ -123,6 +128,7 @@ class ChatMessage:
         return {**data, **self.extra}
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One of the answers of a reply."""
@@ -137,7 +143,7 @@ class Choice:
         """Read a choice; one without an index stands where it was listed."""
         message = data.get("message")
         return cls(
-            message=ChatMessage.from_dict(message if isinstance(message, Mapping) else {}),
+            message=ChatMessage.from_dict(mapping(message)),
             index=index_of(data, position),
             finish_reason=text_or_none(data.get("finish_reason")),
             logprobs=data.get("logprobs"),
@@ -155,6 +161,7 @@ class Choice:
         return data
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
     """One whole reply.
@@ -180,7 +187,8 @@ class ChatCompletion:
     def from_dict(cls, data: Mapping[str, Any], *, tries: int = 1, cached: bool = False) -> ChatCompletion:
         """Read a reply from its parsed JSON; whether it fits the protocol is for the adapter to judge."""
         choices = [Choice.from_dict(choice, position) for position, choice in enumerate(mappings(data.get("choices")))]
-        choices.sort(key=lambda choice: choice.index)
+        if len(choices) > 1:
+            choices.sort(key=lambda choice: choice.index)
         return cls(
             choices=tuple(choices),
             id=str(data.get("id") or ""),
@@ -211,17 +219,34 @@ class ChatCompletion:
     @property
     def message(self) -> ChatMessage:
         """The message of the first choice; an empty one where there is no choice."""
-        return self.choices[0].message if self.choices else ChatMessage()
+        choices = self.choices
+        return choices[0].message if choices else ChatMessage()
 
     @property
     def text(self) -> str:
         """The text of the first choice, empty where there is none."""
-        return self.message.content or ""
+        choices = self.choices
+        return (choices[0].message.content or "") if choices else ""
 
     @property
     def tool_calls(self) -> list[ToolCall]:
         """The tool calls of the first choice, in order."""
         return list(self.message.tool_calls or ())
+
+    def with_usage(self, usage: CompletionUsage | None) -> ChatCompletion:
+        """Return the reply with another usage."""
+        return ChatCompletion(
+            self.choices,
+            self.id,
+            self.model,
+            self.created,
+            usage,
+            self.object,
+            self.system_fingerprint,
+            self.raw,
+            self.tries,
+            self.cached,
+        )
 
     def with_message(self, *, content: str | None, tool_calls: tuple[ToolCall, ...] | None = None) -> ChatCompletion:
         """Return the reply with another text and other tool calls in its first choice; all else stays."""

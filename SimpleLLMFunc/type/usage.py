@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.wire import count, mappings
 
 __all__ = ["NO_USAGE", "CompletionUsage", "Usage", "usage_of"]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or several requests; adds up with ``+``.
@@ -37,6 +39,8 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         if not isinstance(other, Usage):
             return NotImplemented
+        if self is NO_USAGE:
+            return other
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -51,16 +55,18 @@ class Usage:
 
 
 def _sum_of_costs(left: Usage, right: Usage) -> float | None:
-    known = [part.cost for part in (left, right) if part.cost is not None or part.total_tokens]
-    if not known or None in known:
-        return None
-    return sum(cost for cost in known if cost is not None)
+    if left.cost is None:
+        return None if left.total_tokens else right.cost
+    if right.cost is None:
+        return None if right.total_tokens else left.cost
+    return left.cost + right.cost
 
 
 NO_USAGE = Usage()
 """Of whatever has taken nothing so far: one object for all."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class CompletionUsage:
     """Token counts with the names of the wire; `tokens` gives them as a `Usage`.
@@ -80,13 +86,24 @@ class CompletionUsage:
     def from_dict(cls, data: Mapping[str, Any]) -> CompletionUsage:
         """Read the usage of a reply; what is missing counts as 0."""
         prompt, completion = count(data, "prompt_tokens"), count(data, "completion_tokens")
+        read, written = data.get("prompt_tokens_details"), data.get("completion_tokens_details")
         return cls(
             prompt_tokens=prompt,
             completion_tokens=completion,
             total_tokens=count(data, "total_tokens") or prompt + completion,
-            cached_tokens=count(data.get("prompt_tokens_details"), "cached_tokens")
-            or count(data, "prompt_cache_hit_tokens"),
-            reasoning_tokens=count(data.get("completion_tokens_details"), "reasoning_tokens"),
+            cached_tokens=(count(read, "cached_tokens") if read else 0) or count(data, "prompt_cache_hit_tokens"),
+            reasoning_tokens=count(written, "reasoning_tokens") if written else 0,
+        )
+
+    def with_cost(self, cost: float) -> CompletionUsage:
+        """Return the same with its price."""
+        return CompletionUsage(
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.total_tokens,
+            self.cached_tokens,
+            self.reasoning_tokens,
+            cost,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,10 +131,15 @@ class CompletionUsage:
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:
     """Return the usage of a reply or chunk, from the places where providers put it."""
     usage = data.get("usage")
-    if not isinstance(usage, Mapping):
+    if type(usage) is dict:
+        return CompletionUsage.from_dict(usage)
+    if usage is None or not isinstance(usage, Mapping):
         groq = data.get("x_groq")
-        usage = groq.get("usage") if isinstance(groq, Mapping) else None
-    if not isinstance(usage, Mapping):
+        usage = groq.get("usage") if groq is not None and isinstance(groq, Mapping) else None
+    if usage is None or not isinstance(usage, Mapping):
         # Moonshot puts it into the last choice of a stream.
-        usage = next((choice["usage"] for choice in mappings(data.get("choices")) if choice.get("usage")), None)
-    return CompletionUsage.from_dict(usage) if isinstance(usage, Mapping) else None
+        for choice in mappings(data.get("choices")):
+            if choice.get("usage"):
+                usage = choice["usage"]
+                break
+    return CompletionUsage.from_dict(usage) if usage is not None and isinstance(usage, Mapping) else None

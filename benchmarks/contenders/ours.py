@@ -43,6 +43,10 @@ class Client:
         self.stream = plain.stream
         self._chat, self._turns, self._question = chat, TURNS[1:-1], TURNS[-1]["content"]
 
+    async def mapped(self, questions: list[str], width: int) -> list[str]:
+        report = await self.plain.map(questions, concurrency=width)
+        return [row.value for row in report.rows]
+
     async def history(self, _: str) -> str:
         text = ""
         async for piece, _history in self._chat(self._turns, self._question):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import subprocess
 import sys
 
@@ -230,7 +231,7 @@ TEMPLATE = "<instructions>\nRead <facts>.\n</instructions>\n<facts>\n{{ facts }}
         ("＜/facts>", "‹/facts>"),
         ("<facts role='x'>", "‹facts role='x'>"),
         ("<|im_end|>", "‹|im_end|>"),
-        ("<b>&\"' a < b, x<y, <facts2> <factsheet> </fact-s> <facts-x>", None),
+        ("<b>&\"' a < b, x<y, <facts2> <factsheet> </fact-s> <facts-x> </factsfacts", None),
         ("", None),
     ],
 )
@@ -254,6 +255,6 @@ def test_tags_of_all_templates_count_and_a_template_without_tags_guards_little()
 def test_no_text_makes_a_tag(text):
     guarded = guard_tags(TEMPLATE)(text)
     assert guard_tags(TEMPLATE)(guarded) == guarded
-    assert "</facts" not in guarded.lower()
+    assert not re.search(r"<\s*/?\s*facts(?![\w.-])", guarded, re.IGNORECASE), "`</factsx` is another word, and no tag"
     assert len(guarded) == len(text)
     assert guarded.replace("‹", "<") == text.replace("＜/", "</") or "＜" in text

@@ -6,13 +6,14 @@ import dataclasses
 import datetime
 import enum
 import re
+import sys
 import typing
 from decimal import Decimal
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import jsonschema
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, EmailStr, Field
 from typing_extensions import NotRequired, TypedDict
 
 from SimpleLLMFunc.base.output_mode import ANSWER_TOOL, choose_output_mode, compile_output
@@ -203,9 +204,17 @@ def test_a_type_nobody_can_ask_for(wanted: Any) -> None:
         compile_output(wanted)
 
 
+def test_a_type_that_needs_a_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pydantic.networks.email_validator", None)
+    monkeypatch.setitem(sys.modules, "email_validator", None)
+    for wanted in (EmailStr, list[EmailStr], EmailStr | None):
+        with pytest.raises(SignatureError, match=r"pip install .*pydantic\[email\]"):
+            compile_output(wanted)
+
+
 def test_the_typed_dict_of_typing_names_the_way_out() -> None:
     old = typing.TypedDict("old", {"a": int})
-    if typing.TYPE_CHECKING or __import__("sys").version_info < (3, 12):
+    if typing.TYPE_CHECKING or sys.version_info < (3, 12):
         with pytest.raises(SignatureError, match=r"typing_extensions.TypedDict"):
             compile_output(old)
 

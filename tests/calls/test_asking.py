@@ -221,7 +221,7 @@ async def test_it_is_watched_and_paid_for():
     with budget(requests=1) as spent, watching(lambda _, event: seen.append(type(event).__name__)):
         await ask(ScriptedLLM(TEXT))
     assert spent.requests == 1
-    assert seen == ["RunStarted", "TurnStarted", "ReplyReceived", "MessageAppended", "RunFinished"]
+    assert seen == ["RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished"]
 
 
 async def test_over_the_wire():

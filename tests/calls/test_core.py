@@ -393,7 +393,7 @@ async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
     assert trace_id.startswith("步骤_")
     assert {each for each, _ in seen} == {trace_id} == {llm.calls[0].trace_id}
     assert [kind for _, kind in seen if kind != "ReplyDelta"] == [
-        "RunStarted", "TurnStarted", "ReplyReceived", "MessageAppended", "RunFinished",
+        "RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished",
     ]  # fmt: skip
 
 

@@ -183,8 +183,8 @@ TOOLS = [
     tool_fault("tool_hangs", "a tool hangs", lambda: time.sleep(0.4), "longer than 0.1 s", timeout=0.1)
     .then(most=1.0),
     Scenario("tool_hangs_deadline", "32", "a tool hangs, and nothing but the deadline ends it", [calls("forecast", TOMORROW), good])
-    .using(toolkit=tool_that(lambda: time.sleep(0.6)))
-    .then("DeadlineExceeded", deadline=0.3, least=0.3),
+    .using(toolkit=tool_that(lambda: time.sleep(1.5)))
+    .then("DeadlineExceeded", deadline=1.0, least=1.0),
 ]  # fmt: skip
 
 

@@ -14,8 +14,9 @@ from pydantic import BaseModel, create_model
 from SimpleLLMFunc import ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
 from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
 from tests.faults.acts import breaks_after
-from tests.faults.replies import LAST, STREAM_HEAD, TEXT, chunk, event, good, says, sends, status
+from tests.faults.replies import LAST, STREAM_HEAD, TEXT, chunk, event, good, says, sends, status, streams
 from tests.faults.server import FaultServer, in_chunk
+from tests.faults.test_processes import Program
 
 
 def model(server, play="play", **options):
@@ -53,6 +54,60 @@ async def test_a_hundred_thousand_chunks_take_ten_times_as_long_as_ten_thousand(
         few = await seconds("few", 10_000)
         # Quadratic work would take a hundred times as long.
         assert await seconds("many", 100_000) < few * 30
+
+
+LARGE = "word " * 800_000
+ROWS = json.dumps({"value": ["word " * 200] * 3_600})
+
+PEAKS = """
+import tracemalloc
+
+def peak(ask):
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    ask()
+    more = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    return more
+
+async def pieces():
+    async for _ in awaited("large", str).stream("x"):
+        pass
+
+async def talk():
+    async for _ in chat("large")([], "x"):
+        pass
+
+plain("good", str)("x")
+for ask in (
+    lambda: plain("large", str)("x"),
+    lambda: asyncio.run(awaited("large", str)("x")),
+    lambda: plain("rows", list[str])("x"),
+    lambda: asyncio.run(pieces()),
+    lambda: asyncio.run(talk()),
+):
+    print(peak(ask))
+"""
+"""In a process of its own: what the server holds is not the library's."""
+
+
+async def test_an_answer_takes_at_most_five_times_its_size():
+    async def large(exchange):
+        if not exchange.request.stream:
+            await says(LARGE)(exchange)
+            return
+        pieces = [chunk(content=LARGE[at : at + 1000]) for at in range(0, len(LARGE), 1000)]
+        await streams(*pieces, chunk("stop"), "[DONE]")(exchange)
+
+    async with FaultServer({"good": [good], "large": [large], "rows": [says(ROWS)]}) as server:
+        async with Program(server, PEAKS) as program:
+            out, err, code = await program.end()
+        assert code == 0, err
+        peaks = [int(line) / len(LARGE) for line in out.split()]
+        assert len(peaks) == 5
+        # More than the answer itself, else nothing was measured.
+        assert 1 < min(peaks) <= max(peaks) <= 5, peaks
 
 
 def nested(depth: int) -> type[BaseModel]:
@@ -125,16 +180,26 @@ async def test_a_history_that_the_caller_changes_meanwhile_changes_nothing():
 
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 async def test_a_clock_that_jumps_changes_no_wait(jump):
+    # A machine that is busy with other things makes any call late: late is what is late three times.
+    for _ in range(3):
+        seconds = await _seconds_under_a_clock_that_jumps(jump)
+        if seconds < 1.5:
+            break
+    assert 1.0 <= seconds < 1.5
+
+
+async def _seconds_under_a_clock_that_jumps(jump):
     real = time.time
     acts = [status(429, retry_after="0.2"), breaks_after(0, "close"), sends(end="hold")]
     async with FaultServer({"play": acts}) as server:
         started = time.monotonic()
-        task = asyncio.create_task(chat_on(model(server), deadline=0.6)([], "x").__anext__())
+        task = asyncio.create_task(chat_on(model(server), deadline=1.0)([], "x").__anext__())
         await server.until(lambda: len(server.requests("play")) == 1)
         with (
             mock.patch("time.time", side_effect=lambda: real() + jump),
             pytest.raises(SimpleLLMFuncError, match="deadline"),
         ):
             await task
-        assert 0.6 <= time.monotonic() - started < 1.1
+        seconds = time.monotonic() - started
         assert len(server.requests("play")) == 3
+    return seconds

@@ -3,6 +3,8 @@
 import asyncio
 import subprocess
 import sys
+from functools import partial
+from importlib import import_module
 
 import pytest
 
@@ -20,6 +22,7 @@ from SimpleLLMFunc.type.completion import CompletionUsage
 from tests.support.server import LoopbackServer
 
 prices = pytest.importorskip("genai_prices")
+get_snapshot = import_module("genai_prices.data_snapshot").get_snapshot
 
 HELLO = [{"role": "user", "content": "hello"}]
 OPENAI = "https://api.openai.com/v1"
@@ -27,9 +30,9 @@ OPENAI = "https://api.openai.com/v1"
 
 @pytest.fixture(autouse=True)
 def _no_memory():
-    module._is_listed.cache_clear()
+    module._tariff.cache_clear()
     yield
-    module._is_listed.cache_clear()
+    module._tariff.cache_clear()
 
 
 @pytest.fixture
@@ -72,6 +75,41 @@ def test_cached_tokens_are_cheaper_and_reasoning_is_written():
 )  # fmt: skip
 def test_providers_go_by_their_names_in_the_list(ours, name, model):
     assert price_of(Usage(1000), model, ours) == theirs(model, name, input_tokens=1000) > 0
+
+
+USAGES = (Usage(1, 1), Usage(123_456, 777, 1_000, 5), Usage(3, 9, 2, 9), Usage(999_999, 1_234, 17, 3))
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "deepseek", "groq", "mistral"])
+def test_prices_are_to_the_last_digit_those_of_the_package(provider):
+    models = [each.id for known in get_snapshot().providers if known.id == provider for each in known.models]
+    flat = 0
+    for name in models:
+        tariff = module._tariff(name, provider, None)
+        flat += tariff is not None and not isinstance(tariff, partial)
+        for usage in USAGES:
+            try:
+                expected = module._price(name, provider, None, usage)
+            except (LookupError, ValueError, ArithmeticError):
+                expected = None
+            assert price_of(usage, name, provider) == expected, name
+    assert flat  # of some the price depends on the hour
+
+
+def test_the_list_is_looked_through_once_per_model(monkeypatch):
+    asked = []
+    calculate = prices.calc_price
+    monkeypatch.setattr(prices, "calc_price", lambda *args, **more: asked.append(args) or calculate(*args, **more))
+    price_of(Usage(1), "gpt-4o-mini", "openai")
+    once = len(asked)
+    for number in range(20):
+        assert price_of(Usage(number, number), "gpt-4o-mini", "openai") is not None
+    assert (once > 0, len(asked)) == (True, once)
+
+
+def test_a_price_that_depends_on_the_length_is_asked_for_each_time():
+    short, long = (price_of(Usage(tokens), "gemini-2.5-pro", "gemini") for tokens in (1_000, 1_000_000))
+    assert long > 1_000 * short
 
 
 def test_behind_an_unknown_address_a_model_costs_what_its_maker_takes():
@@ -152,7 +190,7 @@ def test_a_broken_package_is_as_none(monkeypatch, caplog):
     monkeypatch.setattr(module, "_module", None)
     monkeypatch.delitem(sys.modules, "genai_prices")
     monkeypatch.setattr(sys, "meta_path", [_Broken(), *sys.meta_path])
-    module._is_listed.cache_clear()
+    module._tariff.cache_clear()
     assert price_of(Usage(1), "gpt-4o", "openai") is None
     assert "cannot be used" in caplog.text
 

@@ -9,7 +9,7 @@ import pytest
 from SimpleLLMFunc.config import missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface import current
-from SimpleLLMFunc.interface.current import resolve_llm, use_llm
+from SimpleLLMFunc.interface.current import resolve_llm, standing_in, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -258,3 +258,37 @@ def test_after_a_mistake_the_next_call_looks_again(environment):
         resolve_llm(None)
     environment("openai:one")
     assert resolve_llm(None).model_name == "one"
+
+
+# --- in the place of every model ---
+
+
+def test_standing_in_for_whatever_would_be_asked():
+    own, other, double = Named("own"), Named("other"), Named("double")
+    told = []
+
+    def stand_in(llm):
+        told.append(llm)
+        return double
+
+    with standing_in(stand_in):
+        assert resolve_llm(own) is double
+        with use_llm(other):
+            assert resolve_llm(own) is double
+        with standing_in(lambda llm: llm):  # the innermost counts
+            assert resolve_llm(own) is own
+        thread = threading.Thread(target=lambda: told.append(resolve_llm(own)))
+        thread.start()
+        thread.join()
+    assert told == [own, other, own, double]
+    assert resolve_llm(own) is own
+
+
+def test_standing_in_where_nobody_named_a_model(environment):
+    double = Named("double")
+    with standing_in(lambda llm: double if llm is None else None):
+        assert resolve_llm(None) is double
+        own = Named("own")
+        assert resolve_llm(own) is own
+    with standing_in(lambda llm: None), pytest.raises(ConfigError):
+        resolve_llm(None)

@@ -308,18 +308,18 @@ async def test_when_all_are_down_all_are_asked(server, other):
 async def test_the_deadline_is_shared(server, other, is_streamed):
     for slow in (server, other):
         slow.answer(Answer(body=b"", hold=asyncio.Event()))
-    llm = FallbackLLM(model(server, deadline=0.1), model(other))
+    llm = FallbackLLM(model(server, deadline=0.5), model(other))
     start = time.monotonic()
     with pytest.raises(DeadlineExceeded) as caught:
-        await ask_either(llm, is_streamed, deadline=0.3)
-    assert 0.25 < time.monotonic() - start < 0.8
-    assert caught.value.seconds == 0.3
+        await ask_either(llm, is_streamed, deadline=1.0)
+    assert 0.95 < time.monotonic() - start < 6
+    assert caught.value.seconds == 1.0
     assert len(server.requests) == len(other.requests) == 1
 
 
 async def test_a_members_own_deadline_is_a_reason_to_ask_the_next(server, other):
     server.answer(Answer(body=b"", hold=asyncio.Event()))
-    reply = await FallbackLLM(model(server, deadline=0.1), model(other)).chat(HELLO)
+    reply = await FallbackLLM(model(server, deadline=0.5), model(other)).chat(HELLO)
     assert (reply.text, reply.tries) == ("from the other", 2)
 
 

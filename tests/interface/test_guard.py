@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.guard import check_real_call_allowed, forbid_real_calls
+from SimpleLLMFunc.interface.guard import check_real_call_allowed, forbid_real_calls, real_calls_asked_for
 
 
 def is_allowed():
@@ -90,4 +90,16 @@ def test_many_threads_leave_nothing_behind():
         thread.start()
     for thread in threads:
         thread.join()
+    assert is_allowed()
+
+
+def test_what_somebody_asks_for_may_leave():
+    outer, undone = forbid_real_calls(), forbid_real_calls()
+    with outer:
+        with real_calls_asked_for():
+            assert is_allowed()
+            with forbid_real_calls():  # what the test itself forbids is forbidden
+                assert not is_allowed()
+            undone.undo()
+        assert not is_allowed()
     assert is_allowed()

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.key_pool import APIKeyPool
@@ -172,6 +173,26 @@ async def test_a_model_learns_from_its_replies():
         with pytest.raises(DeadlineExceeded, match="rate limit of the service"):
             await llm.chat(HELLO, deadline=0.05)
         assert len(server.requests) == 3
+
+
+async def test_all_functions_of_one_model_share_its_limits():
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, requests_per_minute=2)
+
+        async def one(text: str) -> str:
+            """Answer."""
+            raise NotImplementedError
+
+        async def other(history: list, text: str):
+            """Talk."""
+            raise NotImplementedError
+            yield
+
+        assert "x" in await llm_function(llm)(one)("x")
+        assert [piece async for piece, _ in llm_chat(llm, stream=True)(other)([], "x")]
+        with pytest.raises(DeadlineExceeded, match="rate limit"):
+            await llm_function(llm, deadline=0.2)(one)("x")
+        assert len(server.requests) == 2
 
 
 async def test_of_several_keys_nobody_knows_whose_limits_they_are():

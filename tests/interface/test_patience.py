@@ -41,9 +41,9 @@ async def test_waits_without_progress_add_up():
 
 
 async def test_progress_begins_anew():
-    clock = patience(first_byte=0.05, idle=0.05)
+    clock = patience(first_byte=0.3, idle=0.3)
     for _ in range(8):
-        await clock.wait(asyncio.sleep(0.01))
+        await clock.wait(asyncio.sleep(0.05))
         clock.progress()
 
 

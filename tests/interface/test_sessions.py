@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
-from SimpleLLMFunc.interface import sessions, transport
+from SimpleLLMFunc.interface import client_exchange, sessions
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.sessions import session_of_this_loop
 
@@ -305,7 +305,7 @@ def _quietly(serve):
 @pytest.mark.parametrize("is_through_client", [False, True])
 async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeypatch):
     monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.1)
-    monkeypatch.setattr(transport, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(client_exchange, "CONNECT_SECONDS", 0.1)
     with socket.socket() as listening, contextlib.ExitStack() as waiting:
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)

@@ -28,11 +28,12 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface import transport
+from SimpleLLMFunc.interface.client_exchange import to_openai
+from SimpleLLMFunc.interface.foreign import failure_of_exception
 from SimpleLLMFunc.interface.guard import forbid_real_calls
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.patience import Silence
 from SimpleLLMFunc.interface.retry import TryFailed
-from SimpleLLMFunc.interface.transport import failure_of_exception, to_openai
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
 
@@ -281,7 +282,7 @@ async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-        await asyncio.sleep(0.02)  # else head and chunk are read together, and the head is refused as well
+        await asyncio.sleep(0.2)  # else head and chunk are read together, and the head is refused as well
         writer.write(chunk)
         await reader.read()
         writer.close()
@@ -594,3 +595,15 @@ def test_a_cause_without_a_secret_is_kept():
 def test_ours_pass_as_they_are():
     for error in (UsageError("x"), DeadlineExceeded(1), TryFailed(ServerUnavailable("m"))):
         assert failure_of_exception(error, "m", 1) is error
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("http://127.0.0.1:9/v1", "127.0.0.1:9: Connection refused"), ("https://127.0.0.1:9/v1", "Connection refused")],
+)
+async def test_a_connection_that_fails_is_told_in_few_words(url, said):
+    llm = OpenAICompatible("m", api_key="a-key-for-nobody", base_url=url, max_retries=0)
+    with pytest.raises(ConnectionFailed, match=said) as failed:
+        await llm.chat([{"role": "user", "content": "hello"}])
+    assert "object at" not in str(failed.value)
+    assert str(failed.value).count("refused") == 1

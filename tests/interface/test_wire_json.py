@@ -1,5 +1,10 @@
+import datetime as dt
+import enum
 import json
 import threading
+import uuid
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,6 +13,7 @@ from hypothesis import strategies as st
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface import wire_json
 from SimpleLLMFunc.interface.wire_json import decode, decode_large, encode, is_long, off_loop, without_surrogates
+from SimpleLLMFunc.type.usage import Usage
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -23,6 +29,45 @@ def test_what_is_encoded_decodes_to_itself(value):
 
 def test_text_stays_readable_on_the_wire():
     assert encode({"a": "中文 é"}) == '{"a":"中文 é"}'.encode()
+
+
+class Kind(str, enum.Enum):
+    FINE = "fine"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": Kind.FINE},
+        {1: 2},
+        {"a": (1, [2])},
+        {"a": 1 << 80, "b": 1e22, "c": -0.0},
+        {"a": '\x00\x7f\u2028\\"'},
+        [None, True],
+    ],
+)
+def test_what_is_almost_plain_data_is_written_as_json_does(value):
+    assert json.loads(encode(value)) == json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        dt.date(2026, 1, 2),
+        {"a": dt.timedelta(1)},
+        {1, 2},
+        b"x",
+        Decimal(1),
+        uuid.UUID(int=1),
+        Path("x"),
+        object(),
+        iter([]),
+        Usage(),
+    ],
+)
+def test_what_the_fast_writer_would_take_beyond_json_is_refused(value):
+    with pytest.raises(UsageError, match="cannot be written as JSON"):
+        encode({"messages": [{"content": value}]})
 
 
 @given(text=st.text(st.characters()))

@@ -65,11 +65,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 }
 """File and function (``*`` for all) of the package that may block, and why."""
 
-NOT_YET: dict[tuple[str, str], str] = {
-    ("batch/openai_shelf.py", "*"): "batch files are being built: its database belongs into a thread",
-    ("batch/output.py", "*"): "batch files are being built: written and flushed on the loop, belongs into a thread",
-    ("batch/row_file.py", "*"): "checkpoints are being built: one reading is on the loop, belongs into a thread",
-}
+NOT_YET: dict[tuple[str, str], str] = {}
 """The same for what is known to be wrong. To be empty."""
 
 SLOW_IMPORTS = frozenset(

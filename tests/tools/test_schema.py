@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -16,7 +17,7 @@ from uuid import UUID
 import jsonschema
 import pytest
 import typing_extensions
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, EmailStr, Field, SecretStr, field_validator
 from typing_extensions import Doc, NotRequired, TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError
@@ -268,6 +269,16 @@ def test_unannotated_parameters_are_refused_by_name():
     for func, name in ((f, "a"), (g, r"\*rest"), (h, r"\*\*options")):
         with pytest.raises(ToolDefinitionError, match=f"tool '{func.__name__}': parameter {name} has no type"):
             Tool(func=func)
+
+
+def test_a_type_that_needs_a_package_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("pydantic.networks.email_validator", None)
+    monkeypatch.setitem(sys.modules, "email_validator", None)
+
+    def f(address: EmailStr) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match=r"parameter address .*pip install .*pydantic\[email\]"):
+        Tool(func=f)
 
 
 def test_a_type_without_a_schema_is_refused_by_name():

@@ -6,7 +6,8 @@ The lines marked `# wrong` must be refused by both; the tests in test_typing.py 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel
 from typing_extensions import assert_type
@@ -28,7 +29,10 @@ from SimpleLLMFunc import (
     tool,
     use_llm,
 )
-from SimpleLLMFunc.batch import MapReport, MapRow, MapRows
+from SimpleLLMFunc.batch import MapReport, MapRow, MapRows, RayEngine
+from SimpleLLMFunc.batch.ray_actor import RayActor
+from SimpleLLMFunc.llm_decorator.plain_code import Agreement
+from SimpleLLMFunc.type.markers import ABSTAIN, Abstention, Confident, Quoted
 
 llm = OpenAICompatible("gpt-4o-mini", api_key="not a key")
 
@@ -58,6 +62,32 @@ def grade(essay: str, *, strict: bool = False) -> Grade:
 
 @llm_function(llm)
 async def agrade(essay: str, *, strict: bool = False) -> Grade:
+    """Grade the essay."""
+    return fill()
+
+
+def first_grade(essay: str) -> Grade | Literal[Abstention.ABSTAIN]:
+    return Grade(score=0, why="empty") if not essay else ABSTAIN
+
+
+class Finding(BaseModel):
+    quote: Quoted[str]
+
+
+@llm_function(llm, votes=3, min_agreement=0.7, vote_on=["score"], escalate_to=llm)
+async def sure(essay: str) -> Confident[Grade]:
+    """Grade the essay."""
+    raise NotImplementedError
+
+
+@llm_function(llm, examples=[(("good",), Grade(score=5, why="good"))], max_examples=4)
+def findings(report: str) -> list[Finding]:
+    """Find."""
+    return fill()
+
+
+@llm_function(llm, first=first_grade, fallback=first_grade, sample=0.05)
+def coded(essay: str) -> Grade:
     """Grade the essay."""
     return fill()
 
@@ -136,6 +166,30 @@ class Teacher:
         raise NotImplementedError
 
 
+def beyond_the_shape() -> None:
+    finding = findings("x")[0]
+    assert_type(finding.quote.start, int)
+    assert_type(finding.quote.argument, str)
+    text: str = finding.quote
+    assert_type(coded(text), Grade)
+    assert_type(coded.agreement, Agreement)
+    assert_type(coded.agreement.rate, float | None)
+    assert_type(coded.call("x").source, Literal["model", "first", "fallback"])
+    assert_type(coded.with_options(first=None, sample=0.5)("x"), Grade)
+
+
+async def confident_views() -> None:
+    confident = await sure("x")
+    assert_type(confident, Confident[Grade])
+    assert_type(confident.value, Grade)
+    assert_type(confident.agreement, dict[str, float])
+    assert_type(confident.votes, tuple[Grade, ...])
+    assert_type(confident.value_or(None), Grade | None)
+    assert_type(await sure.call("x"), Result[Confident[Grade]])
+    assert_type(await sure.map(["x"]), MapReport[Confident[Grade]])
+    assert_type(Quoted[str], type[Quoted[str]])
+
+
 def sync_views() -> None:
     assert_type(grade("x", strict=True), Grade)
     assert_type(grade.call("x"), Result[Grade])
@@ -156,6 +210,12 @@ def sync_views() -> None:
     assert_type(grade.map(["x"], budget={"tokens": 5}, progress=print).rows[1:3], MapRows[Grade])
     assert_type(grade.map(["x"], budget=budget(usd=1)).cost, float | None)
     assert_type(ideas.map(["x"]), MapReport[list[Grade]])
+    assert_type(grade.map(["x"], engine="ray"), MapReport[Grade])
+    assert_type(grade.map(["x"], engine=RayEngine(workers=2, cpus=0.5)), MapReport[Grade])
+    assert_type(grade.to_batch_file(["x"], "out.jsonl", on_error="skip"), list[Path])
+    assert_type(grade.read_batch_file("in.jsonl", rows=["x"], checkpoint="run.sqlite"), MapReport[Grade])
+    assert_type(ideas.read_batch_file(["1.jsonl", Path("2.jsonl")]), MapReport[list[Grade]])
+    assert_type(grade.as_ray_actor(columns={"comment": "essay"}, concurrency=5), type[RayActor])
 
     teacher = Teacher()
     assert_type(teacher.grade("x"), Grade)
@@ -199,6 +259,9 @@ async def async_views() -> None:
         assert_type(row.error, Exception | None)
     assert_type(await maybe.map(["x"]), MapReport[int | None])
     assert_type(await aideas.map(["x"]), MapReport[list[Grade]])
+    assert_type(await agrade.to_batch_file(["x"], "out.jsonl"), list[Path])
+    assert_type(await agrade.read_batch_file("in.jsonl", on_error="raise"), MapReport[Grade])
+    assert_type(agrade.as_ray_actor(), type[RayActor])
     assert_type(await find("x"), str)
 
     teacher = Teacher()

@@ -63,5 +63,6 @@ def uses() -> None:
         item.missing()  # wrong
     grade.map(["x"], concurrency="fast")  # wrong
     grade.map(["x"], on_error="ignore")  # wrong
+    grade.map(["x"], engine="elsewhere")  # wrong
     agrade.map(["x"], unknown=1)  # wrong
     grade.map(["x"]).rows[0].value.upper()  # wrong

@@ -32,6 +32,7 @@ HISTORY_PARAMS = ("history", "chat_history")
 """The first of these that a chat has is its history."""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
+_SPEAKERS = ("user", "assistant")
 
 
 def find_history_param(names: Mapping[str, Any], candidates: Sequence[str] = HISTORY_PARAMS) -> str | None:
@@ -107,6 +108,8 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
 
 
 def _may_stand(message: Any, func_name: str) -> bool:
+    if type(message) is dict and message.get("role") in _SPEAKERS and type(message.get("content")) is str:
+        return True  # nearly every message of a long history
     role = message.get("role") if isinstance(message, Mapping) else None
     if role == "system":
         return False
@@ -128,6 +131,9 @@ def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> lis
     while position < len(messages):
         message = messages[position]
         position += 1
+        if message["role"] == "user":
+            kept.append(message)
+            continue
         if message["role"] == "tool":
             dropped += 1
             continue

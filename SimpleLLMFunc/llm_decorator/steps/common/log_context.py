@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from SimpleLLMFunc.logger import app_log, async_log_context, render_arguments
+from SimpleLLMFunc.logger import app_log, async_log_context, is_enabled, log_context, render_arguments
 
 __all__ = ["create_log_context_manager", "log_function_call", "setup_log_context"]
 
@@ -23,5 +24,7 @@ def create_log_context_manager(func_name: str, trace_id: str) -> AbstractAsyncCo
 
 def setup_log_context(func_name: str, trace_id: str, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
     """Log the call, and return the context manager to run it in."""
-    log_function_call(func_name, arguments)
+    if is_enabled(logging.INFO):
+        with log_context(trace_id, func_name):  # this line belongs to the run too
+            log_function_call(func_name, arguments)
     return create_log_context_manager(func_name, trace_id)

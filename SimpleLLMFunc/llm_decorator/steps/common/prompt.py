@@ -44,11 +44,13 @@ def check_multimodal_content(
     arguments: Mapping[str, Any], type_hints: Mapping[str, Any], exclude_params: Sequence[str] | None = None
 ) -> bool:
     """Say whether an argument, `exclude_params` aside, is or holds an image, a sound or a file."""
-    return has_multimodal_content(dict(arguments), dict(type_hints), list(exclude_params or ()))
+    return has_multimodal_content(arguments, type_hints, exclude_params)
 
 
 def render_value(value: Any) -> str:
     """Return an argument as the model reads it: text as it is, data as JSON, the rest as `str` gives it."""
+    if type(value) is str:
+        return value
     if isinstance(value, str):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Enum):

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, NamedTuple
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["FunctionSignature"]
+__all__ = ["ExampleLines", "FunctionSignature", "GivenExamples"]
+
+
+class ExampleLines(list[tuple[str, dict[str, Any]]]):
+    """The lines of a file of examples as they were read, each with what it is called in an error."""
+
+
+GivenExamples: TypeAlias = Sequence[tuple[Any, Any]] | str | os.PathLike[str]
+"""``[(args, value), …]``, or the path of a JSONL file whose lines are ``{"args": …, "value": …}``."""
 
 
 class FunctionSignature(NamedTuple):

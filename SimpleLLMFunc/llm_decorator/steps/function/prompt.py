@@ -34,7 +34,9 @@ __all__ = [
     "build_parameter_type_descriptions",
     "build_return_type_description",
     "build_text_messages",
+    "build_user_message",
     "check_multimodal_content",
+    "quotes_line",
 ]
 
 _SIMPLE_TYPES = (str, int, float, bool, type(None))
@@ -98,7 +100,7 @@ def _system_prompt(
 
 
 def _user_prompt(arguments: Mapping[str, Any], template: str) -> str:
-    parameters = "\n".join(f"  - {name}: {render_value(value)}" for name, value in arguments.items())
+    parameters = "\n".join([f"  - {name}: {render_value(value)}" for name, value in arguments.items()])
     return fill_fields(template, {"parameters": parameters}, name="user_prompt_template").strip()
 
 
@@ -137,19 +139,48 @@ def build_initial_prompts(
     arguments = signature.bound_args.arguments
     docstring = process_docstring_template(signature.docstring, template_params)
     system_prompt = parts.system_prompt(docstring, system_prompt_template or default)
-    is_multimodal = check_multimodal_content(arguments, signature.type_hints)
+    return [
+        {"role": "system", "content": system_prompt},
+        build_user_message(arguments, signature.type_hints, user_prompt_template),
+    ]
+
+
+def build_user_message(
+    arguments: Mapping[str, Any], type_hints: Mapping[str, Any], user_prompt_template: str | None = None
+) -> Message:
+    """Return the message that gives the arguments; its content is parts where a picture, sound or file is among them.
+
+    Raises:
+        TemplateError: the template has a field that cannot be filled.
+    """
+    is_multimodal = check_multimodal_content(arguments, type_hints)
     user_prompt = _user_prompt({} if is_multimodal else arguments, user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE)
     if is_multimodal:
-        return build_multimodal_messages(system_prompt, arguments, signature.type_hints)
-    return [{"role": "system", "content": system_prompt}, {"role": "user", "content": user_prompt}]
+        return {"role": "user", "content": build_multimodal_content(dict(arguments), dict(type_hints))}
+    return {"role": "user", "content": user_prompt}
+
+
+def quotes_line(quotes: Sequence[str]) -> str:
+    """Return what the model is told of the texts that it has to copy; empty where there are none."""
+    if not quotes:
+        return ""
+    what = "The return value" if list(quotes) == [""] else ", ".join(path or "the return value" for path in quotes)
+    return f"{what}: copied from the arguments word for word, nothing left out, changed or added."
 
 
 class FixedPrompt:
-    """The parts of the prompt that are the same for every call of a function."""
+    """The parts of the prompt that are the same for every call of a function.
 
-    def __init__(self, type_hints: Mapping[str, Any], return_type: Any) -> None:
+    Args:
+        type_hints: of the function.
+        return_type: what the model gives back.
+        note: follows the docstring.
+    """
+
+    def __init__(self, type_hints: Mapping[str, Any], return_type: Any, note: str = "") -> None:
         self.parameters = build_parameter_type_descriptions(extract_parameter_type_hints(type_hints))
         self.return_type = build_return_type_description(return_type)
+        self._note = note
         self._latest = ("", "", "")
 
     def system_prompt(self, docstring: str, template: str) -> str:
@@ -160,6 +191,7 @@ class FixedPrompt:
         """
         known_docstring, known_template, text = self._latest
         if docstring != known_docstring or template != known_template:
-            text = _system_prompt(docstring, self.parameters, self.return_type, template)
+            noted = f"{docstring}\n\n{self._note}".strip() if self._note else docstring
+            text = _system_prompt(noted, self.parameters, self.return_type, template)
             self._latest = (docstring, template, text)
         return text

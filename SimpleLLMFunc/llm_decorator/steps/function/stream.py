@@ -50,24 +50,24 @@ async def growing_values(events: AsyncGenerator[ReActEvent, None], review: Answe
     try:
         async with aclosing(events):
             async for event in events:
-                if isinstance(event, TurnStarted):
+                if is_plain and type(event) is ReplyDelta:
+                    if event.text:
+                        yield event.text
+                elif isinstance(event, TurnStarted):
                     pieces = _AnswerPieces(in_tool=record.output_mode == "tool")
                     is_plain = review.spec.is_text and record.output_mode == "text"
                     reader = PartialReader(review.spec, repair=review.repair, mode=record.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
-                    text = pieces.of(event)
-                    if is_plain:
-                        if text:
-                            yield text
-                    else:
-                        for value in reader.feed(text):
-                            shown = value
-                            yield value
+                    for value in reader.feed(pieces.of(event)):
+                        shown = value
+                        yield value
     except RunAborted:
         return
     if not is_plain and review.parsed is not None:
         value = review.parsed.value
-        if type(value) is not type(shown) or not await _is_equal(value, shown, record):
+        # Of a quote that grew the place is not known, and it is equal all the same.
+        is_new = bool(review.spec.quotes) or type(value) is not type(shown)
+        if is_new or not await _is_equal(value, shown, record):
             yield value
 
 
@@ -93,6 +93,9 @@ async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerRev
                     reader = ItemReader(review.spec, repair=review.repair, mode=record.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     for item in reader.feed(pieces.of(event)):
+                        if review.quotes is not None and not await _is_quoted(item, len(given), review):
+                            reader = None  # the review of the whole answer asks again
+                            break
                         review.may_ask_again = False
                         given.append(item)
                         yield item
@@ -106,6 +109,21 @@ async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerRev
         raise ResponseParseError(record.reply.text if record.reply else "", review.spec.return_type, [violation])
     for item in items[len(given) :]:
         yield item
+
+
+async def _is_quoted(item: Any, number: int, review: AnswerReview) -> bool:
+    """Whether the quotes of an item stand in the arguments.
+
+    Raises:
+        ResponseParseError: they do not, and an item before this one was given out already.
+    """
+    try:
+        await review.check_quotes(item, f"[{number}]")
+    except ResponseParseError:
+        if number:
+            raise
+        return False
+    return True
 
 
 async def _is_equal(value: Any, shown: Any, record: RunRecord) -> bool:

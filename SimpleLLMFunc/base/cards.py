@@ -1,0 +1,171 @@
+"""How a result looks in a notebook and on a terminal with `rich`: cards of named facts, as HTML or as a table.
+
+What stands in a card was written by models, users and services: all of it is text here, without secrets, and nothing
+that a page or a terminal would obey.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.logger.redact import escape_control, redact, redact_head
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["Card", "Part", "as_html", "as_rich", "conversation", "fact_lines", "plainly"]
+
+_LONGEST = 4_000
+"""Characters of one text that a card shows."""
+
+_MOST = 50
+"""Lines of a list, rows of a table."""
+
+_KEY_VARIABLE = 'Bearer $OPENAI_API_KEY"'
+"""Stands for a key in a command, and is none: masked, the command would not run."""
+
+_STYLE = (
+    ".slf{font:13px/1.45 system-ui,sans-serif;max-width:72em}"
+    ".slf table{border-collapse:collapse;margin:.3em 0}"
+    ".slf th,.slf td{text-align:left;vertical-align:top;padding:.15em .9em .15em 0;background:none}"
+    ".slf th{font-weight:600;white-space:nowrap}"
+    ".slf pre{margin:0;white-space:pre-wrap;overflow-wrap:anywhere;font:12px/1.4 ui-monospace,monospace;background:none}"
+    ".slf summary{cursor:pointer}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something further of a card, folded in a notebook.
+
+    Attributes:
+        title: in a few words.
+        headers: of the table's columns; empty for none.
+        rows: each of as many texts as there are headers.
+    """
+
+    title: str
+    rows: Sequence[Sequence[str]]
+    headers: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is shown of an object.
+
+    Attributes:
+        title: in a few words.
+        facts: name and text; empty texts are left out.
+        parts: further tables.
+    """
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    parts: Sequence[Part] = field(default=())
+
+
+def plainly(value: Any) -> str:
+    """Return any value as text to read: a text as it is, data as JSON, else its repr."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(to_jsonable_python(value), ensure_ascii=False, indent=2)
+    except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+        pass
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an object of the user's may fail at showing itself
+        return f"<{type(value).__name__}>"
+
+
+def conversation(messages: Sequence[Any]) -> Part:
+    """Return the messages of a conversation as a table."""
+    rows = [(str(message.get("role", "")), _content(message)) for message in messages if isinstance(message, Mapping)]
+    return Part(f"{len(messages)} messages", rows, ("who", "what"))
+
+
+def fact_lines(card: Card) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a card that say something."""
+    return ((name, text) for name, text in card.facts if text)
+
+
+def as_html(card: Card) -> str:
+    """Return a card as HTML for a notebook, without scripts, links and pictures."""
+    facts = "".join(f"<tr><th>{_inline(name)}</th><td>{_block(text)}</td></tr>" for name, text in fact_lines(card))
+    parts = "".join(map(_part_html, card.parts))
+    return f'<div class="slf"><style>{_STYLE}</style><b>{_inline(card.title)}</b><table>{facts}</table>{parts}</div>'
+
+
+def as_rich(card: Card) -> RenderableType:
+    """Return a card for `rich`, which whoever asks for it has imported already."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    # As Text, for brackets in what a model wrote are no markup.
+    facts = Table(show_header=False, box=None, title=Text(_visible(card.title), style="bold"), title_justify="left")
+    for name, text in fact_lines(card):
+        facts.add_row(Text(_visible(name), style="bold"), Text(_visible(text), overflow="fold"))
+    tables: list[RenderableType] = [facts]
+    for part in card.parts:
+        if not part.rows:
+            continue
+        table = Table(*part.headers, show_header=bool(part.headers), title=Text(_visible(part.title)))
+        for row in part.rows[:_MOST]:
+            table.add_row(*(Text(_visible(cut(cell, 500)), overflow="fold") for cell in row))
+        tables.append(table)
+    return Group(*tables)
+
+
+def _part_html(part: Part) -> str:
+    if not part.rows:
+        return ""
+    head = "".join(f"<th>{_inline(header)}</th>" for header in part.headers)
+    rows = "".join(f"<tr>{''.join(f'<td>{_block(cell)}</td>' for cell in row)}</tr>" for row in part.rows[:_MOST])
+    more = len(part.rows) - _MOST
+    rest = f"<tr><td>and {more} more</td></tr>" if more > 0 else ""
+    return (
+        f"<details><summary>{_inline(part.title)}</summary><table>"
+        f"{f'<tr>{head}</tr>' if head else ''}{rows}{rest}</table></details>"
+    )
+
+
+def _inline(text: str) -> str:
+    return html.escape(_visible(cut(text, 200)).replace("\n", " "))
+
+
+def _block(text: str) -> str:
+    return f"<pre>{html.escape(_visible(text))}</pre>"
+
+
+def _visible(text: str) -> str:
+    """Return text without secrets, cut, and without what is not to be seen: direction marks, escapes."""
+    before, variable, after = text.partition(_KEY_VARIABLE)
+    shown = f"{_redacted(before)}{variable}{_redacted(after)}"
+    lines = shown.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(escape_control(piece) for piece in line.split("\t")) for line in lines)
+
+
+def _redacted(text: str) -> str:
+    return redact_head(text, _LONGEST) if len(text) > _LONGEST else redact(text)
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    lines = [content] if isinstance(content, str) else [_piece(piece) for piece in content or ()]
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", {}) if isinstance(call, Mapping) else {}
+        lines.append(f"calls {function.get('name')}({function.get('arguments')})")
+    return "\n".join(lines)
+
+
+def _piece(piece: Any) -> str:
+    text = piece.get("text") if isinstance(piece, Mapping) else None
+    return text if isinstance(text, str) else cut(plainly(piece), 200)

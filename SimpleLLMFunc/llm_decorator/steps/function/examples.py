@@ -1,0 +1,427 @@
+"""Examples in the prompt: arguments and the value that belongs to them, checked once and shown as messages."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from SimpleLLMFunc.base.output_mode import ANSWER_TOOL, OutputSpec
+from SimpleLLMFunc.base.quotes import QuoteCheck
+from SimpleLLMFunc.base.result import OutputMode
+from SimpleLLMFunc.base.type_resolve import is_multimodal_type
+from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError, cut
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
+from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
+from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
+from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_user_message
+from SimpleLLMFunc.type.message import Message, ToolCallDict
+
+__all__ = [
+    "Example",
+    "ExampleReader",
+    "Examples",
+    "answer_messages",
+    "as_answer",
+    "problems_of",
+    "recorded_lines",
+    "split_arguments",
+]
+
+_VALUE_NAMES = ("value", "expected")
+_LARGE = 50_000
+"""Characters of examples among which choosing takes longer than an event loop should wait."""
+
+_LARGEST_FILE = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One call and what it should return.
+
+    Attributes:
+        arguments: by parameter name, defaults applied.
+        value: of the return type.
+        answer: `value` as the JSON that a model writes, not wrapped; for a function that returns text, the text.
+    """
+
+    arguments: dict[str, Any]
+    value: Any
+    answer: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleReader:
+    """Checks examples against a function: the arguments against its parameters, the value against its return type.
+
+    Attributes:
+        name: of the function.
+        signature: its parameters, without `self`.
+        hints: the resolved annotations of the parameters.
+        output: its return type.
+    """
+
+    name: str
+    signature: inspect.Signature
+    hints: Mapping[str, Any]
+    output: OutputSpec
+
+    def read(self, given: Any, where: str, *, is_json: bool = False) -> Example:
+        """Return the example that `given`, a pair of arguments and value, is.
+
+        Args:
+            given: the pair.
+            where: what it is called in an error.
+            is_json: it comes from a file, and a list of arguments is meant one by one.
+
+        Raises:
+            SignatureError: it does not fit the function; says which one and why.
+        """
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise SignatureError(f"{self.name}: {where} is {_shown(given)}. An example is a pair: (arguments, value).")
+        arguments = self.arguments(given[0], where, is_json=is_json)
+        value, answer = self.value(given[1], where, is_json=is_json)
+        self.check_quotes(value, arguments, where)
+        return Example(arguments, value, answer)
+
+    def check_quotes(self, value: Any, arguments: Mapping[str, Any], where: str) -> None:
+        """Set the places of the quotes in a value.
+
+        Raises:
+            SignatureError: one stands in no argument.
+        """
+        if self.output.quotes and (violations := QuoteCheck(arguments)(value)):
+            path, expected, got = violations[0]
+            raise SignatureError(f"{self.name}: {where}: {path or 'the value'} is {got}, not {expected}.")
+
+    def arguments(self, given: Any, where: str, *, is_json: bool = False) -> dict[str, Any]:
+        """Return the arguments by name, defaults applied, each of the type of its parameter.
+
+        Raises:
+            SignatureError: they do not fit.
+        """
+        args, kwargs = split_arguments(given, self.signature, is_json=is_json)
+        try:
+            bound = bind_function_arguments(self.signature, args, kwargs)
+        except SignatureError as error:
+            raise SignatureError(f"{self.name}: the arguments of {where}: {error}") from error.__cause__
+        return {name: self._argument(name, value, where, is_json) for name, value in bound.arguments.items()}
+
+    def _argument(self, name: str, value: Any, where: str, is_json: bool) -> Any:
+        parameter = self.signature.parameters[name]
+        if name not in self.hints or value is parameter.default:
+            return value
+        about = f"{where}: argument {name!r}"
+        adapter = _adapter_of(self.hints[name])
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            return tuple(self._fitting(adapter, self.hints[name], each, about, is_json) for each in value)
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            return {key: self._fitting(adapter, self.hints[name], each, about, is_json) for key, each in value.items()}
+        return self._fitting(adapter, self.hints[name], value, about, is_json)
+
+    def value(self, given: Any, where: str, *, is_json: bool = False) -> tuple[Any, Any]:
+        """Return the value as the return type has it, and as JSON data.
+
+        Raises:
+            SignatureError: it does not fit.
+        """
+        output = self.output
+        value = self._fitting(output.adapter, output.return_type, given, f"{where}: the value", is_json)
+        try:
+            answer = as_answer(output, value)
+            if not output.is_text:
+                # Shown to the model, so it must be an answer that would be taken.
+                output.parse(json.dumps(answer, ensure_ascii=False), "off")
+        except (PydanticSerializationError, ResponseParseError, TypeError, ValueError) as error:
+            raise SignatureError(
+                f"{self.name}: {where}: the value {_shown(value)} cannot be shown as JSON that reads as the same: {error}"
+            ) from error
+        return value, answer
+
+    def _fitting(self, adapter: TypeAdapter[Any] | None, hint: Any, value: Any, about: str, is_json: bool) -> Any:
+        if adapter is None or is_multimodal_type(hint):
+            expected = hint if isinstance(hint, type) else None
+            if is_json and is_multimodal_type(hint):
+                raise SignatureError(
+                    f"{self.name}: {about} is a picture, a sound or a file, which a line of JSON cannot hold. "
+                    "Give such examples in the code."
+                )
+            if expected is not None and not isinstance(value, expected):
+                raise SignatureError(f"{self.name}: {about} is {_shown(value)}, not of type {expected.__name__}.")
+            return value
+        problem: ValidationError | ValueError | None = None
+        if not is_json:
+            try:
+                return adapter.validate_python(value, strict=True)
+            except ValidationError as error:
+                problem = error
+        try:
+            # As plain data: a dict for a model, a text for a date.
+            return adapter.validate_json(json.dumps(value), strict=True)
+        except ValidationError as error:
+            problem = error if is_json or problem is None or isinstance(value, (dict, list)) else problem
+        except (TypeError, ValueError, RecursionError) as error:
+            problem = problem or ValueError(str(error))
+        raise SignatureError(f"{self.name}: {about} does not fit: {problems_of(problem)}") from problem
+
+
+class Examples:
+    """All examples of a function.
+
+    Args:
+        given: as the decorator took them.
+        reader: of the function.
+        most: how many are shown; of more the most similar ones are chosen.
+        user_template: of the user message.
+        beside: a folder to look for a relative path in, where the working directory has no such file.
+
+    Attributes:
+        given: the same, with the lines of a file in place of its path.
+
+    Raises:
+        SignatureError: an example does not fit the function; says which one and why.
+        ConfigError: there is no such file.
+        UsageError: a line of it is no example.
+    """
+
+    def __init__(
+        self,
+        given: GivenExamples,
+        reader: ExampleReader,
+        most: int,
+        user_template: str | None,
+        beside: Path | None = None,
+    ) -> None:
+        self._reader = reader
+        self._most = most
+        self._template = user_template
+        if reader.output.is_none:
+            raise SignatureError(f"{reader.name} returns None: there is no answer that an example could show.")
+        self.given: GivenExamples = given
+        if isinstance(given, (str, os.PathLike)):
+            self.given = given = ExampleLines(recorded_lines(given, beside))
+        if isinstance(given, ExampleLines):
+            self.all = [
+                reader.read((record.get("args"), _value_of(record, where)), where, is_json=True)
+                for where, record in given
+            ]
+        else:
+            listed: Any = given
+            if not isinstance(listed, Sequence) or isinstance(listed, (bytes, bytearray)):
+                raise UsageError(
+                    f"{reader.name}: examples is a {type(given).__name__}. Give a list of (arguments, value), or a path."
+                )
+            self.all = [reader.read(pair, f"examples[{number}]") for number, pair in enumerate(given)]
+        self._users: dict[int, Message] = {}
+        self._size = sum(len(_text_of(example.arguments)) for example in self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @cached_property
+    def _texts(self) -> SimilarTexts:
+        return SimilarTexts([_text_of(example.arguments) for example in self.all])
+
+    @property
+    def choice_is_slow(self) -> bool:
+        """Whether choosing may take longer than an event loop should be held up."""
+        return len(self.all) > self._most and self._size > _LARGE
+
+    def chosen(self, arguments: Mapping[str, Any]) -> list[int]:
+        """Return the numbers of the examples to show: all in their order, or the most similar ones, the nearest last."""
+        if len(self.all) <= self._most:
+            return list(range(len(self.all)))
+        return self._texts.nearest(_text_of(arguments), self._most) if self._most else []
+
+    def messages(self, arguments: Mapping[str, Any], mode: OutputMode, *, as_action: bool = False) -> list[Message]:
+        """Return a question and an answer for each example to show, in the form that the output mode asks for.
+
+        Args:
+            arguments: of the call.
+            mode: how the answer is asked for.
+            as_action: tools are offered as JSON actions, and an answer is one of them.
+        """
+        return [
+            message
+            for number in self.chosen(arguments)
+            for message in (self._user(number), *self._answer(number, mode, as_action))
+        ]
+
+    def _user(self, number: int) -> Message:
+        # Kept: the same text for every call.
+        if number not in self._users:
+            self._users[number] = build_user_message(self.all[number].arguments, self._reader.hints, self._template)
+        return self._users[number]
+
+    def _answer(self, number: int, mode: OutputMode, as_action: bool) -> list[Message]:
+        answer = self.all[number].answer
+        if as_action:
+            return [{"role": "assistant", "content": _json({"answer": answer})}]
+        return answer_messages(self._reader.output, answer, mode, call_id=f"call_example_{number + 1}")
+
+    def definition(self) -> dict[str, Any]:
+        """Return what the answers depend on, as plain data: part of the function's version."""
+        shown = [[{name: _known(value) for name, value in each.arguments.items()}, each.answer] for each in self.all]
+        return {"examples": shown, "max_examples": self._most}
+
+
+def answer_messages(
+    output: OutputSpec, answer: Any, mode: OutputMode, *, call_id: str = "call_example"
+) -> list[Message]:
+    """Return the messages of a model that answers, in the form that an output mode asks for.
+
+    Args:
+        output: the return type.
+        answer: as JSON data, not wrapped; see `Example`.
+        mode: how the answer was asked for.
+        call_id: of the call, where the answer is one.
+    """
+    if mode == "text" or (mode == "prompt" and output.is_text):
+        return [{"role": "assistant", "content": str(answer)}]
+    wrapped = {"value": answer} if output.is_wrapped else answer
+    if mode != "tool":
+        return [{"role": "assistant", "content": _json(answer if mode == "prompt" else wrapped)}]
+    call: ToolCallDict = {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": ANSWER_TOOL, "arguments": _json(wrapped)},
+    }
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        # Services refuse a call that nothing answered.
+        {"role": "tool", "tool_call_id": call_id, "content": "Accepted."},
+    ]
+
+
+def as_answer(output: OutputSpec, value: Any) -> Any:
+    """Return a value of the return type as the JSON data that a model writes for it.
+
+    Raises:
+        PydanticSerializationError: it has no such form.
+    """
+    plain = output.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
+    return _with_numbers(plain, output.adapter.dump_python(value, by_alias=True))
+
+
+def _with_numbers(plain: Any, value: Any) -> Any:
+    """Write a Decimal as the number that the schema on the wire asks for; pydantic writes it as text."""
+    if isinstance(value, Decimal) and isinstance(plain, str) and value.is_finite():
+        number = int(value) if value == value.to_integral_value() and "." not in plain else float(value)
+        return number if Decimal(str(number)) == value else plain
+    if isinstance(plain, dict) and isinstance(value, Mapping) and len(plain) == len(value):
+        return {key: _with_numbers(part, own) for (key, part), own in zip(plain.items(), value.values(), strict=True)}
+    if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
+        return [_with_numbers(part, own) for part, own in zip(plain, value, strict=True)]
+    return plain
+
+
+def split_arguments(
+    given: Any, signature: inspect.Signature, *, is_json: bool = False
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return what `given` means as positional arguments and keywords.
+
+    A tuple (in JSON a list) is positional arguments, a dict whose keys are all parameters is keywords, everything else
+    is the single value.
+    """
+    if isinstance(given, tuple) or (is_json and isinstance(given, list)):
+        return tuple(given), {}
+    if isinstance(given, dict) and given and all(key in signature.parameters for key in given):
+        return (), dict(given)
+    if isinstance(given, dict) and not given and not signature.parameters:
+        return (), {}
+    return (given,), {}
+
+
+def recorded_lines(path: str | os.PathLike[str], beside: Path | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the lines of a JSONL file of calls and values, each with what it is called in an error.
+
+    Args:
+        path: of the file; "~" is the home folder.
+        beside: a folder to look for a relative path in, where the working directory has no such file.
+
+    Raises:
+        ConfigError: there is no such file, or it cannot be read.
+        UsageError: a line is no JSON object.
+    """
+    found = _found(Path(path).expanduser(), beside)
+    lines: list[tuple[str, dict[str, Any]]] = []
+    with found.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            where = f"line {number} of {found.name}"
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise UsageError(f"{where} is not JSON ({error}).") from error
+            if not isinstance(record, dict):
+                raise UsageError(f'{where} is {_shown(record)}, not an object such as {{"args": …, "value": …}}.')
+            lines.append((where, record))
+    return lines
+
+
+def _found(path: Path, beside: Path | None) -> Path:
+    places = [path] if path.is_absolute() or beside is None else [path, beside / path]
+    for place in places:
+        if place.is_file():
+            if place.stat().st_size > _LARGEST_FILE:
+                raise ConfigError(f"{place.name} is over {_LARGEST_FILE >> 20} MB, too large to be held in memory.")
+            return place
+    raise ConfigError(f"there is no file {str(path)!r} in {Path.cwd()}{f' or in {beside}' if len(places) > 1 else ''}.")
+
+
+def _value_of(record: Mapping[str, Any], where: str) -> Any:
+    if "args" not in record:
+        raise UsageError(f'{where} has no "args". A line is {{"args": …, "value": …}}.')
+    for name in _VALUE_NAMES:
+        if name in record:
+            return record[name]
+    raise UsageError(f'{where} has no "value". A line is {{"args": …, "value": …}}.')
+
+
+def _adapter_of(hint: Any) -> TypeAdapter[Any] | None:
+    try:
+        return TypeAdapter(hint)
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError):
+        return None
+    except ImportError as error:
+        name = getattr(hint, "__qualname__", None) or repr(hint)
+        raise SignatureError(f"the type {name} needs a package that cannot be imported: {error}") from error
+
+
+def problems_of(error: Exception | None) -> str:
+    """Say what pydantic found wrong, in one line."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    parts = []
+    for problem in error.errors(include_url=False, include_context=False)[:5]:
+        place = ".".join(str(part) for part in problem["loc"])
+        parts.append(f"{place + ': ' if place else ''}{problem['msg']}, got {_shown(problem['input'])}")
+    return "; ".join(parts)
+
+
+def _text_of(arguments: Mapping[str, Any]) -> str:
+    return "\n".join(render_value(value) for value in arguments.values() if not is_multimodal_type(value))
+
+
+def _known(value: Any) -> str:
+    part = getattr(value, "to_part", None)
+    return json.dumps(part(), sort_keys=True) if callable(part) else render_value(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    return cut(repr(value), 120)

@@ -1,0 +1,106 @@
+"""What a turn sends, and who holds what of it."""
+
+import copy
+
+from SimpleLLMFunc import llm_chat, llm_function
+from SimpleLLMFunc.base.events import MessageAppended, RunStarted
+from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.server import LoopbackServer
+
+HISTORY = [{"role": "user", "content": [{"type": "text", "text": "hello"}]}, {"role": "assistant", "content": "hi"}]
+
+
+class Vandal(OpenAICompatible):
+    """Changes what it is given before it asks."""
+
+    async def chat(self, messages, **more):
+        for message in messages:
+            message["content"] = "vandalised"
+        messages.append({"role": "user", "content": "more"})
+        return await super().chat(messages, **more)
+
+
+def spoil(trace_id, event):
+    """Change all that an event holds."""
+    if isinstance(event, RunStarted):
+        for message in event.messages:
+            message["content"] = "spoilt"
+        event.messages.clear()
+    elif isinstance(event, MessageAppended):
+        event.message["content"] = "spoilt"
+
+
+def test_only_who_promises_to_leave_messages_alone_gets_them_uncopied():
+    request = ModelRequest(copy.deepcopy(HISTORY))
+    plain, derived = OpenAICompatible("m", api_key="k"), Vandal("m", api_key="k")
+    assert (plain.only_reads_messages, derived.only_reads_messages, ScriptedLLM("x").only_reads_messages) == (
+        True,
+        False,
+        False,
+    )
+    given = request.wire(plain, is_last=False)["messages"]
+    given[0]["content"][0]["text"] = "changed"
+    assert request.messages == HISTORY
+    assert request.wire(plain, is_last=False, shares=True)["messages"] is not request.messages
+
+
+async def test_what_an_interface_does_to_the_messages_stays_there():
+    async with LoopbackServer() as server:
+        llm = Vandal("m", base_url=server.base_url, api_key="k")
+
+        @llm_chat(llm_interface=llm)
+        async def talk(history, message: str):
+            """You are a guide."""
+
+        given = copy.deepcopy(HISTORY)
+        server.reply("fine")
+        async for _, history in talk(given, "and now?"):
+            pass
+        assert [message["content"] for message in server.requests[0].body["messages"]] == ["vandalised"] * 4 + ["more"]
+        assert given == HISTORY
+        assert [message["content"] for message in history[1:]] == [
+            HISTORY[0]["content"],
+            "hi",
+            "message: and now?",
+            "fine",
+        ]
+
+
+async def test_who_watches_and_who_reads_the_events_cannot_change_the_run():
+    def answer(request):
+        return "3" if len(request.body["messages"]) > 2 else "none at all"
+
+    async with LoopbackServer(answer) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, api_key="k")
+
+        @llm_function(llm_interface=llm)
+        async def count(text: str) -> int:
+            """Count."""
+
+        for is_watched in (True, False):
+            first = len(server.requests)
+            if is_watched:
+                with watching(spoil):
+                    assert await count("Count the words.") == 3
+            else:
+                async for event in count.events("Count the words."):
+                    spoil("", event)
+            asked_first, asked_again = (request.body["messages"] for request in server.requests[first:])
+            assert asked_again[:2] == asked_first
+            assert "Count the words." in str(asked_first)
+            assert "spoilt" not in str(asked_again)
+
+
+async def test_the_history_of_a_chat_is_the_users_own_list_each_time():
+    @llm_chat(llm_interface=ScriptedLLM("fine"))
+    async def talk(history, message: str):
+        """You are a guide."""
+
+    given = copy.deepcopy(HISTORY)
+    histories = [history async for _, history in talk(given, "and now?")]
+    histories[0][1]["content"] = "changed by the user"
+    assert histories[-1][1]["content"] == HISTORY[0]["content"]
+    assert given == HISTORY

@@ -1,0 +1,51 @@
+"""Step 1: arguments are bound as Python binds them, whichever way is taken."""
+
+import inspect
+import itertools
+
+import pytest
+
+from SimpleLLMFunc.errors import SignatureError
+from SimpleLLMFunc.llm_decorator.steps.common import signature as module
+from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+
+
+def nothing(): ...
+def ordinary(a, b=1, *, c=2): ...
+def by_position(a, /, b=3, *, c): ...
+def variadic(a, /, b, *args, c, **kwargs): ...
+def rest_only(*args): ...
+
+
+@pytest.mark.parametrize("function", [nothing, ordinary, by_position, variadic, rest_only])
+def test_arguments_are_bound_as_python_binds_them(function):
+    signature = inspect.signature(function)
+    names = [named for size in range(4) for named in itertools.combinations("abcd", size)]
+    for count, named in itertools.product(range(4), names):
+        args, kwargs = tuple(range(count)), {name: name.upper() for name in reversed(named)}
+        try:
+            expected = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            with pytest.raises(SignatureError) as caught:
+                bind_function_arguments(signature, args, kwargs)
+            assert str(error) in str(caught.value)
+            continue
+        expected.apply_defaults()
+        bound = bind_function_arguments(signature, args, kwargs)
+        assert list(bound.arguments.items()) == list(expected.arguments.items())
+        assert (bound.args, bound.kwargs) == (expected.args, expected.kwargs)
+
+
+def test_ordinary_calls_go_the_quick_way(monkeypatch):
+    signature = inspect.signature(ordinary)
+    monkeypatch.setattr(inspect.Signature, "_bind", None)
+    assert bind_function_arguments(signature, (1,), {"c": 3}).arguments == {"a": 1, "b": 1, "c": 3}
+
+
+def test_binders_are_kept_for_so_many_signatures_only(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_BINDERS", 10)
+    monkeypatch.setattr(module, "_binders", {})
+    for number in range(50):
+        signature = inspect.Signature([inspect.Parameter(f"p{number}", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+        assert bind_function_arguments(signature, (number,), {}).arguments == {f"p{number}": number}
+    assert len(module._binders) <= 10

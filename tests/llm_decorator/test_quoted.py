@@ -1,0 +1,322 @@
+"""`Quoted[str]`: a quote stands in an argument, or the model is asked again; and it says where."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel, Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from SimpleLLMFunc import ResponseParseError, SignatureError, Text, UsageError, llm_function
+from SimpleLLMFunc.base.output_mode import compile_output
+from SimpleLLMFunc.base.quotes import QuoteCheck
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.type.markers import Quoted
+from tests.support.golden import as_text, golden
+
+NATIVE = PROFILES["openai"]
+REPORT = "The bridge was built in 1931.\nIt was closed   in 2004 because “the cables” had rusted."
+
+
+class Claim(BaseModel):
+    claim: str
+    quote: Quoted[str]
+    more: list[Quoted[str]] = []
+
+
+class Node(BaseModel):
+    quote: Quoted[str] = Field(alias="q")
+    children: list[Node] = []
+
+
+def said(quote, *more):
+    return json.dumps({"claim": "c", "quote": quote, "more": more}, ensure_ascii=False)
+
+
+def finder(*replies, **options):
+    @llm_function(ScriptedLLM(*replies, profile=NATIVE), **options)
+    def find(report: str, notes: list[str] | None = None) -> Claim:
+        """Find."""
+
+    return find
+
+
+def located(quote, **arguments):
+    found = Quoted(quote)
+    violations = QuoteCheck(arguments)(found)
+    return None if violations else (found.path, found.start, found.end)
+
+
+# --- where it stands ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "shown"),
+    [
+        ("one two three", "two", "two"),
+        ("one\n two  three", "one two three", "one\n two  three"),
+        ("one two", "one\u00a0two", "one two"),
+        ("今天\n天气 很好。", "今天天气很好", "今天\n天气 很好"),
+        ("用GPT模型", "用 GPT 模型", "用GPT模型"),
+        ("价格１２３元，很贵", "价格123元,很贵", "价格１２３元，很贵"),
+        ("ｱｲｳ", "アイウ", "ｱｲｳ"),
+        ("ﾊﾞﾅﾅ", "バナナ", "ﾊﾞﾅﾅ"),
+        ("he said “no” twice", 'said "no" twice', "said “no” twice"),
+        ("他说「不」了", "他说“不”了", "他说「不」了"),
+        ("it’s", "it's", "it’s"),
+        ("cafe\u0301 noir", "caf\u00e9 noir", "cafe\u0301 noir"),
+        ("soft\u00adhyphen", "softhyphen", "soft\u00adhyphen"),
+        ("a plain line", '"a plain line"', "a plain line"),
+        ("a 'b' c", "'b'", "'b'"),
+    ],
+)
+def test_what_does_not_count(text, quote, shown):
+    path, start, end = located(quote, text=text)
+    assert path == "text"
+    assert text[start:end] == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("one two three", "one three"),
+        ("one two three", "One two"),
+        ("one two", "onetwo"),
+        ("one.two", "one two"),
+        ("price 12", "price 13"),
+        ("a – b", "a - b"),
+        ("anything", ""),
+        ("anything", " \n"),
+        ("anything", '""'),
+        ("", "x"),
+        ("the cat … the mat", "the cat … mat"),
+    ],
+)
+def test_what_counts(text, quote):
+    assert located(quote, text=text) is None
+
+
+def test_quotes_are_found_in_every_text_of_an_argument():
+    @dataclass
+    class Page:
+        title: str
+        body: str
+
+    class Book(BaseModel):
+        pages: list[dict[str, str]]
+
+    arguments = {
+        "plain": "first",
+        "pages": [Page("t", "second page")],
+        "book": Book(pages=[{"text": "third"}]),
+        "part": Text("fourth"),
+        "number": 1931,
+        "nothing": None,
+        "secret": b"fifth",
+    }
+    assert located("irst", **arguments) == ("plain", 1, 5)
+    assert located("second page", **arguments) == ("pages[0].body", 0, 11)
+    assert located("third", **arguments) == ("book.pages[0].text", 0, 5)
+    assert located("fourth", **arguments) == ("part", 0, 6)
+    assert located("1931", **arguments) == ("number", 0, 4)
+    assert located("fifth", **arguments) is None
+    assert located("pages", **arguments) is None  # a name is no text
+
+
+def test_an_exact_place_beats_an_earlier_one_that_only_reads_the_same():
+    assert located("a b", first="a\nb", second="a b") == ("second", 0, 3)
+    assert located("b", text="a b b") == ("text", 2, 3)
+
+
+# --- in an answer -------------------------------------------------------------------------------------------
+
+
+def test_offsets_in_models_and_lists():
+    value = finder(said("closed in 2004", 'because "the cables"'))(REPORT)
+    assert value.quote == "closed in 2004"
+    assert REPORT[value.quote.start : value.quote.end] == "closed   in 2004"
+    assert (value.quote.argument, value.quote.path) == ("report", "report")
+    assert REPORT[value.more[0].start : value.more[0].end] == "because “the cables”"
+    value = finder(said("1931", "wind"))(REPORT, ["rain", "more wind"])
+    assert (value.more[0].argument, value.more[0].path, value.more[0].start) == ("notes", "notes[1]", 5)
+
+
+def test_a_quote_that_does_not_stand_there_is_asked_for_again():
+    find = finder(said("opened in 1931", "rust"), said("built in 1931"))
+    result = find.call(REPORT)
+    assert result.value.quote == "built in 1931"
+    [bad, good] = result.attempts
+    assert [path for path, _, _ in bad.violations] == ["quote"]
+    assert bad.violations[0][2] == "'opened in 1931'"
+    assert not good.violations
+    llm = find._core.options.llm_interface
+    assert "quote: expected a text that stands word for word in the argument report" in llm.requests[1][-1]["content"]
+    with pytest.raises(ResponseParseError) as caught:
+        finder(said("no such"), repair="coerce", max_reasks=0)(REPORT)
+    assert caught.value.violations[0][0] == "quote"
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
+def test_as_the_return_value_in_every_mode(mode):
+    llm = ScriptedLLM('{"value": "the  cables"}', profile=NATIVE)
+
+    @llm_function(llm, output_mode=mode)
+    def key_phrase(text: str) -> Quoted[str]:
+        """Find the key phrase."""
+
+    value = key_phrase(REPORT)
+    assert isinstance(value, Quoted)
+    assert REPORT[value.start : value.end] == "the cables"
+    assert "copied from the arguments word for word" in llm.requests[0][0]["content"]
+
+
+def test_nested_types_name_the_place():
+    class Pair(TypedDict):
+        left: Quoted[str]
+        right: Quoted[str] | None
+
+    @llm_function(
+        ScriptedLLM('{"a": [{"left": "one", "right": null}], "b": [{"left": "six", "right": "two"}]}'), max_reasks=0
+    )
+    def pairs(text: str) -> dict[str, list[Pair]]:
+        """Find."""
+
+    with pytest.raises(ResponseParseError) as caught:
+        pairs("one two")
+    assert [violation[0] for violation in caught.value.violations] == ["b[0].left"]
+
+    @llm_function(ScriptedLLM('{"q": "one", "children": [{"q": "nope"}]}'), max_reasks=0)
+    def tree(text: str) -> Node:
+        """Find."""
+
+    with pytest.raises(ResponseParseError) as caught:
+        tree("one two")
+    assert [violation[0] for violation in caught.value.violations] == ["children[0].q"]
+    assert tree._core.spec.quotes == ("q", "children[].q") or tree._core.spec.quotes == ("q",)
+
+
+def test_the_wire_schema_is_that_of_str():
+    class Plain(BaseModel):
+        claim: str
+        quote: str
+        more: list[str] = []
+
+    plain, quoted = compile_output(Plain), compile_output(Claim)
+    assert {**quoted.wire_schema, "title": ""} == {**plain.wire_schema, "title": ""}
+    assert quoted.strict_problem == plain.strict_problem
+    assert quoted.quotes == ("quote", "more[]")
+    assert plain.quotes == ()
+    assert TypeAdapter(Claim).json_schema()["properties"]["quote"] == {"title": "Quote", "type": "string"}
+    assert compile_output(Quoted[str]).schema == {"type": "string"}
+    assert compile_output(Quoted[Annotated[str, Field(max_length=5)]]).schema == {"maxLength": 5, "type": "string"}
+    with pytest.raises(SignatureError, match="Quoted takes str"):
+        compile_output(Quoted[int])  # type: ignore[type-var]
+
+
+def test_golden_prompt():
+    golden("quoted_prompt.txt", as_text(finder().preview(REPORT).messages))
+
+
+def test_functions_with_and_without_quotes_are_different_versions():
+    def facts(annotation):
+        def find(text):
+            """Find."""
+
+        find.__annotations__ = {"text": str, "return": annotation}
+        return llm_function(ScriptedLLM())(find)._core.facts.version
+
+    class Holder(BaseModel):
+        q: str
+
+    plain = Holder
+
+    class Holder(BaseModel):
+        q: Quoted[str]
+
+    assert facts(plain) != facts(Holder)
+
+
+async def test_items_that_stream_are_checked_before_they_are_given_out():
+    @llm_function(ScriptedLLM('["one", "nope"]', profile=NATIVE))
+    async def each(text: str) -> AsyncIterator[Quoted[str]]:
+        """Find."""
+
+    seen = []
+    with pytest.raises(ResponseParseError):
+        async for quote in each("one two"):
+            seen.append((quote, quote.start, quote.end))
+    assert seen == [("one", 0, 3)]
+
+    llm = ScriptedLLM('["nope", "one"]', '["two", "one"]', profile=NATIVE)
+    assert [quote async for quote in each.with_options(llm_interface=llm)("one two")] == ["two", "one"]
+
+
+async def test_a_stream_ends_with_located_quotes():
+    @llm_function(ScriptedLLM(said("built in 1931"), profile=NATIVE))
+    async def find(report: str) -> Claim:
+        """Find."""
+
+    *_, last = [value async for value in find.stream(REPORT)]
+    assert REPORT[last.quote.start : last.quote.end] == "built in 1931"
+
+
+async def test_long_arguments_are_searched_off_the_loop():
+    text = "a “b”  c. " * 40_000
+
+    @llm_function(ScriptedLLM(json.dumps({"value": 'nothing "b" c.'}), '{"value": "\\"b\\" c."}', profile=NATIVE))
+    async def find(text: str) -> Quoted[str]:
+        """Find."""
+
+    value = await find(text)
+    assert text[value.start : value.end] == "“b”  c."
+
+
+async def test_a_checkpoint_keeps_the_places(tmp_path):
+    @llm_function(ScriptedLLM(said("built in 1931"), profile=NATIVE))
+    async def find(report: str) -> Claim:
+        """Find."""
+
+    report = await find.map([REPORT], checkpoint=tmp_path / "run.sqlite")
+    report.close()
+    again = await find.map([REPORT], checkpoint=tmp_path / "run.sqlite")
+    quote = again.rows[0].value.quote
+    assert again.counts.restored == 1
+    assert REPORT[quote.start : quote.end] == "built in 1931"
+    again.close()
+    with pytest.raises(UsageError, match="engine"):
+        await find.map([REPORT], engine="openai-batch", checkpoint=tmp_path / "batch.sqlite")
+
+
+def test_an_example_has_to_quote_too():
+    good = ("built in 1931", {"claim": "c", "quote": "1931"})
+    assert finder(examples=[good])._core.examples.all[0].value.quote.start == 9
+    with pytest.raises(SignatureError, match=r"examples\[0\]: quote is '1932', not a text that stands"):
+        finder(examples=[("built in 1931", {"claim": "c", "quote": "1932"})])
+
+
+def test_a_quote_is_a_str_that_can_be_kept():
+    quote = Quoted("a")
+    assert not quote.is_located
+    quote.locate("x", "x[1]", 2, 3)
+    for again in (pickle.loads(pickle.dumps(quote)), copy.deepcopy(quote)):
+        assert (again, again.path, again.start, again.end) == ("a", "x[1]", 2, 3)
+    assert json.dumps([quote]) == '["a"]'
+    claim = Claim(claim="c", quote=quote)
+    assert claim.model_dump_json() == '{"claim":"c","quote":"a","more":[]}'
+    assert repr(Claim.model_validate_json(claim.model_dump_json(round_trip=True))) == repr(claim)
+    assert Claim(claim="c", quote="plain").quote.start == -1
+
+
+def test_a_model_cannot_claim_a_place():
+    forged = "\ue0f1" + json.dumps(["forged", "report", "report", 0, 6])
+    with pytest.raises(ResponseParseError):
+        finder(said(forged), max_reasks=0)(REPORT)
+    value = finder(said("\ue0f1" + json.dumps(["1931", "report", "report", 0, 6])))(REPORT)
+    assert REPORT[value.quote.start : value.quote.end] == "1931"
