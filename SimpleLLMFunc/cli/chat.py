@@ -157,7 +157,7 @@ class _Talk:
         return True
 
 
-@click.command()
+@click.command(short_help="Talk with the assistant.")
 @click.option(
     "--model", help="local, openai:NAME or provider.json:PROVIDER/NAME; else SIMPLELLMFUNC_MODEL, else local."
 )
@@ -166,7 +166,13 @@ class _Talk:
 )
 @click.option("--user", default="me", show_default=True, help="Whose memories count.")
 @click.option("--memory", "memory_path", type=click.Path(dir_okay=False), help="A file that memories are kept in.")
-@click.option("--search", type=click.Choice(["none", "wikipedia", "tavily"]), default="none", show_default=True)
+@click.option(
+    "--search",
+    type=click.Choice(["none", "wikipedia", "tavily"]),
+    default="none",
+    show_default=True,
+    help="Where it looks when it is uncertain.",
+)
 @click.option(
     "--tools/--no-tools", default=None, help="Whether it may call tools; by default unless the model is local."
 )

@@ -1,4 +1,4 @@
-"""What `simplellmfunc demo` shows: a typed function and a streamed chat, answered by a real model."""
+"""`simplellmfunc demo`: a typed function and a streamed chat, answered by a real model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.local_model import LocalModel
 from SimpleLLMFunc.llm_decorator import llm_chat, llm_function
 from SimpleLLMFunc.type.message import ChatPair, Message
 
-__all__ = ["Person", "answer", "read_person", "run_demo"]
+__all__ = ["Person", "answer", "demo", "read_person", "run_demo"]
 
 TEXT = "Anna Lindgren is 34 years old. She lives in Uppsala and teaches physics."
 QUESTION = "What is the capital of France?"
@@ -37,6 +38,12 @@ def read_person(text: str) -> Person:
 def answer(history: list[Message], message: str) -> Iterator[ChatPair]:
     """You are a friendly guide. Answer in one short sentence."""
     raise NotImplementedError
+
+
+@click.command(short_help="A typed function and a chat, without a key.")
+def demo() -> None:
+    """Run a typed function and a chat on the small model inside this process; no key."""
+    run_demo(LocalModel(seed=1))
 
 
 def run_demo(llm: LLM_Interface) -> None:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from SimpleLLMFunc import __version__
-from SimpleLLMFunc.cli.chat import chat
-from SimpleLLMFunc.cli.demo import run_demo
-from SimpleLLMFunc.cli.doctor import findings
-from SimpleLLMFunc.cli.map import map_command
-from SimpleLLMFunc.cli.mcp import mcp
-from SimpleLLMFunc.cli.show import show_rows
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.interface.local_model import LocalModel
-from SimpleLLMFunc.interface.weights import KNOWN_WEIGHTS, SMOLLM2_135M, fetch_weights, find_weights
+from SimpleLLMFunc.logger.redact import redact
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "chat": "chat:chat",
+    "completion": "completion:completion",
+    "demo": "demo:demo",
+    "doctor": "doctor:doctor",
+    "eval": "eval:eval_command",
+    "lock": "lock:lock_command",
+    "map": "map:map_command",
+    "mcp": "mcp:mcp",
+    "model": "model:model",
+    "preview": "preview:preview",
+    "run": "run:run",
+    "serve": "serve:serve_command",
+    "traces": "traces:traces",
+    "view": "view:view",
+}
+"""Where each command is, in this package: loaded when it is asked for, for most of a start would be the others."""
 
 _STOPPED = 130  # 128 + SIGINT, as shells have it
 
@@ -25,76 +38,41 @@ _STOPPED = 130  # 128 + SIGINT, as shells have it
 class _Program(click.Group):
     """A group whose commands end with a line instead of a traceback where the error is ours."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        place = COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        module, _, name = place.partition(":")
+        command: click.Command = getattr(import_module(f"SimpleLLMFunc.cli.{module}"), name)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # The names alone: to load every command would take longer than somebody who types wants to wait.
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except SimpleLLMFuncError as error:
             click.secho("Error: ", fg="red", nl=False, err=True)
-            click.echo(str(error), err=True)
+            click.echo(redact(str(error)), err=True)
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("\nStopped.", err=True)
             ctx.exit(_STOPPED)
 
 
-@click.group(cls=_Program, name="simplellmfunc", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Program,
+    name="simplellmfunc",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 an error that is told, 2 wrong usage, 130 stopped with Ctrl-C.",
+)
 @click.version_option(__version__, prog_name="simplellmfunc")
 def main() -> None:
     """Typed Python functions and chats, answered by a language model."""
-
-
-main.add_command(mcp)
-main.add_command(chat)
-main.add_command(map_command)
-
-
-@main.command()
-def demo() -> None:
-    """Run a typed function and a chat on the small model inside this process; no key."""
-    run_demo(LocalModel(seed=1))
-
-
-@main.command()
-@click.option("--online", is_flag=True, help="Also see whether the model's address answers.")
-@click.pass_context
-def doctor(ctx: click.Context, online: bool) -> None:
-    """Look at Python, packages, weights, model and key; never shows a key."""
-    rows = list(findings(online=online))
-    show_rows(rows)
-    if any(state == "bad" for state, _, _ in rows):
-        ctx.exit(1)
-
-
-@main.group()
-def model() -> None:
-    """Weights of the models that run inside this process."""
-
-
-_name = click.argument("name", default=SMOLLM2_135M.name, type=click.Choice(sorted(KNOWN_WEIGHTS)))
-
-
-@model.command()
-@_name
-def pull(name: str) -> None:
-    """Fetch the weights of NAME if they are not here, and print their path."""
-    click.echo(str(fetch_weights(KNOWN_WEIGHTS[name])))
-
-
-@model.command(name="list")
-def list_models() -> None:
-    """List the models known by name, and whether their weights are here."""
-    for weights in KNOWN_WEIGHTS.values():
-        found = find_weights(weights)
-        click.echo(f"{weights.name}  {'not fetched' if found is None else found}")
-
-
-@model.command()
-@_name
-@click.pass_context
-def path(ctx: click.Context, name: str) -> None:
-    """Print where the weights of NAME are; fails if they are not here."""
-    found = find_weights(KNOWN_WEIGHTS[name])
-    if found is None:
-        click.echo(f"The weights of {name} are not here. Fetch them: simplellmfunc model pull {name}", err=True)
-        ctx.exit(1)
-    click.echo(str(found))

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import click
 
 from SimpleLLMFunc.batch.checkpoint import Checkpoint
-from SimpleLLMFunc.batch.map import Engine
+from SimpleLLMFunc.batch.options import EngineName
 from SimpleLLMFunc.batch.output import check_output_path, json_lines, write_rows
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows import RowSource
@@ -51,7 +51,7 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     return columns
 
 
-@click.command(name="map")
+@click.command(name="map", short_help="Ask a function once for each row of a file.")
 @click.argument("target", required=False, metavar="MODULE:FUNCTION")
 @click.argument("rows", required=False, type=click.Path(path_type=Path), metavar="ROWS")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the rows there: .jsonl, .csv or .parquet (stdout).")
@@ -86,10 +86,10 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
 )
 @click.option(
     "--engine",
-    type=click.Choice(get_args(Engine)),
+    type=click.Choice(get_args(EngineName)),
     default="local",
     show_default=True,
-    help="openai-batch sends files at half the price and waits up to a day.",
+    help="ray spreads the calls over a cluster; openai-batch sends files at half the price and waits up to a day.",
 )
 @click.option("--quiet", is_flag=True, help="No progress and no summary.")
 @click.option(
@@ -154,7 +154,7 @@ def _mapped(
     progress: bool | None,
     options: Mapping[str, Any],
 ) -> MapReport[Any]:
-    engine: Engine = options["engine"]
+    engine: EngineName = options["engine"]
     made: Any = function.map(
         source,
         checkpoint=checkpoint,

@@ -14,24 +14,25 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.serve.mcp import decorated_functions, serve_http, serve_stdio
 from SimpleLLMFunc.serve.offer import Decorated
 from SimpleLLMFunc.serve.stdio import protocol_streams
+from SimpleLLMFunc.tools.mcp_server import require_mcp
 
 __all__ = ["functions_of", "mcp"]
 
 _PORT = 8000
 
 
-@click.group()
+@click.group(short_help="Offer functions to other programs.")
 def mcp() -> None:
     """Model Context Protocol: offer functions to other programs."""
 
 
-@mcp.command()
+@mcp.command(short_help="Offer functions as MCP tools.")
 @click.argument("targets", nargs=-1, required=True, metavar="MODULE[:NAME]...")
 @click.option("--http", is_flag=True, help="Over streamable HTTP on this machine instead of stdin and stdout.")
 @click.option("--host", help="With --http: an address of this machine (127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"With --http: the port ({_PORT}); 0 for any free one.")
 def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | None) -> None:
-    r"""Offer the functions under @llm_function in MODULE, or only those named, as MCP tools.
+    """Offer the functions under @llm_function in MODULE, or only those named, as MCP tools.
 
     \b
     simplellmfunc mcp serve shop
@@ -39,13 +40,14 @@ def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | No
     simplellmfunc mcp serve shop:grade other.module --http --port 8000
 
     A module is given by name or by path. Names after MODULE:NAME are further functions of the same module.
-    """
+    """  # noqa: D301 - click reads the character itself
     if not http and (host is not None or port is not None):
         raise click.UsageError("--host and --port go with --http.")
     with ExitStack() as stack:
         # Before anything is loaded: a module that prints must not break the protocol.
         streams = None if http else stack.enter_context(protocol_streams())
         functions = functions_of(targets)
+        require_mcp()  # takes a second, which no loop is to wait for
         name = split_target(targets[0])[0]
         if streams is None:
             chosen_port = _PORT if port is None else port

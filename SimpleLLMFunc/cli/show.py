@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
+from unicodedata import east_asian_width
 
 import click
 
-__all__ = ["Row", "show_rows"]
+__all__ = ["Row", "show_rows", "show_table"]
 
 State: TypeAlias = Literal["ok", "no", "bad"]
 """Fine; not there, which need not be; wrong."""
@@ -16,28 +17,46 @@ State: TypeAlias = Literal["ok", "no", "bad"]
 Row: TypeAlias = tuple[State, str, str]
 """State, what it is about, what there is to say."""
 
-_COLOURS = {"ok": "green", "no": "yellow", "bad": "red"}
+_COLOURS = {"ok": "green", "no": "yellow", "bad": "red", "error": "red", "lost": "red", "running": "cyan"}
 
 
 def show_rows(rows: Sequence[Row]) -> None:
     """Print `rows` to stdout."""
-    if sys.stdout.isatty() and _show_table(rows):
+    if sys.stdout.isatty() and _rich_table((), rows):
         return
     width = max(len(name) for _, name, _ in rows)
     for state, name, text in rows:
         click.echo(f"{click.style(f'{state:<3}', fg=_COLOURS[state])}  {name:<{width}}  {text}")
 
 
-def _show_table(rows: Sequence[Row]) -> bool:
+def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table to stdout; what stands in it is text, and nothing that a terminal or `rich` would obey."""
+    if sys.stdout.isatty() and _rich_table(headers, rows):
+        return
+    widths = [max(map(_width, column)) for column in zip(headers, *rows, strict=True)]
+    for row in (headers, *rows):
+        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes; a Chinese character takes two."""
+    return len(text) + sum(east_asian_width(each) in "WF" for each in text)
+
+
+def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     try:
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
     except ImportError:
         return False
-    table = Table(show_header=False, box=None)
-    for state, name, text in rows:
+    table = Table(*headers, show_header=bool(headers), box=None)
+    for row in rows:
         # As Text, for brackets in a path are no markup.
-        table.add_row(Text(state, style=_COLOURS[state]), Text(name, style="bold"), Text(text, overflow="fold"))
+        cells = [Text(cell, style=_COLOURS.get(cell, ""), overflow="fold") for cell in row]
+        if not headers:
+            cells[1].stylize("bold")
+        table.add_row(*cells)
     Console().print(table)
     return True

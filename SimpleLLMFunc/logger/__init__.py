@@ -23,7 +23,7 @@ from SimpleLLMFunc.logger.records import (
     push_info,
     push_warning,
 )
-from SimpleLLMFunc.logger.redact import escape_control, redact, remember_secret, render_arguments
+from SimpleLLMFunc.logger.redact import escape_control, redact, remember_secret, render_arguments, shown_data
 
 __all__ = [
     "LogContext",
@@ -44,6 +44,7 @@ __all__ = [
     "remember_secret",
     "render_arguments",
     "setup_logging",
+    "shown_data",
 ]
 
 # Without any handler, Python would print our warnings to stderr by itself; whether they are shown is the user's choice.

@@ -66,7 +66,8 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without its end."""
         facts = _facts(self, record)
-        run = f" [{facts['trace_id']}]" if facts["trace_id"] else ""
+        named = [str(facts[name]) for name in ("trace_id", "func_name") if facts[name]]
+        run = f" [{' '.join(named)} {facts['input_tokens']}+{facts['output_tokens']} tokens]" if named else ""
         parts = [f"{facts['time']} {facts['level']:<7} {facts['logger']}{run} {facts['message']} ({facts['location']})"]
         parts += [str(facts[name]) for name in ("exception", "stack") if name in facts]
         return " | ".join(parts)

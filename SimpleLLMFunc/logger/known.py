@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 
 from SimpleLLMFunc.errors import mask_messages_with
 from SimpleLLMFunc.sync import ForkSafeLock
 
-__all__ = ["MASK", "SHORTEST_SECRET", "end_before_secret", "mask_known", "remember_secret"]
+__all__ = ["MASK", "SHORTEST_SECRET", "end_before_growing_secret", "end_before_secret", "mask_known", "remember_secret"]
 
 MASK = "***"
 """Stands where a secret stood."""
@@ -39,28 +39,29 @@ class _Secret:
         self.text = text
         # What every spelling has in common; looking for it is a hundred times faster than the pattern.
         hint = max(_PLAIN.findall(text), key=len, default="").lower()
-        self._hint = hint if len(hint) >= _SHORTEST_HINT else ""
+        self.hint = hint if len(hint) >= _SHORTEST_HINT else ""
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         return re.compile("".join(_spelled(self.text)), re.IGNORECASE)
 
     @cached_property
-    def _encoded(self) -> tuple[str, ...]:
+    def encoded(self) -> tuple[str, ...]:
+        """What stands in a text where the secret stands in base64 in it."""
         return tuple(sorted(set(_in_base64(self.text)), key=len, reverse=True))
 
     def mask(self, text: str, lowered: str) -> str:
         """Return `text` without the secret; `lowered` is the text in lower case, or was it before something went."""
-        if self._hint in lowered:
+        if self.hint in lowered:
             text = self._pattern.sub(MASK, text)
-        for each in self._encoded:
+        for each in self.encoded:
             if each in text:
                 text = text.replace(each, MASK)
         return text
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield start and end of each place where the secret stands."""
-        for pattern in (self._pattern, *(re.compile(re.escape(each)) for each in self._encoded)):
+        for pattern in (self._pattern, *(re.compile(re.escape(each)) for each in self.encoded)):
             yield from (match.span() for match in pattern.finditer(text))
 
 
@@ -134,22 +135,55 @@ def remember_secret(value: str) -> None:
         _known = tuple(sorted((*_known, _Secret(value)), key=lambda secret: len(secret.text), reverse=True))
 
 
+@lru_cache(maxsize=1)
+def _looked_for(secrets: tuple[_Secret, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return one piece of each spelling of the secrets: of a text in lower case, and of one as it is."""
+    hints = dict.fromkeys(secret.hint for secret in secrets)
+    return tuple(hints), tuple(dict.fromkeys(each for secret in secrets for each in secret.encoded))
+
+
+def _may_hold_known(text: str, lowered: str) -> bool:
+    # Faster than one pattern of all of them, which would try each at every character of the text.
+    hints, encoded = _looked_for(_known)
+    return any(map(lowered.__contains__, hints)) or any(map(text.__contains__, encoded))
+
+
 def mask_known(text: str) -> str:
     """Return `text` with the secrets of `remember_secret` masked."""
     if _known:
         lowered = text.lower()
-        for secret in _known:
-            text = secret.mask(text, lowered)
+        if _may_hold_known(text, lowered):
+            for secret in _known:
+                text = secret.mask(text, lowered)
     return text
 
 
 def end_before_secret(text: str, end: int) -> int:
     """Return where to cut `text`: at `end`, or where a known secret begins that would be cut in two there."""
     window = text[: end + 2000]
+    if not _known or not _may_hold_known(window, window.lower()):
+        return end
     for secret in _known:
         end = min((start for start, stop in secret.places(window) if start < end < stop), default=end)
     return end
 
 
+def end_before_growing_secret(text: str) -> int:
+    """Return where to cut a text that goes on: at its end, or where a known secret may have begun that is not whole yet.
+
+    Backslashes count for nothing, so that a secret inside JSON is seen too.
+    """
+    end = len(text)
+    for secret in _known:
+        wanted = secret.text.replace("\\", "").lower()
+        window = [at for at in range(max(len(text) - 2 * len(secret.text), 0), len(text)) if text[at] != "\\"]
+        tail = "".join(text[at] for at in window).lower()
+        for size in range(min(len(wanted) - 1, len(tail)), 0, -1):
+            if tail.endswith(wanted[:size]):
+                end = min(end, window[len(window) - size])
+                break
+    return end
+
+
 # No text of an error may hold a secret, whoever writes it and from what.
-mask_messages_with(mask_known)
+mask_messages_with(mask_known, end_before_secret)

@@ -1,8 +1,4 @@
-"""What may leave the process: secrets masked, control characters escaped, long values cut, images named by size.
-
-Every pattern here takes time linear in the text: none starts with an unbounded repetition, and a match that fails
-has read a bounded piece or one that no other start reads again.
-"""
+"""What may leave the process: secrets masked, control characters escaped, long values cut, images named by size."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -24,6 +20,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_secret, mask_known, remember_secret
+from SimpleLLMFunc.logger.looks import is_secret_name, mask_looks
 from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl
 
 __all__ = [
@@ -38,110 +35,10 @@ __all__ = [
     "redacted_cause",
     "remember_secret",
     "render_arguments",
+    "shown_data",
 ]
 
-# --- secrets we can tell by their looks --------------------------------------------------------------------
-
-_NAMES = (
-    r"(?:api[_-]?keys?|(?:access|auth|refresh|id|session|bearer)[_-]?token|client[_-]?secret"
-    r"|(?:secret|private)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|pwd)"
-)
-_SECRET_NAME = re.compile(
-    rf"{_NAMES}|^(?:.*[_-])?(?:token|secret|secrets|auth|authorization|credentials?|cookie)$",
-    re.IGNORECASE | re.ASCII,
-)
-
-# A value behind a name: a list, a quoted text with the backslashes that JSON inside JSON brings, or a bare word.
-_VALUE = (
-    r"(?:\[[^\]]*\]?"
-    r'|[bru]?"(?:[^"\\]|\\.)*"?'
-    r"|[bru]?'(?:[^'\\]|\\.)*'?"
-    r'|\\+"[^"]*"?'
-    r"|\\+'[^']*'?"
-    r"|[^\s\"'&,;)}\]<>\[]+)"
-)
-_FIELD = re.compile(
-    rf"({_NAMES}\\*[\"']?\s{{0,8}}(?:=>|[:=])\s{{0,8}})({_VALUE})", re.IGNORECASE | re.ASCII | re.DOTALL
-)
-# These two are everyday words: only where code or JSON assigns to them.
-_WORD = re.compile(
-    rf"((?:token|secret)(?:=|\\*[\"']\s{{0,8}}[:=]\s{{0,8}}))({_VALUE})", re.IGNORECASE | re.ASCII | re.DOTALL
-)
-# A header as Python shows it: ('x-api-key', 'value').
-_PAIR = re.compile(
-    rf"(\([bru]?[\"'][a-z0-9-]{{0,24}}?(?:{_NAMES}|authorization|cookie)[\"'],\s{{0,4}})({_VALUE})",
-    re.IGNORECASE | re.ASCII | re.DOTALL,
-)
-_AUTHORIZATION = re.compile(
-    r"(authorization\\*[\"']?\s{0,8}[:=,]\s{0,8}[bru]?\\*[\"']?(?:[a-z]{1,20}\s{1,8})?)([^\s\"',;)}\]\\]+)",
-    re.IGNORECASE | re.ASCII,
-)
-_BEARER = re.compile(
-    r"(bearer(?:\s{1,8}|\s{0,8}[:=]\s{0,8}|%20|\+))(?!(?:authentication|authorization|credentials?|tokens?)\b)"
-    r"([A-Za-z0-9._~+/=*-]{6,})",
-    re.IGNORECASE | re.ASCII,
-)
-# fmt: off
-_PREFIXES = (
-    "sk-", "sk_live_", "sk_test_", "rk_live_", "gsk_", "xai-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
-    "glpat-", "AIza", "AKIA", "ASIA", "xoxa-", "xoxb-", "xoxp-", "xoxs-", "pplx-", "nvapi-", "tvly-", "npm_", "pypi-",
-    "lsv2_", "jina_", "r8_",
-)
-# fmt: on
-_PREFIXED = re.compile(f"({'|'.join(map(re.escape, _PREFIXES))})([A-Za-z0-9_*-]{{8,}})")
-_JWT = re.compile(
-    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[abfnrtv]))eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+)?"
-)
-# Up to the last @ before the next slash; a password with a slash in it is taken too, unless the text before the slash
-# is a port.
-_USERINFO = re.compile(r"(?<=://)(?:[^\s/?#\"'<>]{0,512}@|[^\s/?#\"'<>:@]{0,128}:(?!\d{1,5}/)[^\s\"'<>@]{0,512}@)")
-_QUERY = re.compile(
-    r"((?:[?&;]|%3F|%26)(?:[a-z0-9_.-]{0,24}?(?:key|token|secret|signature|credential|password)|sig|auth|pwd)"
-    r"(?:=|%3D))([^&\s\"'<>#]+)",
-    re.IGNORECASE | re.ASCII,
-)
-_PEM = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*")
-
-
-def _masked_field(match: re.Match[str]) -> str:
-    name, value = match.groups()
-    bare = value.strip("\\\"'")
-    if not bare or bare.lower() in {"none", "null", "true", "false", MASK}:
-        return match.group()
-    opening = re.match(r"[bru]?\\*[\"']|\[", value)
-    if opening is None:
-        return name + MASK
-    start = opening.group()
-    closing = "]" if start == "[" else start.lstrip("bru")
-    return name + start + MASK + closing
-
-
-def _masked_key(match: re.Match[str]) -> str:
-    prefix, rest = match.groups()
-    before = match.string[max(match.start() - 2, 0) : match.start()]
-    digit, upper, lower = (any(map(test, rest)) for test in (str.isdigit, str.isupper, str.islower))
-    if before[-1:].isalnum() and not re.fullmatch(r"\\[abfnrtv]", before):
-        # "risk-assessment" holds "sk-" too: inside a word only what looks random is a key.
-        is_key = len(rest) >= 16 and upper and (lower or digit)
-    else:
-        is_key = prefix == "sk-" or (len(rest) >= 16 and (upper or digit))
-    return prefix + MASK if is_key else match.group()
-
-
-_Replacement = str | Callable[[re.Match[str]], str]
-_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], _Replacement], ...] = (
-    # What the text must contain, in lower case, for the pattern to be worth running.
-    (("private key-----",), _PEM, rf"\1{MASK}"),
-    (("('", '("', "(b"), _PAIR, _masked_field),
-    (("authorization",), _AUTHORIZATION, rf"\1{MASK}"),
-    (("key", "token", "secret", "passw", "passphrase", "pwd"), _FIELD, _masked_field),
-    (("token", "secret"), _WORD, _masked_field),
-    (("bearer",), _BEARER, rf"\1{MASK}"),
-    (("://",), _USERINFO, f"{MASK}@"),
-    (("?", "&", "%3f", "%26", ";"), _QUERY, rf"\1{MASK}"),
-    (tuple(prefix.lower() for prefix in _PREFIXES), _PREFIXED, _masked_key),
-    (("eyj",), _JWT, MASK),
-)
+# --- secrets -------------------------------------------------------------------------------------------------
 
 
 def redact(text: str) -> str:
@@ -150,12 +47,7 @@ def redact(text: str) -> str:
     Looks like one: ``sk-…`` and its kin, tokens behind ``Bearer`` and ``Authorization``, values of ``api_key=``,
     ``password:`` and the like, user and password of a URL, keys in a query, private keys.
     """
-    text = mask_known(text)
-    lowered = text.lower()
-    for hints, pattern, replacement in _RULES:
-        if any(hint in lowered for hint in hints):
-            text = pattern.sub(replacement, text)
-    return text
+    return mask_looks(mask_known(text))
 
 
 _SECRET_PART = re.compile(
@@ -276,8 +168,22 @@ def _escaped(match: re.Match[str]) -> str:
 # --- arguments -----------------------------------------------------------------------------------------------
 
 _DEEPEST = 8
+_BEYOND = 10_000
+"""Characters that are looked at beyond those that are shown."""
+
 _DATA_URL = re.compile(r"data:(?P<kind>[a-z]{1,20})/[^,;\s]{0,80}(?:;[^,;\s]{0,80}){0,4};base64,", re.IGNORECASE)
 _IMAGE_HEADS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
+
+
+def shown_data(value: Any, limit: int = 2000, deepest: int = _DEEPEST) -> Any:
+    """Return `value` as JSON data for others to see: redacted, images as ``<image 34 kB>``, odd values by their repr.
+
+    Args:
+        value: anything; never raises for an odd one.
+        limit: characters of text in all, about; the rest is left out, with an ellipsis where it was.
+        deepest: levels of lists and objects that are shown.
+    """
+    return _Plain(limit, deepest).of(value, 0)
 
 
 def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
@@ -293,8 +199,9 @@ def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
 class _Plain:
     """Turns values into JSON data, and stops when enough characters have been gathered."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, deepest: int = _DEEPEST) -> None:
         self.room = room
+        self.deepest = deepest
 
     def of(self, value: Any, depth: int) -> Any:
         try:
@@ -313,7 +220,7 @@ class _Plain:
         pairs = _pairs(value)
         if pairs is None and not isinstance(value, list | tuple | set | frozenset):
             return self.of_text(_one_text(value))
-        if depth >= _DEEPEST or self.room <= 0:
+        if depth >= self.deepest or self.room <= 0:
             return "…"
         return self.of_items(value, depth) if pairs is None else self.of_pairs(pairs, depth)
 
@@ -321,8 +228,12 @@ class _Plain:
         data = _DATA_URL.match(text)
         if data is not None:
             text = _named_by_size(data["kind"].lower(), (len(text) - data.end()) * 3 // 4)
-        # Redacted before it is cut: half a key at the cut would be recognised by nobody.
-        text = cut(redact(text), max(self.room, 1))
+        # Redacted before it is cut: half a key at the cut would be recognised by nobody. Of a text that is much too long
+        # no more is looked at than what will be shown and the longest key that may begin in it.
+        room = max(self.room, 1)
+        head = text[: room + _BEYOND]
+        shown = redact(head)
+        text = f"{shown}…" if len(head) < len(text) and len(shown) < room else cut(shown, room)
         self.room -= len(text)
         return text
 
@@ -344,7 +255,7 @@ class _Plain:
                 break
             name = self.of_text(key if isinstance(key, str) else str(self.of(key, depth)))
             self.room -= 4
-            secret = isinstance(key, str) and _SECRET_NAME.search(key) and isinstance(value, str | bytes | list | tuple)
+            secret = isinstance(key, str) and is_secret_name(key) and isinstance(value, str | bytes | list | tuple)
             shown[name] = MASK if secret and value else self.of(value, depth + 1)
         return shown
 

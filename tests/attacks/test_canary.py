@@ -272,7 +272,8 @@ async def test_attack_19_the_client_that_we_build_logs_no_key(canary, watched):
         async with llm.client as client:
             await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
             watched.add("repr", repr(client))
-        assert canary.found_in(server.requests[0].path)
+        place, _, query = server.requests[0].path.partition("?")
+        assert (place, parse_qs(query)) == ("/v1/chat/completions", {"code": [canary.key]})
     watched.files()
     assert "\n".join(watched.leaks(canary)) == ""
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 
 import pytest
 
-from SimpleLLMFunc import CachedLLM, OpenAICompatible
+from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_function
 from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.base.observe import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.observability.reader_rows import RunQuery
+from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 
 NAMES = {
@@ -77,3 +81,59 @@ def test_attack_04_the_environment_names_a_file_and_no_other(name, tmp_path, mon
             resolve_llm(None)
     monkeypatch.setenv("SIMPLELLMFUNC_MODEL", f"{path}:mine/m")
     assert isinstance(resolve_llm(None), OpenAICompatible)
+
+
+def said(llm):
+    @llm_function(llm)
+    async def say(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    return say
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_attack_04_what_is_mapped_is_a_value_of_the_checkpoint(name, tmp_path):
+    path = tmp_path / "run.sqlite"
+    rows = [NAMES[name], "somebody else's", NAMES["or"] + name]
+    llm = ScriptedLLM(lambda request: f"<{request.text}>", repeat=True)
+    report = await said(llm).map(rows, checkpoint=path)
+    values = [row.value for row in report.rows]
+    assert len(set(values)) == 3
+    again = await said(ScriptedLLM()).map(rows[::-1], checkpoint=path)  # nobody is asked
+    assert [row.value for row in again.rows] == values[::-1]
+    assert again.counts.restored == 3
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT count(*) FROM rows").fetchone() == (3,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    assert {each.name.partition(".")[0] for each in tmp_path.iterdir()} <= {"run", ""}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_attack_04_what_is_looked_up_is_a_value_of_the_trace_store(name, tmp_path):
+    nasty = NAMES[name]
+    with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as store:
+        for session in ("anna", nasty):
+            with watching(store, session_id=session, user_id=session):
+                await said(ScriptedLLM("yes"))(f"of {session}")
+        assert await asyncio.to_thread(store.flush)
+
+        def look():
+            reader = store.reader
+            assert len(reader.runs().runs) == 2
+            assert reader.run(nasty or "x") is None
+            for field in ("function", "model", "version", "parent"):
+                if nasty:
+                    assert reader.runs(RunQuery(**{field: nasty})).runs == []
+            own = [run.id for run in reader.runs(RunQuery(session="anna")).runs]
+            others = [run.id for run in reader.runs(RunQuery(session=nasty)).runs]
+            assert len(own) == 1
+            assert not set(own) & set(others) or nasty == ""
+            reader.runs(RunQuery(text=nasty))
+            with pytest.raises(SimpleLLMFuncError):
+                reader.runs(after=f"x{nasty}")
+            assert len(reader.runs().runs) == 2
+
+        await asyncio.to_thread(look)
+    assert {each.name.partition(".")[0] for each in tmp_path.iterdir()} == {"runs"}

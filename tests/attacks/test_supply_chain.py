@@ -48,10 +48,9 @@ def test_attack_23_nothing_in_the_package_runs_at_the_start_of_an_interpreter():
     assert not [
         path for path in files if path.suffix in {".pth", ".so", ".pyd", ".dll", ".exe", ".sh", ".gguf", ".pkl", ".bin"}
     ]
-    assert not [
-        path for path in files if path.name in {"sitecustomize.py", "usercustomize.py", "conftest.py", "setup.py"}
-    ]
-    assert not (ROOT / "setup.py").exists()  # what is built runs no code of ours
+    assert not [path for path in files if path.name in {"sitecustomize.py", "usercustomize.py", "conftest.py"}]
+    # What is built runs no code of ours; further down it is a module like another.
+    assert not [place / "setup.py" for place in (ROOT, ROOT / "SimpleLLMFunc") if (place / "setup.py").exists()]
     backend = PROJECT["build-system"]
     assert backend["build-backend"] == "hatchling.build"
     assert [re.split(r"[<>=]", each)[0] for each in backend["requires"]] == ["hatchling"]

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_chat, llm_function
 from SimpleLLMFunc.base.post_process import parse_text
-from SimpleLLMFunc.errors import ResponseParseError, SimpleLLMFuncError
+from SimpleLLMFunc.batch import row_file
+from SimpleLLMFunc.errors import CheckpointError, ResponseParseError, SimpleLLMFuncError
 from SimpleLLMFunc.interface import cache_store
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
@@ -141,6 +142,53 @@ async def test_attack_03_a_pickle_in_a_cache_is_never_loaded(tmp_path, in_empty_
     third = CachedLLM(ScriptedLLM("three"), path)
     assert (await third.chat(question)).text == "three"
     third.close()
+
+
+def mapped(llm):
+    @llm_function(llm)
+    async def say(text: str) -> dict[str, Any]:
+        """Answer."""
+        raise NotImplementedError
+
+    return say
+
+
+async def test_attack_02_and_03_a_checkpoint_gives_back_data_and_loads_no_pickle(tmp_path, in_empty_folder):
+    folder = tmp_path.parent / f"{tmp_path.name}-files"
+    folder.mkdir()
+    path = folder / "run.sqlite"
+    rows = [f"row {number}" for number in range(len(TAGGED))]
+    report = await mapped(ScriptedLLM(*map(json.dumps, TAGGED))).map(rows, checkpoint=path, concurrency=1)
+    assert [row.value for row in report.rows] == TAGGED
+    again = await mapped(ScriptedLLM()).map(rows, checkpoint=path)
+    assert [row.value for row in again.rows] == TAGGED
+    evil = b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR."
+    with sqlite3.connect(path) as connection:
+        assert not connection.execute("SELECT count(*) FROM rows WHERE instr(answer, x'80049580') > 0").fetchone()[0]
+        connection.execute("UPDATE rows SET answer = ?", (evil,))
+    connection.close()
+    with pytest.raises(CheckpointError):
+        await mapped(ScriptedLLM()).map(rows, checkpoint=path)
+    # With a checksum that is right, too, it is no more than bytes that nobody can read.
+    with sqlite3.connect(path) as connection:
+        columns = "id, key, version, error, answer, usage, given, at"
+        for row in connection.execute(f"SELECT {columns} FROM rows").fetchall():
+            connection.execute("UPDATE rows SET checksum = ? WHERE id = ?", (row_file._checksum(row), row[0]))
+    connection.close()
+    with pytest.raises(CheckpointError):
+        found = await mapped(ScriptedLLM()).map(rows, checkpoint=path)
+        [row.value for row in found.rows]
+
+
+@pytest.mark.parametrize("text", ["a\ud800b", "\udfff", "\x00", "\U0001f327"])
+async def test_attack_03_a_checkpoint_holds_every_text_in_the_same_format(text, tmp_path):
+    path = tmp_path / "run.sqlite"
+    llm = ScriptedLLM(json.dumps({"a": text}), repeat=True)
+    first = await mapped(llm).map([text], checkpoint=path)
+    again = await mapped(ScriptedLLM()).map([text], checkpoint=path)
+    assert again.rows[0].value == first.rows[0].value
+    for mark in (b"\x80\x04\x95", b"cos\nsystem", b"csystem"):
+        assert mark not in path.read_bytes()
 
 
 # --- 5: code ----------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """`simplellmfunc map`, as it is typed."""
 
+import asyncio
 import json
 import os
 import signal
@@ -9,7 +10,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from SimpleLLMFunc.batch import openai_run
 from SimpleLLMFunc.cli.main import main
+from tests.support.batch_server import BatchServer
 
 SHOP = '''
 import asyncio
@@ -177,6 +180,51 @@ def test_the_engine_is_handed_on(shop):
     done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch")
     assert done.exit_code == 1
     assert "batches are run by a service, and ScriptedLLM is none" in done.stderr
+
+
+BATCHED = """
+import os
+from SimpleLLMFunc import OpenAICompatible, llm_function
+
+llm = OpenAICompatible("gpt-4o-mini", base_url=os.environ["BATCHES"], retry_delay=0.001)
+
+
+@llm_function(llm_interface=llm)
+async def echo(text: str) -> str:
+    "Say it."
+    raise NotImplementedError
+"""
+
+
+async def test_rows_go_out_as_a_batch_and_come_back_into_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"shop_{os.urandom(4).hex()}"
+    (tmp_path / f"{name}.py").write_text(BATCHED)
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"text": "row {number}"}}\n' for number in range(5)))
+    async with BatchServer() as server:
+        monkeypatch.setattr(openai_run, "FIRST_POLL", 0.001)
+        monkeypatch.setenv("BATCHES", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-command-line")
+
+        async def typed():
+            told = ("rows.jsonl", "--out", "out.jsonl", "--engine", "openai-batch", "--checkpoint", "run.sqlite")
+            done = await asyncio.to_thread(run, f"{name}:echo", *told)
+            assert done.exit_code == 0, done.output
+            return done.stderr
+
+        said = await typed()
+        assert "echo: 5 rows" in said
+        assert "5 asked" in said
+        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert [line["row"] for line in lines] == [{"text": f"row {number}"} for number in range(5)]
+        assert all(line["error"] is None for line in lines)
+        assert all(f"row {line['index']}" in line["value"] for line in lines)
+        sent = len(server.batches)
+        assert sent == 1
+        # The same command again sends nothing.
+        assert "5 restored" in await typed()
+        assert len(server.batches) == sent
 
 
 def test_the_help_shows_the_commands_line_by_line():

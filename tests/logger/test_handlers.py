@@ -8,8 +8,17 @@ import sys
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.logger import handlers, log_context, push_error, push_info, push_warning, setup_logging
+from SimpleLLMFunc.logger import (
+    count_tokens,
+    handlers,
+    log_context,
+    push_error,
+    push_info,
+    push_warning,
+    setup_logging,
+)
 from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.type.usage import Usage
 
 CANARY = "sk-CANARY0123456789abcdefXYZ"
 
@@ -95,11 +104,12 @@ def test_a_traceback_that_another_formatter_left_on_the_record_is_not_used(capsy
 
 def test_lines_for_people(capsys):
     setup_logging(json=False)
-    with log_context("t1"):
+    with log_context("t1", "grade"):
+        count_tokens(Usage(10, 6))
         push_info("hello\n中文", location="a.py:f:1")
     push_info("bye", location="a.py:f:2")
     first, second = lines(capsys)
-    assert first.endswith(" INFO    SimpleLLMFunc [t1] hello\\n中文 (a.py:f:1)")
+    assert first.endswith(" INFO    SimpleLLMFunc [t1 grade 10+6 tokens] hello\\n中文 (a.py:f:1)")
     assert second.endswith(" INFO    SimpleLLMFunc bye (a.py:f:2)")
 
 

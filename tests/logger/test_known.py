@@ -87,6 +87,16 @@ def test_a_key_is_masked_in_base64_wherever_it_stands_in_it(key):
                 assert len(decoded) <= len(before) * 2 + len(after) * 2 + 6, masked
 
 
+def test_what_is_looked_for_follows_the_secrets_that_are_known():
+    assert redact(f"{KEYS[1]} {KEYS[3]}") == f"{KEYS[1]} {KEYS[3]}"
+    remember_secret(KEYS[1])
+    assert redact(f"{KEYS[1]} {KEYS[3]}") == f"{MASK} {KEYS[3]}"
+    remember_secret(KEYS[3])
+    assert redact(f"{KEYS[1]} {KEYS[3]}") == f"{MASK} {MASK}"
+    known._known = ()
+    assert redact(KEYS[1]) == KEYS[1]
+
+
 def test_other_texts_stay():
     remember_secret(KEYS[0])
     remember_secret(KEYS[2])

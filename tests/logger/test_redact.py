@@ -26,6 +26,7 @@ from SimpleLLMFunc.logger.redact import (
     redact_logs_of,
     remember_secret,
     render_arguments,
+    shown_data,
 )
 from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl
 
@@ -526,3 +527,19 @@ def test_a_record_that_cannot_be_rendered_is_left_to_its_handlers():
 )  # fmt: skip
 def test_secrets_of_headers_and_addresses_are_told_by_name_or_looks(name, value, is_secret):
     assert looks_secret(name, value) is is_secret
+
+
+def test_of_a_text_that_is_much_too_long_only_the_head_is_read():
+    key = "sk-CANARY0123456789abcdefCANARY"
+    for place in range(1970, 2000):
+        shown = shown_data("x" * place + " " + key + " " + "y" * 1_000_000, 2000)
+        assert "CANARY" not in shown
+        assert len(shown) <= 2001
+        assert shown.endswith("…")
+    assert shown_data(f"password={'p' * 20_000} and more", 2000) == f"password={MASK}…"
+
+
+def test_data_stays_data():
+    shown = shown_data({"a": [1, None, {"b": "text"}], "password": "x"}, 1000)
+    assert shown == {"a": [1, None, {"b": "text"}], "password": MASK}
+    assert shown_data([[[["deep"]]]], 1000, deepest=2) == [["…"]]

@@ -1,0 +1,263 @@
+"""What `run` and `preview` are given on the command line, as the arguments of a function: read by its signature."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeAlias, TypeVar, get_args
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.llm_decorator.decorated import (
+    AsyncLLMChat,
+    AsyncLLMFunction,
+    AsyncLLMStream,
+    LLMChat,
+    LLMFunction,
+    LLMStream,
+)
+from SimpleLLMFunc.logger.redact import escape_control
+from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+
+__all__ = ["CHATS", "FUNCTIONS", "STREAMS", "Runnable", "argument_options", "arguments_of", "function_named"]
+
+FUNCTIONS = (AsyncLLMFunction, LLMFunction)
+STREAMS = (AsyncLLMStream, LLMStream)
+CHATS = (AsyncLLMChat, LLMChat)
+
+Runnable: TypeAlias = (
+    AsyncLLMFunction[..., Any]
+    | LLMFunction[..., Any]
+    | AsyncLLMStream[..., Any]
+    | LLMStream[..., Any]
+    | AsyncLLMChat[..., Any]
+    | LLMChat[..., Any]
+)
+"""What has a model for a body."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILES = (ImgPath, Audio, File)
+_SHORTHANDS = (Text, ImgUrl, *_FILES)
+
+
+def argument_options(command: F) -> F:
+    """Add the options that give a function its arguments, and the model that it asks."""
+    options = [
+        click.argument("target", metavar="MODULE:FUNCTION"),
+        click.argument("values", nargs=-1, metavar="[VALUE]..."),
+        click.option(
+            "-a",
+            "--arg",
+            "named",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An argument; read by its type. NAME=@FILE reads a file, NAME=- the standard input, NAME:=JSON is JSON.",
+        ),
+        click.option(
+            "--input",
+            "source",
+            type=click.Path(allow_dash=True, dir_okay=False),
+            metavar="FILE|-",
+            help="A JSON object with arguments by name; - reads the standard input.",
+        ),
+        click.option(
+            "-t",
+            "--template",
+            "template",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="A field of the docstring.",
+        ),
+        click.option(
+            "--model",
+            "model_name",
+            metavar="MODEL",
+            help="Instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def function_named(target: str) -> Runnable:
+    """Return the decorated function that ``module:name`` names.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    found = load_object(target)
+    if not isinstance(found, (*FUNCTIONS, *STREAMS, *CHATS)):
+        raise ConfigError(
+            f"{target!r} is a {type(found).__name__}. Name a function under @llm_function or @llm_chat, such as "
+            "module:function."
+        )
+    return found
+
+
+def arguments_of(
+    function: Runnable,
+    values: Sequence[str],
+    named: Sequence[str],
+    source: str | None,
+    template: Sequence[str],
+) -> tuple[dict[str, Any], dict[str, str] | None]:
+    """Return the arguments of a call by name, and the fields of the docstring.
+
+    Raises:
+        click.UsageError: they do not fit the function; says what it takes.
+        ConfigError: a file cannot be read.
+    """
+    core = function._core  # noqa: SLF001 - all decorated functions have one
+    signature, hints, *_ = core.metadata
+    parameters = {name: parameter for name, parameter in signature.parameters.items() if not _takes_the_rest(parameter)}
+    takes_others = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
+    given: dict[str, Any] = {}
+    places = [name for name, each in parameters.items() if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    if isinstance(function, CHATS):
+        # A conversation that begins now: its history is given by name, if at all.
+        places = [name for name in places if name not in {"history", "chat_history"}]
+    if len(values) > len(places):
+        raise click.UsageError(f"there are {len(values)} values. {_told(function, parameters, hints)}")
+    if source is not None:
+        given |= _object(_read(source), source, parameters, hints)
+    for name, value in zip(places, values, strict=False):
+        given[name] = _converted(name, _text(value), hints.get(name, Any))
+    stdin = [each for each in (*values, *(item.partition("=")[2] for item in named)) if each == "-"]
+    if len(stdin) + (source == "-") > 1:
+        raise click.UsageError("the standard input can be read once only; it is named twice.")
+    for item in named:
+        name, value, is_json = _pair(item)
+        if name not in parameters and not takes_others:
+            raise click.UsageError(f"there is no parameter {name!r}. {_told(function, parameters, hints)}")
+        hint = hints.get(name, Any)
+        text = _text(value)
+        given[name] = _validated(name, _json(text, name), hint) if is_json else _converted(name, text, hint)
+    history = {"history", "chat_history"} if isinstance(function, CHATS) else set()
+    missing = [
+        name
+        for name, each in parameters.items()
+        if each.default is inspect.Parameter.empty and name not in given and name not in history
+    ]
+    if missing:
+        raise click.UsageError(f"no value for {', '.join(missing)}. {_told(function, parameters, hints)}")
+    for name in history & parameters.keys():
+        given.setdefault(name, [])
+    fields = {name: _text(value) for name, value, _ in map(_pair, template)}
+    return given, fields or None
+
+
+def _takes_the_rest(parameter: inspect.Parameter) -> bool:
+    return parameter.kind in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
+
+
+def _pair(item: str) -> tuple[str, str, bool]:
+    name, sign, value = item.partition("=")
+    is_json = name.endswith(":")
+    name = name.removesuffix(":")
+    if not sign or not name.isidentifier():
+        raise click.UsageError(f"{item!r} is not NAME=VALUE.")
+    return name, value, is_json
+
+
+def _text(value: str) -> str:
+    if value == "-":
+        return sys.stdin.read()
+    if value.startswith("@@"):
+        return value[1:]  # a text that begins with the sign
+    return _read(value[1:]) if value.startswith("@") and len(value) > 1 else value
+
+
+def _read(path: str) -> str:
+    if path == "-":
+        return sys.stdin.read()
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+
+
+def _object(text: str, source: str, parameters: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    data = _json(text, source)
+    if not isinstance(data, dict):
+        raise click.UsageError(f"{source}: a JSON object with arguments by name, not {type(data).__name__}.")
+    unknown = [name for name in data if name not in parameters]
+    if unknown:
+        raise click.UsageError(f"{source}: there is no parameter {unknown[0]!r}. There are: {', '.join(parameters)}.")
+    return {name: _validated(name, value, hints.get(name, Any)) for name, value in data.items()}
+
+
+def _json(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{name}: no JSON: {escape_control(cut(str(error), 200))}.") from None
+
+
+def _converted(name: str, text: str, hint: Any) -> Any:
+    """Return what a text means for a parameter: the text itself where it may be one, else JSON, else what pydantic reads.
+
+    Raises:
+        click.UsageError: nothing of its type.
+    """
+    for shorthand in _SHORTHANDS:
+        if hint is shorthand or (shorthand in get_args(hint) and str not in get_args(hint)):
+            return _made(name, shorthand, text)
+    if hint is Any or _takes(hint, text, strict=True):
+        return None if NoneType in get_args(hint) and text == "null" else text
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = text
+    if isinstance(data, int | float) and _takes(hint, text, strict=False):
+        return TypeAdapter(hint).validate_python(text)  # from the digits: 0.10 stays 0.10, a date may be a number
+    return _validated(name, data, hint)
+
+
+def _made(name: str, kind: Any, text: str) -> Any:
+    try:
+        return kind(text)
+    except (ValueError, OSError, SimpleLLMFuncError) as error:
+        raise click.UsageError(f"{name}: {escape_control(str(error))}") from None
+
+
+def _takes(hint: Any, value: Any, *, strict: bool) -> bool:
+    try:
+        TypeAdapter(hint).validate_python(value, strict=strict)
+    except ValidationError:
+        return False
+    return True
+
+
+def _validated(name: str, data: Any, hint: Any) -> Any:
+    if hint in _SHORTHANDS and isinstance(data, str):
+        return _made(name, hint, data)
+    if get_args(hint) and any(each in _SHORTHANDS for each in get_args(hint)) and isinstance(data, list):
+        return [_validated(name, item, get_args(hint)[0]) for item in data]
+    try:
+        return TypeAdapter(hint).validate_json(json.dumps(data))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = "".join(f"[{part!r}]" for part in first["loc"])
+        raise click.UsageError(
+            f"{name}{where}: {first['msg'][:1].lower()}{first['msg'][1:]}, not {cut(escape_control(repr(data)), 80)}."
+        ) from None
+
+
+def _told(function: Runnable, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> str:
+    """Return a sentence that says what a function takes."""
+    parts = []
+    for name, parameter in parameters.items():
+        hint = hints.get(name, Any)
+        shown = getattr(hint, "__name__", None) if not get_args(hint) else str(hint).replace("typing.", "")
+        default = "" if parameter.default is inspect.Parameter.empty else f" = {cut(repr(parameter.default), 40)}"
+        parts.append(f"{name}: {shown or hint}{default}")
+    return escape_control(f"{function.__name__} takes ({', '.join(parts)}).")

@@ -1,0 +1,1 @@
+"""Sinks on the event stream: spans and metrics of OpenTelemetry, and the trace store."""

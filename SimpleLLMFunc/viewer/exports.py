@@ -1,0 +1,312 @@
+"""A recorded run to take along: as a shell command, and as a test."""
+
+from __future__ import annotations
+
+import ast
+import json
+import keyword
+import re
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from SimpleLLMFunc import errors
+from SimpleLLMFunc.logger.redact import MASK
+from SimpleLLMFunc.observability.reader_rows import RunDetail, StoredTurn
+from SimpleLLMFunc.viewer.replies import Refusal
+
+__all__ = ["as_curl", "as_test", "is_omitted"]
+
+_NO_CONTENT: Final = "The store was told to keep no content: there is nothing to make this of."
+_PLAIN_TYPES: Final = frozenset({"str", "int", "float", "bool", "None"})
+_SHORTENED = re.compile(r"<(?:image|audio|file|bytes|base64) \d+ k?B>")
+_WIDTH: Final = 110
+_BREAK: Final = re.compile(r".{1,88}(?<=\s)(?=\S{0,88})|.{1,88}", re.DOTALL)
+"""A piece of a long line, up to a space where there is one."""
+
+
+def is_omitted(value: Any) -> bool:
+    """Return whether a content was not kept."""
+    return isinstance(value, dict) and value.keys() == {"omitted"}
+
+
+def as_curl(turn: StoredTurn) -> str:
+    """Return a request as a shell command; the key is read from OPENAI_API_KEY.
+
+    Raises:
+        Refusal: what was sent is not known.
+    """
+    if turn.request is None or is_omitted(turn.request):
+        raise Refusal(409, _NO_CONTENT)
+    if not turn.url:
+        raise Refusal(409, "This model has no address: it runs inside the process.")
+    return (
+        f"curl {shlex.quote(turn.url)} \\\n"
+        '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  -d {shlex.quote(json.dumps(turn.request, ensure_ascii=False))}"
+    )
+
+
+def as_test(detail: RunDetail, module: str | None) -> str:
+    """Return a run as a test: the same arguments, the same replies of the model and the tools, the same value.
+
+    Args:
+        detail: the run.
+        module: where its function can be imported from; None to take what the store knows.
+
+    Raises:
+        Refusal: the run cannot be played again.
+    """
+    return _Test(detail, module).text()
+
+
+class _Test:
+    """Writes the test of one run."""
+
+    def __init__(self, detail: RunDetail, module: str | None) -> None:
+        self.detail = detail
+        self.run = detail.summary
+        self.is_chat = self.run.kind == "chat"
+        version = detail.function_version
+        self.signature = version.signature if version else ""
+        self.tools: Sequence[Any] = version.tools if version else ()
+        self.path = self.run.function.split(".")
+        place, _, qualname = (version.place if version else "").partition(":")
+        if place and qualname and "<locals>" not in qualname:
+            self.path = qualname.split(".")
+        self.module = module or (place if place != "__main__" else "") or "your_module"
+        self.is_module_known = self.module != "your_module"
+        self._check()
+
+    def _check(self) -> None:
+        detail, run = self.detail, self.run
+        if run.kind not in {"function", "chat"}:
+            raise Refusal(
+                409, f"Only runs of functions and chats become a test; this is one of a {run.kind or 'caller'}."
+            )
+        if run.status not in {"ok", "error"}:
+            raise Refusal(409, f"Only a run that has ended becomes a test; this one is {run.status}.")
+        contents = [detail.arguments, *(turn.reply for turn in detail.turns), *(c.content for c in detail.tool_calls)]
+        if any(map(is_omitted, contents)):
+            raise Refusal(409, _NO_CONTENT)
+        if not self.replies:
+            raise Refusal(409, "The model gave no reply in this run: there is nothing to play again.")
+        if run.status == "error" and (detail.turns[-1].reply is None or not self._error_type()):
+            raise Refusal(409, "The service failed in this run; its answer cannot be played again.")
+        if not all(each.isidentifier() and not keyword.iskeyword(each) for each in self.path):
+            raise Refusal(409, "The function has no name that it can be imported by.")
+
+    @property
+    def replies(self) -> list[Any]:
+        """What the model replied; a request that was not accepted, and asked otherwise, had no reply."""
+        return [_reply(turn.reply) for turn in self.detail.turns if turn.reply is not None]
+
+    def _error_type(self) -> str:
+        found = getattr(errors, self.run.error, None)
+        return self.run.error if isinstance(found, type) and issubclass(found, errors.SimpleLLMFuncError) else ""
+
+    def text(self) -> str:
+        """Return the whole file."""
+        parts = [self._head(), self._imports()]
+        parts.append(f"ARGUMENTS = {_literal(self.detail.arguments or {})}")
+        parts.append(f"REPLIES = {_literal(self.replies)}")
+        if self.tools:
+            parts.append(f"TOOLS = {_literal([tool.get('function', tool) for tool in self.tools])}")
+            parts.append(f"TOOL_RESULTS = {_literal(self._tool_results())}")
+            parts.append(_RECORDED_TOOL)
+        parts.append(self._test())
+        return "\n\n".join(part.rstrip() for part in parts).replace("\n\n\n\ndef ", "\n\n\ndef ") + "\n"
+
+    def _head(self) -> str:
+        began = datetime.fromtimestamp(self.run.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        lines = [f"What {'.'.join(self.path)} did on {began}, played again: no model is asked.", ""]
+        lines.append(f"Run {self.run.trace_id}")
+        if not self.is_module_known:
+            lines.append("Write the module of the function in place of your_module.")
+        whole = json.dumps([self.detail.arguments, self.replies], ensure_ascii=False)
+        if MASK in whole or _SHORTENED.search(whole):
+            lines.append("Secrets are masked here, and files named by their size: put in what the function needs.")
+        body = "\n".join(lines).replace("\\", "\\\\").replace('"""', r"\"\"\"")
+        return f'"""{body}\n"""'
+
+    def _imports(self) -> str:
+        standard, ours = ["import asyncio", "import inspect"], ["from SimpleLLMFunc.testing import ScriptedLLM"]
+        if self.tools:
+            standard.append("import json")
+        if self.tools or (not self.is_chat and not self._takes_plain):
+            ours.insert(0, "from SimpleLLMFunc import Tool")
+        others = []
+        if self.run.status == "error":
+            others.append("import pytest")
+            ours.append(f"from SimpleLLMFunc.errors import {self.run.error}")
+        elif not self.is_chat:
+            others.append("from pydantic_core import to_jsonable_python")
+        if self.is_chat:
+            standard.remove("import inspect")
+        own = f"from {self.module} import {self.path[0]}"
+        groups = [standard, others, [*sorted(ours), own]]
+        return "\n\n".join("\n".join(group) for group in groups if group)
+
+    @property
+    def _takes_plain(self) -> bool:
+        """Whether the arguments are what they look like in JSON."""
+        try:
+            tree = ast.parse(f"def f{self.signature or '(*given)'}: ...")
+        except SyntaxError:
+            return False
+        function = tree.body[0]
+        assert isinstance(function, ast.FunctionDef), "it was written as one"
+        arguments = function.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        if arguments.posonlyargs or arguments.vararg or arguments.kwarg:
+            return False
+        return all(_is_plain(argument.annotation) for argument in every)
+
+    def _tool_results(self) -> dict[str, Any]:
+        return {_call_key(call.name, call.arguments): call.content for call in self.detail.tool_calls}
+
+    def _options(self) -> list[str]:
+        options = ["llm_interface=ScriptedLLM(*REPLIES)"]
+        if self.tools:
+            options.append("toolkit=[recorded(tool) for tool in TOOLS]")
+            requests = [turn.request for turn in self.detail.turns if isinstance(turn.request, Mapping)]
+            if requests and not any(request.get("tools") for request in requests):
+                options.append('tools="json"')
+        if self.detail.output_mode in {"native", "tool", "prompt"} and not self.is_chat:
+            options.append(f'output_mode="{self.detail.output_mode}"')
+        return options
+
+    def _test(self) -> str:
+        name = "_".join(self.path).lower().strip("_") or "run"
+        lines = [f"function = {'.'.join(self.path)}.with_options(", *(f"    {each}," for each in self._options()), ")"]
+        asking = self._asking_chat() if self.is_chat else self._asking_function()
+        if self.run.status == "error":
+            lines += [f"with pytest.raises({self.run.error}):", *(f"    {line}" for line in asking)]
+        else:
+            lines += asking
+            lines.append(self._claim())
+        return f"\n\ndef test_{name}():\n" + textwrap.indent("\n".join(lines), "    ")
+
+    def _asking_function(self) -> list[str]:
+        if self._takes_plain:
+            asked = ["result = function.call(**ARGUMENTS)"]
+        else:
+            asked = ["args, kwargs = Tool(func=function).bind(ARGUMENTS)", "result = function.call(*args, **kwargs)"]
+        return [*asked, "if inspect.isawaitable(result):", "    result = asyncio.run(result)"]
+
+    def _asking_chat(self) -> list[str]:
+        return [
+            "answer = function(**ARGUMENTS)",
+            'if hasattr(answer, "__aiter__"):',
+            "    async def read():",
+            "        return [pair async for pair in answer]",
+            "",
+            "    pairs = asyncio.run(read())",
+            "else:",
+            "    pairs = list(answer)",
+        ]
+
+    def _claim(self) -> str:
+        if self.is_chat:
+            return f'assert pairs[-1][1][-1]["content"] == {_literal(self.detail.answer)}'
+        if self.detail.value is None and self.detail.answer:
+            # The value could not be kept as data: what the model wrote has to do.
+            return f"assert result.text == {_literal(self.detail.answer)}"
+        return f"assert to_jsonable_python(result.value) == {_literal(self.detail.value)}"
+
+
+_RECORDED_TOOL: Final = '''
+
+def recorded(tool):
+    """The tool as it answered then; it does nothing."""
+
+    def answer(**arguments):
+        return TOOL_RESULTS[tool["name"] + json.dumps(arguments, sort_keys=True)]
+
+    return Tool(
+        func=answer, name=tool["name"], description=tool.get("description"), parameters=tool.get("parameters")
+    )
+'''
+
+
+def _reply(reply: Any) -> Any:
+    """Return a reply as it is written down for `ScriptedLLM`: a text, a message, or the whole where that is not all."""
+    choices = reply.get("choices") if isinstance(reply, Mapping) else None
+    if not isinstance(choices, list) or not choices:
+        return reply
+    message = {name: part for name, part in (choices[0].get("message") or {}).items() if part not in (None, [], "")}
+    message.pop("role", None)
+    finish_reason = choices[0].get("finish_reason")
+    if len(choices) > 1:
+        return {"choices": choices}
+    if finish_reason == "stop" and message.keys() <= {"content"}:
+        return message.get("content", "")
+    if finish_reason == "tool_calls" and message.keys() == {"tool_calls"}:
+        return message
+    return {"content": None, **message, "finish_reason": finish_reason}
+
+
+def _call_key(name: str, arguments: Any) -> str:
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            arguments = {}
+    return name + json.dumps(arguments or {}, sort_keys=True)
+
+
+def _is_plain(annotation: ast.expr | None) -> bool:
+    match annotation:
+        case ast.Name(id=name):
+            return name in _PLAIN_TYPES
+        case ast.Constant(value=None):
+            return True
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _is_plain(left) and _is_plain(right)
+    return False
+
+
+def _literal(value: Any, indent: int = 0) -> str:
+    """Return `value` as Python code that goes on at `indent`; what cannot be seen is escaped."""
+    match value:
+        case str():
+            return _text_literal(value, indent)
+        case dict() | list() if value:
+            flat = _flat(value)
+            return flat if len(flat) + indent <= _WIDTH else _spread(value, indent)
+    return repr(value)
+
+
+def _flat(value: Any) -> str:
+    match value:
+        case str():
+            return _quoted(value)
+        case dict():
+            return "{" + ", ".join(f"{_flat(name)}: {_flat(item)}" for name, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_flat, value)) + "]"
+    return repr(value)
+
+
+def _spread(value: dict[str, Any] | list[Any], indent: int) -> str:
+    inner = " " * (indent + 4)
+    if isinstance(value, dict):
+        lines = [f"{inner}{_quoted(name)}: {_literal(item, indent + 4)}," for name, item in value.items()]
+        return "\n".join(["{", *lines, " " * indent + "}"])
+    return "\n".join(["[", *(f"{inner}{_literal(item, indent + 4)}," for item in value), " " * indent + "]"])
+
+
+def _text_literal(text: str, indent: int) -> str:
+    if len(text) + indent <= _WIDTH - 20 and "\n" not in text[:-1]:
+        return _quoted(text)
+    inner = " " * (indent + 4)
+    pieces = [piece for line in text.splitlines(keepends=True) for piece in _BREAK.findall(line)]
+    return "\n".join(["(", *(inner + _quoted(piece) for piece in pieces), " " * indent + ")"])
+
+
+def _quoted(text: str) -> str:
+    shown = repr(text)
+    return shown if shown[0] == '"' or '"' in text else '"' + shown[1:-1] + '"'

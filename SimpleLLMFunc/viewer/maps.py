@@ -1,0 +1,224 @@
+"""What the page shows of maps: how far a checkpoint is, what failed, and its rows; read while a map writes it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from SimpleLLMFunc.batch.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.codec import decode_error, decode_given, decode_usage
+from SimpleLLMFunc.batch.file_lock import FileLock
+from SimpleLLMFunc.batch.row_file import FORMAT, RowFile
+from SimpleLLMFunc.errors import CheckpointError, ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.viewer.replies import Refusal, clean, json_reply, off_loop, reason
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["MapPages"]
+
+_BUCKETS: Final = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86400)
+_MOST_BUCKETS: Final = 120
+_ROWS: Final = 50
+
+
+class MapPages:
+    """Answers about checkpoints that were named beforehand: the page names no file.
+
+    Args:
+        checkpoints: paths; a file need not be there yet.
+    """
+
+    def __init__(self, checkpoints: Iterable[str | os.PathLike[str]]) -> None:
+        if isinstance(checkpoints, (str, os.PathLike)):
+            raise ConfigError("checkpoints is a list of paths.")
+        self._paths = [Path(each).expanduser() for each in checkpoints]
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    async def maps(self, _request: Request) -> Response:
+        """Return every checkpoint in short."""
+
+        def read() -> list[dict[str, Any]]:
+            return [{"number": number, **_in_short(path)} for number, path in enumerate(self._paths)]
+
+        return json_reply({"maps": await off_loop(read)})
+
+    async def map(self, request: Request) -> Response:
+        """Return one checkpoint: its versions, its failures by kind, its pace."""
+        path = self._path(request)
+        return json_reply(await off_loop(_at_length, path))
+
+    async def check(self, request: Request) -> Response:
+        """Look at every row of a checkpoint, and return the numbers of those that are damaged."""
+        path = self._path(request)
+
+        def read() -> dict[str, Any]:
+            try:
+                return {"damaged": list(Checkpoint.status(path).damaged), "problem": ""}
+            except SimpleLLMFuncError as error:
+                return {"damaged": [], "problem": reason(error)}
+
+        return json_reply(await off_loop(read))
+
+    async def rows(self, request: Request) -> Response:
+        """Return a page of rows, the latest first."""
+        path = self._path(request)
+        given = request.query_params
+        numbers = {name: _number(given.get(name)) for name in ("version", "before")}
+        return json_reply(await off_loop(_rows, path, numbers["version"], given.get("error"), numbers["before"]))
+
+    def _path(self, request: Request) -> Path:
+        number = _number(request.path_params["number"])
+        if number is None or number >= len(self._paths):
+            raise Refusal(404, "There is no such map.")
+        return self._paths[number]
+
+
+def _number(text: str | None) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise Refusal(400, "That is no number.")
+    return int(text)
+
+
+class _Opened:
+    """A checkpoint for reading; nothing is made where there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self._rows = RowFile(self.path, None, "coerce", f"the checkpoint {str(path)!r}")
+
+    def __enter__(self) -> RowFile:
+        if not self.path.is_file() or not self.path.stat().st_size:
+            raise CheckpointError("there is nothing in it yet; it fills as the map goes on.")
+        if not self._rows.file.is_ours():
+            raise CheckpointError("it is no checkpoint, or its beginning was cut off.")
+        ((format_,),) = self._rows.query("PRAGMA user_version")
+        if format_ != FORMAT:
+            raise CheckpointError(f"it has format {format_}, and this version reads format {FORMAT}.")
+        return self._rows
+
+    def __exit__(self, *_: object) -> None:
+        self._rows.file.close()
+
+
+def _in_short(path: Path) -> dict[str, Any]:
+    short: dict[str, Any] = {"name": path.name, "path": clean(str(path)), "problem": "", "values": 0, "errors": 0}
+    short |= {"functions": [], "writer": None, "latest": None, "began": None}
+    try:
+        with _Opened(path) as rows:
+            short["writer"] = FileLock(path.resolve()).owner()
+            ((values, errors, began, latest),) = rows.query(
+                "SELECT coalesce(sum(error IS NULL), 0), coalesce(sum(error IS NOT NULL), 0), min(at), max(at) FROM rows"
+            )
+            names = rows.query("SELECT DISTINCT name FROM versions ORDER BY id DESC")
+            short |= {"values": values, "errors": errors, "latest": latest, "began": began}
+            short["functions"] = [clean(name) for (name,) in names]
+    except (SimpleLLMFuncError, OSError) as error:
+        short["problem"] = reason(error)
+    return short
+
+
+def _at_length(path: Path) -> dict[str, Any]:
+    found = _in_short(path)
+    if found["problem"]:
+        return {**found, "versions": [], "kinds": [], "series": [], "bucket": 0, "size": 0}
+    with _Opened(path) as rows:
+        found["versions"] = [_version(row) for row in rows.query(_VERSIONS)]
+        kinds = rows.query("SELECT error, count(*) FROM rows WHERE error IS NOT NULL GROUP BY error ORDER BY 2 DESC")
+        found["kinds"] = [{"kind": clean(kind), "count": count} for kind, count in kinds]
+        span = (found["latest"] or 0) - (found["began"] or 0)
+        bucket = next((size for size in _BUCKETS if span / size <= _MOST_BUCKETS), _BUCKETS[-1])
+        series = rows.query(
+            f"SELECT CAST(at / {bucket} AS INTEGER) * {bucket}, sum(error IS NULL), sum(error IS NOT NULL) "  # noqa: S608 - a number of ours
+            "FROM rows GROUP BY 1 ORDER BY 1"
+        )
+        found["series"] = [{"at": at, "values": values, "errors": errors} for at, values, errors in series[-1000:]]
+        found["bucket"] = bucket
+    log = path.with_name(path.name + "-wal")
+    found["size"] = sum(each.stat().st_size for each in (path, log) if each.exists())
+    return found
+
+
+_VERSIONS: Final = """
+    SELECT versions.id, versions.name, versions.at, versions.definition,
+           coalesce(sum(rows.error IS NULL), 0), coalesce(sum(rows.error IS NOT NULL), 0),
+           coalesce(sum(json_extract(usage, '$[0]')), 0), coalesce(sum(json_extract(usage, '$[1]')), 0),
+           sum(json_extract(usage, '$[4]')), count(json_extract(usage, '$[4]')), count(rows.id)
+    FROM versions LEFT JOIN rows ON rows.version = versions.id
+    GROUP BY versions.id ORDER BY versions.at DESC, versions.id DESC
+"""
+
+
+def _version(row: tuple[Any, ...]) -> dict[str, Any]:
+    number, name, began, definition, values, errors, tokens_in, tokens_out, cost, known, count = row
+    try:
+        told = json.loads(definition)
+    except ValueError:
+        told = {}
+    return {
+        "number": number,
+        "name": clean(name),
+        "began": began,
+        "model": clean(", ".join(map(str, told.get("model", [])))),
+        "values": values if count else 0,
+        "errors": errors if count else 0,
+        "input_tokens": tokens_in,
+        "output_tokens": tokens_out,
+        "cost": cost if count and known == count else None,
+    }
+
+
+def _rows(path: Path, version: int | None, error: str | None, before: int | None) -> dict[str, Any]:
+    """Return a page of rows; `error` is the name of a kind, or "*" for all that failed."""
+    where = ["1"]
+    if version is not None:
+        where.append(f"version = {version:d}")
+    if before is not None:
+        where.append(f"id < {before:d}")
+    if error == "*":
+        where.append("error IS NOT NULL")
+    elif error:
+        # It goes into the statement as hexadecimal digits, for `query` takes no values.
+        where.append(f"error = CAST(x'{error.encode('utf-8', 'replace').hex()}' AS TEXT)")
+    statement = (
+        "SELECT id, version, error, answer, usage, given, at FROM rows "  # noqa: S608 - numbers and hexadecimal digits
+        f"WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {_ROWS + 1}"
+    )
+    try:
+        with _Opened(path) as rows:
+            found = rows.query(statement)
+    except (SimpleLLMFuncError, OSError) as problem:
+        raise Refusal(409, reason(problem)) from None
+    shown = [_row(row) for row in found[:_ROWS]]
+    return {"rows": shown, "next": shown[-1]["id"] if len(found) > _ROWS else None}
+
+
+def _row(row: tuple[Any, ...]) -> dict[str, Any]:
+    number, version, error, answer, usage_text, given, at = row
+    shown: dict[str, Any] = {"id": number, "version": version, "error": clean(error), "at": at, "value": None}
+    shown |= {"message": "", "given": None, "damaged": False, "cost": None, "input_tokens": 0, "output_tokens": 0}
+    try:
+        usage = decode_usage(usage_text)
+        shown |= {"cost": usage.cost, "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        shown["given"] = clean(decode_given(given))
+        if error is None:
+            shown["value"] = clean(_value(answer))
+        else:
+            shown["message"] = clean(str(decode_error(answer, usage)))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+        shown["damaged"] = True
+    return shown
+
+
+def _value(answer: bytes) -> Any:
+    """Return a value as data; one that is kept as the model's answer as that answer."""
+    kind, data = answer[:1], json.loads(answer[1:])
+    return data[2] if kind == b"t" else data

@@ -1,0 +1,231 @@
+"""What may be run from the page: decorated functions, chats and assistants of modules that were named for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Final, TypeAlias, get_args
+
+from SimpleLLMFunc.assistant import AIAssistant
+from SimpleLLMFunc.errors import ConfigError, ToolDefinitionError, cut
+from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
+from SimpleLLMFunc.llm_decorator.decorated import (
+    AsyncLLMChat,
+    AsyncLLMFunction,
+    AsyncLLMStream,
+    LLMChat,
+    LLMFunction,
+    LLMStream,
+)
+from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.steps.chat.message import HISTORY_PARAMS
+from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath
+
+__all__ = ["Offered", "OfferedChat", "OfferedFunction", "offered_of"]
+
+Chat: TypeAlias = "AsyncLLMChat[..., Any] | LLMChat[..., Any] | AIAssistant"
+Function: TypeAlias = (
+    "AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]"
+)
+
+_FUNCTIONS: Final = (AsyncLLMFunction, LLMFunction, AsyncLLMStream, LLMStream)
+_CHATS: Final = (AsyncLLMChat, LLMChat)
+_FILES: Final = (ImgPath, Audio, File)
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedFunction:
+    """A decorated function with the form that it is asked by.
+
+    Attributes:
+        name: what the page calls it.
+        core: what its runs begin with.
+        tool: binds what the form gives to its parameters.
+        module: where it was found.
+        problem: why it cannot be run from here; empty where it can.
+    """
+
+    name: str
+    core: FunctionCore
+    tool: Tool | None
+    module: str
+    problem: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """Return what the page shows of it."""
+        facts = self.core.facts
+        return {
+            "name": self.name,
+            "function": facts.name,
+            "module": self.module,
+            "docstring": facts.docstring,
+            "signature": facts.signature,
+            "version": facts.version,
+            "schema": self.tool.parameters if self.tool is not None else None,
+            "defaults": _defaults(self.core.metadata[0]),
+            "tools": [spec["function"]["name"] for spec in self.core.tools[0] or []],
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedChat:
+    """A chat, or an assistant.
+
+    Attributes:
+        message: the parameter that takes what the user says; empty for an assistant.
+        history: the parameter that takes what was said before; empty for an assistant.
+    """
+
+    name: str
+    module: str
+    assistant: AIAssistant | None = None
+    core: ChatCore | None = None
+    message: str = ""
+    history: str = ""
+    problem: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """Return what the page shows of it."""
+        facts = self.core.facts if self.core is not None else None
+        return {
+            "name": self.name,
+            "module": self.module,
+            "kind": "assistant" if self.core is None else "chat",
+            "docstring": facts.docstring if facts else "",
+            "signature": facts.signature if facts else "",
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """All that may be run, by the name that the page calls it."""
+
+    functions: Mapping[str, OfferedFunction] = field(default_factory=dict)
+    chats: Mapping[str, OfferedChat] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.functions or self.chats)
+
+    def module_of(self, function: str) -> str | None:
+        """Return where a function of that name (`__name__`) stands; None where none, or more than one, is offered."""
+        found = {each.module for each in self.functions.values() if each.core.facts.name == function}
+        found |= {each.module for each in self.chats.values() if each.core and each.core.facts.name == function}
+        return found.pop() if len(found) == 1 else None
+
+
+def offered_of(given: Iterable[Any]) -> Offered:
+    """Return what modules, functions, chats and assistants offer.
+
+    Args:
+        given: a module offers what stands at its top level; what it imported from elsewhere only if `__all__` lists it.
+
+    Raises:
+        ConfigError: nothing to run, or something that cannot be.
+    """
+    functions: dict[str, OfferedFunction] = {}
+    chats: dict[str, OfferedChat] = {}
+    for each in given:
+        found = _members(each) if isinstance(each, ModuleType) else [(_name_of(each), each)]
+        if not found:
+            raise ConfigError(
+                f"the module {each.__name__} has nothing to run. Put @llm_function or @llm_chat on a function at its top "
+                "level, or an AIAssistant."
+            )
+        for name, value in found:
+            home = each.__name__ if isinstance(each, ModuleType) else str(getattr(value, "__module__", ""))
+            if isinstance(value, _FUNCTIONS):
+                free = _free(name, home, functions)
+                functions[free] = _function(free, value, home)
+            else:
+                free = _free(name, home, chats)
+                chats[free] = _chat(free, value, home)
+    return Offered(functions, chats)
+
+
+def _members(module: ModuleType) -> list[tuple[str, Any]]:
+    listed = getattr(module, "__all__", None)
+
+    def is_shown(name: str, value: Any) -> bool:
+        if listed is not None:
+            return name in listed
+        if name.startswith("_"):
+            return False
+        if isinstance(value, AIAssistant):
+            return True
+        home = str(getattr(value, "__module__", ""))
+        return home == module.__name__ or home.startswith(f"{module.__name__}.")
+
+    kinds = (*_FUNCTIONS, *_CHATS, AIAssistant)
+    return [(name, value) for name, value in vars(module).items() if isinstance(value, kinds) and is_shown(name, value)]
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, AIAssistant):
+        return "assistant"
+    if not isinstance(value, (*_FUNCTIONS, *_CHATS)):
+        raise ConfigError(
+            f"{cut(repr(value), 80)} cannot be run from the page. Give a module, a function under @llm_function or "
+            "@llm_chat, or an AIAssistant."
+        )
+    return str(getattr(value, "__name__", "function"))
+
+
+def _free(name: str, home: str, taken: Mapping[str, Any]) -> str:
+    if name not in taken:
+        return name
+    full = f"{home}.{name}"
+    if full in taken:
+        raise ConfigError(f"{full} was given twice. Give it once.")
+    return full
+
+
+def _function(name: str, value: Any, home: str) -> OfferedFunction:
+    core: FunctionCore = value._core  # noqa: SLF001 - the one coroutine behind all four kinds of functions
+    for parameter, hint in core.metadata[1].items():
+        if parameter != "return" and _names_a_file(hint):
+            why = f"Its parameter {parameter!r} takes the path of a file, which a page must not name."
+            return OfferedFunction(name, core, None, home, why)
+    if core.takes_instance and core.instance is None:
+        return OfferedFunction(name, core, None, home, "It is a method, and nobody is bound to it.")
+    try:
+        return OfferedFunction(name, core, Tool(func=value), home)
+    except ToolDefinitionError as error:
+        return OfferedFunction(name, core, None, home, f"No form can be made of its parameters: {error}")
+
+
+def _chat(name: str, value: Any, home: str) -> OfferedChat:
+    if isinstance(value, AIAssistant):
+        return OfferedChat(name, home, assistant=value)
+    core: ChatCore = value._core  # noqa: SLF001 - as above
+    parameters = core.metadata[0].parameters
+    history = next((each for each in HISTORY_PARAMS if each in parameters), "")
+    needed = [
+        each.name for each in parameters.values() if each.name != history and each.default is inspect.Parameter.empty
+    ]
+    others = [each for each in parameters if each != history]
+    problem = ""
+    if core.options.return_mode != "text":
+        problem = 'It gives raw replies (return_mode="raw").'
+    elif not history:
+        problem = "It has no parameter called history or chat_history."
+    elif len(needed) > 1 or not others:
+        problem = "It takes more than one message: " + ", ".join(needed) if needed else "It takes no message."
+    return OfferedChat(name, home, None, core, (needed or others or [""])[0], history, problem)
+
+
+def _names_a_file(hint: Any) -> bool:
+    return hint in _FILES or any(_names_a_file(part) for part in get_args(hint))
+
+
+def _defaults(signature: inspect.Signature) -> dict[str, Any]:
+    """Return the defaults that JSON has, by parameter."""
+    return {
+        name: parameter.default
+        for name, parameter in signature.parameters.items()
+        if parameter.default is None or isinstance(parameter.default, (str, int, float, bool))
+    }

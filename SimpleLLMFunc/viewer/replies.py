@@ -1,0 +1,207 @@
+"""What the page is answered with: JSON that every browser can read, lines as they come, and errors in one shape."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import traceback
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
+from SimpleLLMFunc.logger.known import end_before_growing_secret, end_before_secret
+from SimpleLLMFunc.logger.records import push_error
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.threads import Workers
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+__all__ = [
+    "Lines",
+    "Refusal",
+    "Veil",
+    "body_of",
+    "clean",
+    "error_facts",
+    "json_reply",
+    "json_text",
+    "off_loop",
+    "reason",
+]
+
+T = TypeVar("T")
+
+_MAX_ERROR_CHARS = 4000
+_workers = Workers(4)
+
+
+class Refusal(Exception):
+    """A question of the page that is answered with a status and a sentence."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+async def off_loop(work: Callable[..., T], *args: Any) -> T:
+    """Run what reads a file in one of a few threads."""
+    return await _workers.run(work, *args)
+
+
+def json_text(data: Any) -> str:
+    """Return JSON that a browser can read: ASCII, and null for the numbers that JSON does not have."""
+    try:
+        return json.dumps(data, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(data))
+
+
+def json_reply(data: Any, status: int = 200) -> Response:
+    """Return `data` as the answer to the page."""
+    from starlette.responses import Response
+
+    return Response(json_text(data), status, media_type="application/json")
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """Return the JSON object that a request brings.
+
+    Raises:
+        Refusal: it brings none.
+    """
+    from starlette.requests import ClientDisconnect
+
+    try:
+        data = json.loads(await request.body())
+    except ClientDisconnect:
+        raise Refusal(413, "The request was cut off.") from None
+    except (ValueError, RecursionError):
+        raise Refusal(400, "This is no JSON.") from None
+    if not isinstance(data, dict):
+        raise Refusal(400, "Send a JSON object.")
+    return data
+
+
+def reason(error: BaseException) -> str:
+    """Return what went wrong as it may be shown."""
+    return cut(redact(f"{type(error).__name__}: {error}".removesuffix(": ")), _MAX_ERROR_CHARS)
+
+
+def error_facts(error: BaseException) -> dict[str, Any]:
+    """Return an error as the page shows it; one that is not ours goes into the log with its traceback."""
+    if not isinstance(error, SimpleLLMFuncError):
+        push_error(f"a run on the page failed: {redact(''.join(traceback.format_exception(error)))}")
+    violations = getattr(error, "violations", None) or []
+    return {
+        "error": type(error).__name__,
+        "message": cut(redact(str(error)), _MAX_ERROR_CHARS),
+        "violations": clean(violations),
+        "trace_id": str(getattr(error, "trace_id", "") or ""),
+    }
+
+
+def clean(value: Any, depth: int = 0) -> Any:
+    """Return `value` as JSON data without secrets."""
+    if isinstance(value, str):
+        return redact(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if depth > 60:
+        return "…"
+    if isinstance(value, Mapping):
+        return {redact(str(name)): clean(item, depth + 1) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(item, depth + 1) for item in value]
+    return redact(str(value))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {name: _finite(item) for name, item in data.items()}
+    return [_finite(item) for item in data] if isinstance(data, (list, tuple)) else data
+
+
+class Lines:
+    """An answer of JSON lines, each sent as soon as it is there; who leaves ends the work behind it.
+
+    Args:
+        items: what makes the lines; closed in any case.
+    """
+
+    def __init__(self, items: AsyncGenerator[Mapping[str, Any], None]) -> None:
+        self._items = items
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the lines."""
+        del scope
+        sending = asyncio.ensure_future(self._send(send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.wait({sending, leaving})
+        if not sending.cancelled():
+            sending.result()
+
+    async def _send(self, send: Send) -> None:
+        headers = [(b"content-type", b"application/x-ndjson"), (b"x-accel-buffering", b"no")]
+        async with aclosing(self._items) as items:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            async for item in items:
+                line = json_text(item).encode() + b"\n"
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+_WORD = re.compile(r"[A-Za-z0-9_\-./+=:@%*~\\]*\Z")
+"""The end of a text that may yet grow into a secret."""
+
+
+class Veil:
+    """Lets a growing text through in pieces, secrets masked although they arrive in pieces too."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._shown = ""
+
+    def add(self, text: str) -> str:
+        """Take in a piece, and return what may be shown by now."""
+        self._line += text
+        word = _WORD.search(self._line)
+        end = min(len(self._line) if word is None else word.start(), end_before_growing_secret(self._line))
+        return self._let_through(self._line[: end_before_secret(self._line, end)])
+
+    def rest(self) -> str:
+        """Return what was held back; a new text may begin."""
+        shown = self._let_through(self._line)
+        self._line = self._shown = ""
+        return shown
+
+    def _let_through(self, text: str) -> str:
+        masked = redact(text)
+        if not masked.startswith(self._shown):
+            return ""  # what looked harmless turned out to be part of a secret: no more of this line is shown
+        new = masked[len(self._shown) :]
+        line_end = text.rfind("\n") + 1
+        if line_end:
+            # A secret behind a name stands on the line of that name.
+            self._line = self._line[line_end:]
+            self._shown = redact(text[line_end:])
+        else:
+            self._shown = masked
+        return new

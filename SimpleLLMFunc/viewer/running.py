@@ -1,0 +1,288 @@
+"""Runs that the page begins: a function asked with edited arguments, a word to a chat."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from SimpleLLMFunc.base.events import (
+    ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnStarted,
+)
+from SimpleLLMFunc.base.observe import EventSink, watching
+from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.base.result import Attempt
+from SimpleLLMFunc.base.review import AnswerReview
+from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.llm_decorator.core import Run
+from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
+from SimpleLLMFunc.tools import ArgumentsError
+from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
+from SimpleLLMFunc.viewer.replies import Lines, Refusal, Veil, body_of, clean, error_facts, json_reply, off_loop
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["RunningPages"]
+
+_MOST_AT_A_TIME: Final = 8
+_MOST_SESSIONS: Final = 100
+_MAX_MESSAGE: Final = 200_000
+
+
+@dataclass(slots=True)
+class _Session:
+    """A conversation with a chat or an assistant."""
+
+    chat: str
+    history: list[Message] = field(default_factory=list)
+    is_busy: bool = False
+
+
+class RunningPages:
+    """Answers about what may be run, and runs it.
+
+    Args:
+        offered: what was named for it.
+        sinks: see every run begun here.
+    """
+
+    def __init__(self, offered: Offered, sinks: tuple[EventSink, ...]) -> None:
+        self._offered = offered
+        self._sinks = sinks
+        self._running = 0
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+
+    async def functions(self, _request: Request) -> Response:
+        """Return the functions that may be run, with their forms."""
+        described = await off_loop(lambda: [each.described() for each in self._offered.functions.values()])
+        return json_reply({"functions": clean(described)})
+
+    async def preview(self, request: Request) -> Response:
+        """Return the exact request that a function would send."""
+        function, args, kwargs = await self._asked(request)
+        try:
+            preview = await off_loop(function.core.preview, args, kwargs)
+        except SimpleLLMFuncError as error:
+            return json_reply({"failed": error_facts(error)})
+        shown = asdict(preview)
+        body, url = clean(shown.pop("body")), clean(shown.pop("url"))
+        # Masked before the shell's quotes, which would hide a secret with one inside.
+        return json_reply({**clean(shown), "curl": replace(preview, body=body, url=url).as_curl()})
+
+    async def play(self, request: Request) -> Any:
+        """Run a function; a line for everything that happens."""
+        function, args, kwargs = await self._asked(request)
+        return Lines(self._counted(_played(function, args, kwargs, self._sinks)))
+
+    async def chats(self, _request: Request) -> Response:
+        """Return the chats and assistants that may be talked to."""
+        described = await off_loop(lambda: [each.described() for each in self._offered.chats.values()])
+        return json_reply({"chats": clean(described)})
+
+    async def say(self, request: Request) -> Any:
+        """Say something to a chat; a line for everything that happens, the last one with the session to go on in."""
+        chat = self._offered.chats.get(request.path_params["name"])
+        if chat is None or chat.problem:
+            raise Refusal(404, chat.problem if chat else "There is no such chat to talk to.")
+        body = await body_of(request)
+        message, name = body.get("message"), body.get("session")
+        if not isinstance(message, str) or not message.strip() or len(message) > _MAX_MESSAGE:
+            raise Refusal(400, "Say something, as text.")
+        if name is not None and (not isinstance(name, str) or name not in self._sessions):
+            raise Refusal(404, "That conversation is no longer kept. Begin a new one.")
+        name, session = self._session(name, chat)
+        if session.chat != chat.name:
+            raise Refusal(409, "That conversation is with somebody else.")
+        if session.is_busy:
+            raise Refusal(409, "The answer before is still being written.")
+        items = _said(chat, session, name, message, self._sinks)
+        return Lines(self._counted(_released(items, session)))
+
+    def _session(self, name: str | None, chat: OfferedChat) -> tuple[str, _Session]:
+        if name is None:
+            while len(self._sessions) >= _MOST_SESSIONS:
+                self._sessions.popitem(last=False)
+            name = secrets.token_urlsafe(12)
+            self._sessions[name] = _Session(chat.name)
+        self._sessions.move_to_end(name)
+        return name, self._sessions[name]
+
+    async def _asked(self, request: Request) -> tuple[OfferedFunction, tuple[Any, ...], dict[str, Any]]:
+        function = self._offered.functions.get(request.path_params["name"])
+        if function is None or function.tool is None:
+            raise Refusal(404, function.problem if function else "There is no such function to run.")
+        arguments = (await body_of(request)).get("arguments", {})
+        if not isinstance(arguments, dict):
+            raise Refusal(400, "The arguments are a JSON object.")
+        try:
+            args, kwargs = await off_loop(function.tool.bind, arguments)
+        except ArgumentsError as error:
+            raise Refusal(422, f"The arguments do not fit: {clean(str(error))}") from None
+        return function, tuple(args), kwargs
+
+    async def _counted(self, items: AsyncGenerator[Mapping[str, Any], None]) -> AsyncGenerator[Mapping[str, Any], None]:
+        async with aclosing(items):
+            if self._running >= _MOST_AT_A_TIME:
+                yield {"type": "error", "error": "TooMany", "message": f"{_MOST_AT_A_TIME} runs go on already."}
+                return
+            self._running += 1
+            try:
+                async for item in items:
+                    yield item
+            finally:
+                self._running -= 1
+
+
+async def _released(
+    items: AsyncGenerator[Mapping[str, Any], None], session: _Session
+) -> AsyncGenerator[Mapping[str, Any], None]:
+    # Marked here and not before: who leaves before anything has begun leaves no mark behind.
+    async with aclosing(items):
+        if session.is_busy:
+            yield {"type": "error", "error": "Busy", "message": "The answer before is still being written."}
+            return
+        session.is_busy = True
+        try:
+            async for item in items:
+                yield item
+        finally:
+            session.is_busy = False
+
+
+async def _played(
+    function: OfferedFunction, args: tuple[Any, ...], kwargs: dict[str, Any], sinks: tuple[EventSink, ...]
+) -> AsyncGenerator[Mapping[str, Any], None]:
+    try:
+        with watching(*sinks):
+            run = function.core.start(args, kwargs, stream=True)
+        veil = Veil()
+        async with aclosing(run.events) as events:
+            async for event in events:
+                for line in _lines(event, veil, in_tool=run.record.output_mode == "tool"):
+                    yield line
+        if rest := veil.rest():
+            yield {"type": "text", "text": rest}
+        yield await off_loop(_done, function, run)
+    except Exception as error:  # noqa: BLE001 - whatever went wrong is shown where the run was begun
+        yield {"type": "error", **error_facts(error)}
+
+
+def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, Any]]:
+    """Return what the page is told of one event."""
+    lines: list[dict[str, Any]] = []
+    if not isinstance(event, ReplyDelta) and (rest := veil.rest()):
+        lines.append({"type": "text", "text": rest})
+    match event:
+        case RunStarted(trace_id=trace_id):
+            lines.append({"type": "started", "trace_id": trace_id})
+        case TurnStarted(turn=turn):
+            lines.append({"type": "turn", "turn": turn})
+        case ReplyDelta(text=text, tool_calls=calls):
+            if in_tool:
+                text += "".join(call.arguments or "" for call in calls if call.name in {None, ANSWER_TOOL})
+            if shown := veil.add(text):
+                lines.append({"type": "text", "text": shown})
+        case ReplyReceived(turn=turn, usage=usage, seconds=seconds):
+            lines.append({"type": "reply", "turn": turn, "seconds": seconds, "usage": asdict(usage)})
+        case ToolCallStarted(call=call):
+            lines.append({"type": "tool", "id": call.id, **clean(_call(call))})
+        case ToolCallFinished(call=call, content=content, failed=failed, seconds=seconds):
+            said = {"content": clean(content), "failed": failed, "seconds": seconds}
+            lines.append({"type": "tool_done", "id": call.id, **clean(_call(call)), **said})
+        case _:
+            pass
+    return lines
+
+
+def _call(call: Any) -> dict[str, Any]:
+    return {"name": call.function.name, "arguments": call.function.arguments}
+
+
+def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:
+    """Return what a run came to."""
+    facts = run.record.facts()
+    review = run.review
+    assert isinstance(review, AnswerReview), "a function is reviewed"
+    assert review.parsed is not None, "an accepted answer was parsed"
+    value = json.loads(function.core.spec.adapter.dump_json(review.parsed.value, by_alias=True, warnings=False))
+    return {
+        "type": "done",
+        "value": clean(value),
+        "text": clean(run.record.reply.text if run.record.reply else ""),
+        "trace_id": facts["trace_id"],
+        "seconds": facts["seconds"],
+        "usage": asdict(facts["usage"]),
+        "cost": facts["cost"],
+        "output_mode": facts["output_mode"],
+        "repairs": clean(review.parsed.repairs),
+        "attempts": [_attempt(each) for each in facts["attempts"]],
+    }
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    shown = {"text": attempt.text, "violations": attempt.violations, "repairs": attempt.repairs}
+    return {name: clean(part) for name, part in shown.items()}
+
+
+async def _said(
+    chat: OfferedChat, session: _Session, name: str, message: str, sinks: tuple[EventSink, ...]
+) -> AsyncGenerator[Mapping[str, Any], None]:
+    veil = Veil()
+    answers = _assistant(chat, name, message, sinks) if chat.core is None else _chatted(chat, session, message, sinks)
+    try:
+        async with aclosing(answers):
+            async for item in answers:
+                if isinstance(item, dict):
+                    yield {"type": "sources", "sources": clean(item["sources"])}
+                elif isinstance(item, str):
+                    if shown := veil.add(item):
+                        yield {"type": "text", "text": shown}
+                else:
+                    for line in _lines(item, veil, in_tool=False):
+                        yield line
+        if rest := veil.rest():
+            yield {"type": "text", "text": rest}
+        yield {"type": "done", "session": name}
+    except Exception as error:  # noqa: BLE001 - whatever went wrong is shown where it was asked
+        yield {"type": "error", "session": name, **error_facts(error)}
+
+
+async def _assistant(
+    chat: OfferedChat, name: str, message: str, sinks: tuple[EventSink, ...]
+) -> AsyncGenerator[Any, None]:
+    assert chat.assistant is not None, "what is no chat is an assistant"
+    with watching(*sinks):
+        items = chat.assistant.stream_query(message, session_id=name)
+    async with aclosing(items):
+        async for item in items:
+            yield item
+
+
+async def _chatted(
+    chat: OfferedChat, session: _Session, message: str, sinks: tuple[EventSink, ...]
+) -> AsyncGenerator[ReActEvent, None]:
+    assert chat.core is not None, "what is no assistant is a chat"
+    given: dict[str, Any] = {chat.history: list(session.history), chat.message: message}
+    with watching(*sinks):
+        run = chat.core.start((), given, stream=True)
+    pairs = Pairs("text", [], run.record.func_name, True)
+    async with aclosing(run.events) as events:
+        async for event in events:
+            pairs.of(event)
+            yield event
+    last = pairs.last()
+    if last is not None:
+        session.history = last[1]

@@ -1,0 +1,176 @@
+"""What the page asks of the store: the list, one run, the functions and their versions."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_args
+
+from SimpleLLMFunc.observability.metrics import metrics
+from SimpleLLMFunc.observability.reader import TraceReader
+from SimpleLLMFunc.observability.reader_rows import RunDetail, RunQuery, RunStatus
+from SimpleLLMFunc.viewer.exports import as_curl, as_test
+from SimpleLLMFunc.viewer.replies import Refusal, json_reply, off_loop
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["RunPages"]
+
+_PLACE = re.compile(r"[0-9.e+]{1,40}:[0-9]{1,18}")
+"""Of a page in the list of runs."""
+
+_MOST_BUCKETS = 60
+_BUCKETS = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400)
+
+
+class RunPages:
+    """Answers about runs, from one store.
+
+    Args:
+        reader: of the store.
+        module_of: where a function of that name can be imported from; None where nobody knows.
+    """
+
+    def __init__(self, reader: TraceReader, module_of: Callable[[str], str | None]) -> None:
+        self._reader = reader
+        self._module_of = module_of
+
+    async def runs(self, request: Request) -> Response:
+        """Return a page of the list, and on the first page how many there are."""
+        query, after = _query(request), request.query_params.get("after") or None
+        limit = _number(request, "limit", 50, 1, 500)
+        if after is not None and not _PLACE.fullmatch(after):
+            raise Refusal(400, "after is the `next` of the page before.")
+        page = await off_loop(lambda: self._reader.runs(query, limit=limit, after=after))
+        total = None if after else await off_loop(lambda: self._reader.count(query))
+        return json_reply({**dataclasses.asdict(page), "total": total})
+
+    async def changes(self, request: Request) -> Response:
+        """Return what has changed since a sequence number."""
+        since = _number(request, "since", 0, 0, 2**62)
+        return json_reply(dataclasses.asdict(await off_loop(self._reader.changes, since)))
+
+    async def filters(self, request: Request) -> Response:
+        """Return what the list can be narrowed to."""
+        function = request.query_params.get("function")
+
+        def read() -> dict[str, Any]:
+            return {
+                "functions": [each.name for each in self._reader.functions()],
+                "models": self._reader.models(),
+                "versions": [each.version for each in self._reader.versions(function)] if function else [],
+                "statuses": list(get_args(RunStatus)),
+            }
+
+        return json_reply(await off_loop(read))
+
+    async def run(self, request: Request) -> Response:
+        """Return all that is known of one run."""
+        return json_reply(dataclasses.asdict(await self._detail(request)))
+
+    async def curl(self, request: Request) -> Response:
+        """Return a request of a run as a shell command."""
+        detail = await self._detail(request)
+        number = _number(request, "number", 1, 1, 2**31)
+        turn = next((each for each in detail.turns if each.number == number), None)
+        if turn is None:
+            raise Refusal(404, f"The run has no request {number}.")
+        return json_reply({"text": as_curl(turn)})
+
+    async def test(self, request: Request) -> Response:
+        """Return a run as a test for pytest."""
+        detail = await self._detail(request)
+        return json_reply({"text": await off_loop(as_test, detail, self._module_of(detail.summary.function))})
+
+    async def functions(self, _request: Request) -> Response:
+        """Return all functions with what they took."""
+
+        def read() -> list[dict[str, Any]]:
+            rows = {row.function: dataclasses.asdict(row) for row in metrics(self._reader, by=("function",))}
+            return [{**dataclasses.asdict(each), "metrics": rows.get(each.name)} for each in self._reader.functions()]
+
+        return json_reply({"functions": await off_loop(read)})
+
+    async def function(self, request: Request) -> Response:
+        """Return the versions of one function, and what each took over time."""
+        name = request.path_params["name"]
+
+        def read() -> dict[str, Any] | None:
+            versions = self._reader.versions(name)
+            if not versions:
+                return None
+            query = RunQuery(function=name)
+            begun = min(each.first_seen for each in versions)
+            bucket = _bucket(max(each.last_seen for each in versions) - begun)
+            return {
+                "name": name,
+                "versions": [dataclasses.asdict(each) for each in versions],
+                "metrics": [dataclasses.asdict(row) for row in metrics(self._reader, by=("version",), query=query)],
+                "models": [dataclasses.asdict(row) for row in metrics(self._reader, by=("model",), query=query)],
+                "series": [
+                    dataclasses.asdict(row)
+                    for row in metrics(self._reader, by=("version",), bucket=bucket, query=query)
+                ],
+                "bucket": bucket,
+            }
+
+        found = await off_loop(read)
+        if found is None:
+            raise Refusal(404, "No run of such a function is kept.")
+        return json_reply(found)
+
+    async def _detail(self, request: Request) -> RunDetail:
+        asked: str = request.path_params["run"]
+        run: int | str = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 19 else asked
+        detail = await off_loop(self._reader.run, run)
+        if detail is None:
+            raise Refusal(404, "There is no such run. It may have been removed for its age.")
+        return detail
+
+
+def _query(request: Request) -> RunQuery:
+    given = request.query_params
+    status = given.get("status") or None
+    if status is not None and status not in get_args(RunStatus):
+        raise Refusal(400, "There is no such status.")
+    return RunQuery(
+        function=given.get("function") or None,
+        model=given.get("model") or None,
+        version=given.get("version") or None,
+        status=status,  # type: ignore[arg-type]
+        since=_real(request, "since"),
+        until=_real(request, "until"),
+        text=(given.get("text") or "").strip()[:500] or None,
+        session=given.get("session") or None,
+    )
+
+
+def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal()) or len(text) > 19 or not least <= int(text) <= most:
+        raise Refusal(400, f"{name} is a whole number from {least} to {most}.")
+    return int(text)
+
+
+def _real(request: Request, name: str) -> float | None:
+    text = request.query_params.get(name)
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise Refusal(400, f"{name} is a number of seconds.")
+    return value
+
+
+def _bucket(span: float) -> int:
+    """Return seconds for a time axis of not too many points."""
+    return next((size for size in _BUCKETS if span / size <= _MOST_BUCKETS), _BUCKETS[-1])

@@ -1,0 +1,209 @@
+"""Who may talk to the page: its Host and Origin, its token, and what every answer says to the browser."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from SimpleLLMFunc.errors import ConfigError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["CONTENT_SECURITY_POLICY", "LOOPBACK_HOSTS", "SEEN", "TOKEN_HEADER", "Guard", "new_token"]
+
+SEEN: Final = "SimpleLLMFunc.viewer.seen"
+"""In the scope of a request for data that the guard has let through; what answers with data looks for it."""
+
+TOKEN_HEADER: Final = "x-simplellmfunc-token"  # noqa: S105 - the name of a header
+"""A header and no cookie: a browser sends it for no other page, and cookies are shared by all ports of a machine."""
+
+LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    # Text can become markup nowhere: the browser refuses innerHTML and its kin altogether.
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+_HEADERS: Final = (
+    ("content-security-policy", CONTENT_SECURITY_POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+)
+
+_READING: Final = frozenset({"GET", "HEAD"})
+_SAME_SITE: Final = frozenset({"same-origin", "none"})
+_DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
+
+
+def new_token() -> str:
+    """Return a token that nobody can guess."""
+    return secrets.token_urlsafe(32)
+
+
+class Guard:
+    """Stands before the whole page, also where it is mounted in another application.
+
+    Args:
+        app: what answers when all is well.
+        token: asked for by everything under ``api/``; None asks for none.
+        allowed_hosts: names that the page may be reached by, without a port, beside those of this machine.
+        max_body: bytes that a request may bring.
+
+    Raises:
+        ConfigError: a name that is none.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, token: str | None, allowed_hosts: Iterable[str] = (), max_body: int = 2_000_000
+    ) -> None:
+        if isinstance(allowed_hosts, str):
+            raise ConfigError(f"allowed_hosts is a list of names, not the text {allowed_hosts!r}.")
+        names = {name.strip().lower().removeprefix("[").removesuffix("]") for name in allowed_hosts}
+        for name in names:
+            if not name or "*" in name or "/" in name:
+                raise ConfigError(
+                    f"allowed_hosts holds {name!r}. Write the name as it stands in the browser's address, without "
+                    "scheme and port; a pattern would let other pages in."
+                )
+        self._app = app
+        self._token = None if token is None else token.encode()
+        self._hosts = LOOPBACK_HOSTS | names
+        self._max_body = max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or hand on to the page."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008, "reason": "there are no web sockets here"})
+            return
+        is_data = _is_data(scope)
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": _with_ours(message.get("headers", ()), is_data)}
+            await send(message)
+
+        refusal = self._refusal(scope, is_data)
+        if refusal is not None:
+            await _refuse(sending, *refusal)
+            return
+        if is_data:
+            scope = {**scope, SEEN: True}
+        await self._app(scope, _Limited(receive, self._max_body).receive, sending)
+
+    def _refusal(self, scope: Scope, is_data: bool) -> tuple[int, str] | None:
+        """Say why a request is not answered; None where it is."""
+        headers = _headers(scope)
+        host = headers.get("host", "")
+        if _name_of(host) not in self._hosts:
+            # A name of another site that leads here (DNS rebinding) would make this page part of that site.
+            return 421, "This page is not reached by that name. Use 127.0.0.1, or give the name in allowed_hosts."
+        origin = headers.get("origin")
+        if origin is not None and not _is_same(origin, host):
+            return 403, "Another site may not use this page."
+        if is_data and headers.get("sec-fetch-site", "none") not in _SAME_SITE:
+            return 403, "Another site may not use this page."
+        is_changing = scope["method"] not in _READING
+        if is_changing:
+            if self._token is None and origin is None:
+                # Nothing but Origin says who asks, and every browser sends it.
+                return 403, "A request that changes something has to say where it comes from (Origin)."
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "application/json":
+                return 415, "Send application/json."
+        if is_data and self._token is not None:
+            given = headers.get(TOKEN_HEADER, "").encode("latin-1", "replace")
+            if not hmac.compare_digest(given, self._token):
+                return 401, "The token is missing or is not that of this start. Open the address that was printed."
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._max_body:
+            return 413, f"At most {self._max_body:,} bytes."
+        return None
+
+
+class _Limited:
+    """Counts what a body brings that did not say how long it is."""
+
+    def __init__(self, receive: Receive, left: int) -> None:
+        self._receive = receive
+        self._left = left
+
+    async def receive(self) -> Any:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                return {"type": "http.disconnect"}
+        return message
+
+
+def _is_data(scope: Scope) -> bool:
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"", "/"}:
+        path = path[len(root) :]
+    return path.lstrip("/").partition("/")[0] == "api"
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    # One that comes twice is joined, as HTTP says, and a Host or a token that is joined fits nothing.
+    found: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def _name_of(host: str) -> str:
+    """Return the name in a Host header, without its port; empty where it is none."""
+    text = host.strip().lower()
+    if text.startswith("["):
+        name, bracket, port = text[1:].partition("]")
+        return name if bracket and _is_port(port.removeprefix(":")) else ""
+    name, _, port = text.partition(":")
+    return name if _is_port(port) else ""
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.isascii() and text.isdecimal())
+
+
+def _is_same(origin: str, host: str) -> bool:
+    """Return whether a page at `origin` is this page."""
+    try:
+        parts = urlsplit(origin.strip().lower())
+    except ValueError:
+        return False
+    if parts.scheme not in _DEFAULT_PORTS or parts.path or parts.query or parts.fragment:
+        return False
+    port = f":{_DEFAULT_PORTS[parts.scheme]}"
+    return parts.netloc.removesuffix(port) == host.strip().lower().removesuffix(port)
+
+
+def _with_ours(headers: Iterable[tuple[bytes, bytes]], is_data: bool) -> list[tuple[bytes, bytes]]:
+    ours = dict(_HEADERS)
+    kept = [(name, value) for name, value in headers if name.decode("latin-1").lower() not in ours]
+    if is_data:
+        kept = [(name, value) for name, value in kept if name.lower() != b"cache-control"]
+        ours["cache-control"] = "no-store"
+    return kept + [(name.encode(), value.encode()) for name, value in ours.items()]
+
+
+async def _refuse(send: Send, status: int, why: str) -> None:
+    body = json.dumps({"error": why}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

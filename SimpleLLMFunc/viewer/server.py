@@ -1,0 +1,252 @@
+"""The page as an application that can be mounted, and the server of `simplellmfunc view`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from SimpleLLMFunc import __version__
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.observability.reader import TraceReader
+from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.viewer.maps import MapPages
+from SimpleLLMFunc.viewer.offered import offered_of
+from SimpleLLMFunc.viewer.pages import FilePage
+from SimpleLLMFunc.viewer.replies import Refusal, json_reply, reason
+from SimpleLLMFunc.viewer.running import RunningPages
+from SimpleLLMFunc.viewer.runs import RunPages
+from SimpleLLMFunc.viewer.security import LOOPBACK_HOSTS, SEEN, Guard, new_token
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["ViewerApp", "serve_page", "viewer_app"]
+
+_GRACE_SECONDS: Final = 2
+
+
+class ViewerApp:
+    """The page, as any ASGI server or application takes it.
+
+    Attributes:
+        token: what the page asks for, None where it asks for none.
+        fragment: what stands behind the address of the page to hand the token over: ``#token=…``, or nothing.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
+        self._app = app
+        self.token = token
+        self.fragment = "" if token is None else f"#token={token}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+
+def viewer_app(
+    store: TraceStore | TraceReader | str | os.PathLike[str],
+    *,
+    allow_run: Iterable[Any] = (),
+    checkpoints: Iterable[str | os.PathLike[str]] = (),
+    token: str | Literal[False] | None = None,
+    allowed_hosts: Iterable[str] = (),
+) -> ViewerApp:
+    """Return the page over a trace store, ready to be mounted or served.
+
+    In an application of your own: ``app.mount("/llm", viewer_app(store))``.
+
+    Args:
+        store: a `TraceStore`, a `TraceReader`, or the path of the file.
+        allow_run: modules, decorated functions, chats and assistants that may be run from the page; none by default.
+        checkpoints: paths of the checkpoints of maps to show.
+        token: what the page asks for before it shows anything. None makes a new one, and writes the end of the address
+            that holds it to stderr. False asks for none: for an application that has its own login in front.
+        allowed_hosts: names, without port, that the page may be reached by beside those of this machine.
+
+    Raises:
+        ConfigError: the extra is missing, or an argument cannot be used.
+    """
+    _require_starlette()
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    reader, sinks = _opened(store)
+    offered = offered_of(allow_run)
+    maps = MapPages(checkpoints)
+    page = FilePage()
+    if token is None:
+        chosen: str | None = new_token()
+        sys.stderr.write(f"The page asks for a token. Put this behind its address: #token={chosen}\n")
+    elif token is False:
+        chosen = None
+    elif _is_token(token):
+        chosen = token
+    else:
+        raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
+    runs, running = RunPages(reader, offered.module_of), RunningPages(offered, sinks)
+
+    async def info(_request: Request) -> Response:
+        return json_reply(
+            {
+                "version": __version__,
+                "store": reader.path.name,
+                "can_run": bool(offered),
+                "functions": len(offered.functions),
+                "chats": len(offered.chats),
+                "maps": len(maps),
+            }
+        )
+
+    def data(path: str, answer: Callable[[Request], Awaitable[Any]], method: str = "GET") -> Route:
+        async def guarded(request: Request) -> Any:
+            # However the server and the applications around divide a path: nothing is answered past the guard.
+            if not request.scope.get(SEEN):
+                raise Refusal(401, "This came past the guard of the page.")
+            return await answer(request)
+
+        return Route(f"/api/{path}", guarded, methods=[method])
+
+    routes = [
+        data("info", info),
+        data("runs", runs.runs),
+        data("changes", runs.changes),
+        data("filters", runs.filters),
+        data("runs/{run}", runs.run),
+        data("runs/{run}/curl", runs.curl),
+        data("runs/{run}/test", runs.test),
+        data("functions", runs.functions),
+        data("functions/{name}", runs.function),
+        data("maps", maps.maps),
+        data("maps/{number}", maps.map),
+        data("maps/{number}/rows", maps.rows),
+        data("maps/{number}/check", maps.check),
+    ]
+    if offered:
+        routes += [
+            data("play", running.functions),
+            data("play/{name}", running.play, "POST"),
+            data("play/{name}/preview", running.preview, "POST"),
+            data("chats", running.chats),
+            data("chats/{name}", running.say, "POST"),
+        ]
+    routes.append(Route("/{path:path}", page.__call__, methods=["GET"]))
+    app = Starlette(routes=routes, exception_handlers={Refusal: _refused, SimpleLLMFuncError: _failed})
+    app.router.redirect_slashes = False
+    return ViewerApp(Guard(app, token=chosen, allowed_hosts=allowed_hosts), chosen)
+
+
+def _is_token(given: Any) -> bool:
+    return isinstance(given, str) and re.fullmatch("[A-Za-z0-9_-]{16,}", given) is not None
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal), "it is registered for these"
+    return json_reply({"error": str(error)}, error.status)
+
+
+async def _failed(_request: Request, error: Exception) -> Response:
+    return json_reply({"error": reason(error)}, 500)
+
+
+def _opened(store: Any) -> tuple[TraceReader, tuple[TraceStore, ...]]:
+    if isinstance(store, TraceStore):
+        return store.reader, (store,)
+    if isinstance(store, TraceReader):
+        return store, ()
+    if isinstance(store, (str, os.PathLike)) and str(store):
+        return TraceReader(Path(store)), ()
+    raise ConfigError(f"store is a TraceStore, a TraceReader or a path, not {type(store).__name__}.")
+
+
+def _require_starlette(*others: str) -> None:
+    from importlib import import_module
+
+    for name in ("starlette.applications", *others):
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise ConfigError(
+                f'The page needs {name.partition(".")[0]}, which is not installed: pip install "SimpleLLMFunc[view]"'
+            ) from error
+
+
+# --- a server of its own ----------------------------------------------------------------------------------
+
+
+async def serve_page(
+    app: ViewerApp, *, host: str = "127.0.0.1", port: int = 0, announce: Callable[[str], object] | None = None
+) -> None:
+    """Serve the page on this machine until cancelled, or until Ctrl-C.
+
+    Args:
+        app: from `viewer_app`.
+        host: an address of this machine.
+        port: 0 for any that is free.
+        announce: called with the address, its token included, as soon as a browser can open it.
+
+    Raises:
+        ConfigError: another machine's address, a port that is taken, or the extra is missing.
+    """
+    _require_starlette("uvicorn")
+    import uvicorn
+
+    with _listening(host, port) as listener:
+        web = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+        # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
+        web.capture_signals = _no_signals  # type: ignore[method-assign]
+        if announce is not None:
+            shown = f"[{host}]" if ":" in host else host
+            announce(f"http://{shown}:{listener.getsockname()[1]}/{app.fragment}")
+        await _until_cancelled(web, listener)
+
+
+@contextlib.contextmanager
+def _no_signals() -> Generator[None, None, None]:
+    yield
+
+
+async def _until_cancelled(web: uvicorn.Server, listener: socket.socket) -> None:
+    serving = asyncio.ensure_future(web.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        # Not cancelled: it would leave its connections open.
+        web.should_exit = True
+        await asyncio.wait({serving})
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    if host not in LOOPBACK_HOSTS:
+        raise ConfigError(
+            f"the page is served on this machine only ({', '.join(sorted(LOOPBACK_HOSTS))}), not at {host!r}. "
+            "Mount viewer_app in an application with a login to show it to others."
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"port {port} cannot be used ({why}). Choose another one, or 0 for any free one.") from error
+    with listener:
+        yield listener

