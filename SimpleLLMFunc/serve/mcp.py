@@ -18,7 +18,7 @@ from SimpleLLMFunc.tools.mcp_server import require_mcp
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["PATH", "decorated_functions", "serve_http", "serve_mcp", "serve_stdio"]
+__all__ = ["PATH", "decorated_functions", "http_sessions", "serve_http", "serve_mcp", "serve_stdio"]
 
 PATH: Final = "/mcp"
 """Where the HTTP server has its endpoint."""
@@ -110,16 +110,13 @@ async def serve_http(
     Raises:
         ConfigError: another machine's address, a port that is taken, or the extra is missing.
     """
-    server = _server(functions, name)
+    manager, application = http_sessions(functions, name)
     import uvicorn
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     with _listening(host, port) as listener:
-        # Plain JSON answers: there is nothing to stream, for a tool gives one result.
-        manager = StreamableHTTPSessionManager(app=server, json_response=True, security_settings=_security())
         web = uvicorn.Server(
             uvicorn.Config(
-                _application(manager),
+                application,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -134,6 +131,30 @@ async def serve_http(
                 shown = f"[{host}]" if ":" in host else host
                 announce(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
             await _run_until_cancelled(web, listener)
+
+
+def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: bool = False) -> tuple[Any, Any]:
+    """Return the `mcp` package's manager of sessions, and the ASGI application of its endpoint.
+
+    The application works inside of ``async with manager.run():``.
+
+    Args:
+        functions: by name.
+        name: what the server calls itself.
+        is_guarded: somebody stands before it who knows the callers; each request then stands for itself, in the context
+            of its caller. Else web pages whose name has been made to lead to this machine are refused.
+
+    Raises:
+        ConfigError: the extra is missing.
+    """
+    server = _server(functions, name)
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    # Plain JSON answers: there is nothing to stream, for a tool gives one result.
+    manager = StreamableHTTPSessionManager(
+        app=server, json_response=True, stateless=is_guarded, security_settings=_security(is_guarded=is_guarded)
+    )
+    return manager, _application(manager)
 
 
 async def _run_until_cancelled(web: uvicorn.Server, listener: socket.socket) -> None:
@@ -165,9 +186,12 @@ def _listening(host: str, port: int) -> Any:
         yield listener
 
 
-def _security() -> Any:
+def _security(*, is_guarded: bool) -> Any:
     """Return the settings that refuse a web page whose name has been made to lead to this machine."""
     from mcp.server.transport_security import TransportSecuritySettings
+
+    if is_guarded:
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
     hosts = [f"[{host}]:*" if ":" in host else f"{host}:*" for host in _THIS_MACHINE]
     return TransportSecuritySettings(

@@ -22,11 +22,13 @@ from SimpleLLMFunc.llm_decorator.decorated import (
     LLMFunction,
     LLMStream,
 )
+from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.logger.records import push_error
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.sync import submit
 from SimpleLLMFunc.tools import ArgumentsError, Tool
 from SimpleLLMFunc.tools.names import wire_names
+from SimpleLLMFunc.type.markers import Confident
 from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath
 
 __all__ = ["Decorated", "Offer", "decorated_functions", "offers"]
@@ -104,6 +106,7 @@ class Offer:
     Attributes:
         name: what it is called from outside.
         tool: the function as a tool: description, schema of the parameters, check of the arguments.
+        is_iterator: it gives items, one after the other.
         output_schema: of the structured answer, always an object; None where the answer is text, or nothing.
 
     Raises:
@@ -114,6 +117,7 @@ class Offer:
     def __init__(self, name: str, function: Decorated) -> None:
         self.name = name
         self.tool = Tool(func=function, name=name)
+        self.is_iterator = isinstance(function, (AsyncLLMStream, LLMStream))
         self._core = function._core  # noqa: SLF001 - the one coroutine behind all four kinds of functions
         for parameter, hint in self._core.metadata[1].items():
             if parameter != "return" and _names_a_file(hint):
@@ -122,10 +126,16 @@ class Offer:
                     f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
                     "Take an ImgUrl (a data: address holds the image itself), or text."
                 )
-        self.output_schema = _output_schema(self._spec)
+        self.output_schema = _output_schema(self.spec)
 
     @property
-    def _spec(self) -> OutputSpec:
+    def core(self) -> FunctionCore:
+        """What runs."""
+        return self._core
+
+    @property
+    def spec(self) -> OutputSpec:
+        """What is known of the type of the answer."""
         return self._core.spec
 
     async def answer(self, arguments: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
@@ -151,10 +161,11 @@ class Offer:
         raise OfferFailed(cut(redact(problem), _MAX_ERROR_CHARS))
 
     async def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return (await self._core.result(self._core.start(args, kwargs, stream=False))).value
+        value = await self._core.ask_value(args, kwargs)
+        return value.value if isinstance(value, Confident) else value
 
     def _rendered(self, value: Any) -> tuple[str, dict[str, Any] | None]:
-        spec = self._spec
+        spec = self.spec
         if spec.is_none:
             return "", None
         if spec.is_text:

@@ -1,8 +1,55 @@
 """What our tests, our documentation and our users' tests share.
 
+Names are loaded on first use, so that the pytest plugin costs nothing where it is not used.
 `SimpleLLMFunc.testing.contract` holds the suite that every `LLM_Interface` passes.
 """
 
-from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest, tool_calls
+from __future__ import annotations
 
-__all__ = ["ScriptedLLM", "ScriptedRequest", "tool_calls"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.interface.guard import forbid_real_calls
+    from SimpleLLMFunc.testing.answering import tool_calls
+    from SimpleLLMFunc.testing.cassette import Cassette, RecordMode, use_cassette
+    from SimpleLLMFunc.testing.schema_filled import SchemaLLM
+    from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest, answer, when
+    from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
+
+__all__ = [
+    "Cassette",
+    "RecordMode",
+    "SchemaLLM",
+    "ScriptedLLM",
+    "ScriptedRequest",
+    "UnmatchedRequest",
+    "answer",
+    "forbid_real_calls",
+    "tool_calls",
+    "use_cassette",
+    "when",
+]
+
+_MODULE_OF = {
+    "Cassette": "SimpleLLMFunc.testing.cassette",
+    "RecordMode": "SimpleLLMFunc.testing.cassette",
+    "SchemaLLM": "SimpleLLMFunc.testing.schema_filled",
+    "ScriptedLLM": "SimpleLLMFunc.testing.scripted",
+    "ScriptedRequest": "SimpleLLMFunc.testing.scripted",
+    "UnmatchedRequest": "SimpleLLMFunc.testing.unmatched",
+    "answer": "SimpleLLMFunc.testing.scripted",
+    "forbid_real_calls": "SimpleLLMFunc.interface.guard",
+    "tool_calls": "SimpleLLMFunc.testing.answering",
+    "use_cassette": "SimpleLLMFunc.testing.cassette",
+    "when": "SimpleLLMFunc.testing.scripted",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value  # found at once the next time
+    return value

@@ -8,8 +8,11 @@ import json
 import re
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError, cut
@@ -17,10 +20,13 @@ from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.testing.answering import answer_message, tool_calls
+from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
 
-__all__ = ["Reply", "ScriptedLLM", "ScriptedRequest", "tool_calls"]
+__all__ = ["Answer", "Reply", "ScriptedLLM", "ScriptedRequest", "When", "answer", "tool_calls", "when"]
 
 _PIECE = re.compile(r"\s*\S{1,4}|\s+")
 """What one chunk holds by default: about what a model writes at a time, white space before the word it leads to."""
@@ -52,38 +58,68 @@ class ScriptedRequest:
         """The text of the last message, empty where it has none."""
         return _message_text(self.messages[-1]) if self.messages else ""
 
+    @property
+    def texts(self) -> list[str]:
+        """The text of each message."""
+        return [_message_text(message) for message in self.messages]
+
+    def __str__(self) -> str:
+        return request_text(self.messages, tools=self.tools, response_format=self.response_format, params=self.params)
+
 
 StreamItem: TypeAlias = ChatCompletionChunk | str | BaseException
 """One step of a scripted stream: a chunk, a piece of text, or what breaks the stream there."""
 
-PlainReply: TypeAlias = str | dict[str, Any] | ChatCompletion | Sequence[StreamItem] | BaseException
-"""A reply that stands as it is."""
+PlainReply: TypeAlias = (
+    "str | dict[str, Any] | ChatCompletion | Sequence[StreamItem] | BaseException | BaseModel | Answer"
+)
+"""A reply that stands as it is; any dataclass is one too."""
 
-Reply: TypeAlias = PlainReply | Callable[[ScriptedRequest], PlainReply | Awaitable[PlainReply]]
-"""What `ScriptedLLM` takes: a reply, or a function (sync or async) that makes one of the request."""
+Reply: TypeAlias = "PlainReply | When | Callable[[ScriptedRequest], PlainReply | Awaitable[PlainReply]]"
+"""What `ScriptedLLM` takes: a reply, or a function (sync or async) that makes one of the request, or a rule."""
 
 
-def tool_calls(*calls: tuple[str, Mapping[str, Any] | str], content: str | None = None) -> dict[str, Any]:
-    """Return the reply of a model that calls tools: ``tool_calls(("search", {"q": "rain"}), ("clock", {}))``.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply that gives a value in the way the request asks for it; made by `answer`."""
+
+    value: Any
+
+
+def answer(value: Any) -> Answer:
+    """Return the reply that gives `value`: as JSON, as the arguments of the tool `answer`, or as a JSON action.
+
+    Models, dataclasses and the like need no `answer` around them: ``ScriptedLLM(Review(stars=4), answer([1, 2]))``.
+    """
+    return Answer(value)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A reply for the requests of one kind; made by `when`."""
+
+    matches: Callable[[ScriptedRequest], bool]
+    replies: tuple[Any, ...]
+
+
+def when(
+    said: str | re.Pattern[str] | Callable[[ScriptedRequest], bool], *replies: PlainReply | Callable[..., Any]
+) -> When:
+    """Return a rule: requests in which `said` holds get these replies, one after the other, and then the last again.
+
+    Rules come before the replies without one, and in any order of requests: for code that asks concurrently.
 
     Args:
-        *calls: name and arguments of each call; arguments given as text are sent as they stand, broken ones too.
-        content: what the model says beside the calls.
+        said: a text or a compiled pattern that stands in one of the messages, or a function of the request.
+        *replies: as `ScriptedLLM` takes them.
     """
-    return {
-        "role": "assistant",
-        "content": content,
-        "tool_calls": [
-            {
-                "type": "function",
-                "function": {
-                    "name": name,
-                    "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False),
-                },
-            }
-            for name, arguments in calls
-        ],
-    }
+    if not replies:
+        raise UsageError("when() has no reply. Write when('rain', 'Take an umbrella.').")
+    if isinstance(said, str):
+        return When(lambda request: any(said in text for text in request.texts), replies)
+    if isinstance(said, re.Pattern):
+        return When(lambda request: any(said.search(text) for text in request.texts), replies)
+    return When(said, replies)
 
 
 class ScriptedLLM(LLM_Interface):
@@ -93,9 +129,10 @@ class ScriptedLLM(LLM_Interface):
     threads and event loops at once; replies are handed out in the order of the requests.
 
     Args:
-        *replies: each a text, an assistant message (a dict; its `finish_reason` counts, and a dict with `choices`
-            is a whole reply), a `ChatCompletion`, a list of stream steps (chunks, pieces of text, an exception
-            where the stream breaks), an exception to raise, or a function of the request that returns one of these.
+        *replies: each a text, a model or dataclass (the typed answer), `answer(value)` for any other value, an
+            assistant message (a dict; its `finish_reason` counts, and a dict with `choices` is a whole reply), a
+            `ChatCompletion`, a list of stream steps (chunks, pieces of text, an exception where the stream breaks),
+            an exception to raise, a function of the request that returns one of these, or a rule made by `when`.
         model_name: the name in replies and traces.
         profile: what the model can do; by default nothing beyond chat and tool calls.
         chunk_size: characters in each streamed piece; None splits like a model does, about a word at a time.
@@ -120,7 +157,10 @@ class ScriptedLLM(LLM_Interface):
         self.model_name = model_name
         self.profile = GENERIC if profile is None else profile
         self.calls: list[ScriptedRequest] = []
-        self._replies = replies
+        self._rules = [reply for reply in replies if isinstance(reply, When)]
+        self._given = [0] * len(self._rules)
+        self._replies = tuple(reply for reply in replies if not isinstance(reply, When))
+        self._in_order = 0
         self._chunk_size = chunk_size
         self._repeat = repeat
         self._lock = threading.Lock()
@@ -132,8 +172,8 @@ class ScriptedLLM(LLM_Interface):
 
     @property
     def remaining(self) -> int:
-        """How many replies have not been given yet; with `repeat`, in this round."""
-        given, there = len(self.calls), len(self._replies)
+        """How many replies without a rule have not been given yet; with `repeat`, in this round."""
+        given, there = self._in_order, len(self._replies)
         return there - given % there if self._repeat and there else max(there - given, 0)
 
     def __repr__(self) -> str:
@@ -220,13 +260,28 @@ class ScriptedLLM(LLM_Interface):
         return self._completion(reply, asked)
 
     def _next(self, asked: ScriptedRequest) -> Reply:
+        for number, rule in enumerate(self._rules):
+            if rule.matches(asked):
+                with self._lock:
+                    given, self._given[number] = self._given[number], self._given[number] + 1
+                reply: Reply = rule.replies[min(given, len(rule.replies) - 1)]
+                return reply
         there = len(self._replies)
-        if there and (self._repeat or asked.index < there):
-            return self._replies[asked.index % there]
-        times = "once" if asked.index == 0 else f"{asked.index + 1} times"
-        raise UsageError(
-            f"ScriptedLLM was asked {times} and had {there} {'reply' if there == 1 else 'replies'}. "
-            f"The last message was: {cut(asked.text, 200)!r}. Add a reply, or pass repeat=True."
+        with self._lock:
+            number, self._in_order = self._in_order, self._in_order + 1
+        if there and (self._repeat or number < there):
+            return self._replies[number % there]
+        raise UnmatchedRequest(self._complaint(asked, number, there))
+
+    def _complaint(self, asked: ScriptedRequest, number: int, there: int) -> str:
+        if self._rules and not there:
+            problem = f"was asked something that none of its {len(self._rules)} rules is for"
+        else:
+            times = "once" if number == 0 else f"{number + 1} times"
+            problem = f"was asked {times} and had {there} {'reply' if there == 1 else 'replies'}"
+        return (
+            f"ScriptedLLM {problem}. The last message was: {cut(redact(asked.text), 200)!r}. "
+            f"Add a reply, or pass repeat=True. The request:\n{asked}"
         )
 
     def _completion(self, reply: Any, asked: ScriptedRequest) -> ChatCompletion | Sequence[StreamItem]:
@@ -239,13 +294,19 @@ class ScriptedLLM(LLM_Interface):
             return reply
         if isinstance(reply, str):
             return completion_of({"content": reply}, asked, self.model_name)
+        if isinstance(reply, (Answer, BaseModel)) or (
+            is_dataclass(reply) and not isinstance(reply, ChatCompletionChunk)
+        ):
+            data = to_jsonable_python(reply.value if isinstance(reply, Answer) else reply, by_alias=True)
+            message = answer_message(data, asked.messages, asked.tools, asked.response_format)
+            return completion_of(message, asked, self.model_name)
         if isinstance(reply, Mapping):
             return completion_of(reply, asked, self.model_name)
         if isinstance(reply, Sequence) and not isinstance(reply, (bytes, bytearray)):
             return reply
         raise UsageError(
-            f"ScriptedLLM cannot reply with {type(reply).__name__}. Give a text, an assistant message, a "
-            "ChatCompletion, a list of chunks, an exception, or a function that returns one of these."
+            f"ScriptedLLM cannot reply with {type(reply).__name__}. Give a text, a model, answer(value), an assistant "
+            "message, a ChatCompletion, a list of chunks, an exception, or a function that returns one of these."
         )
 
 

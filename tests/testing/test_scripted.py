@@ -1,14 +1,19 @@
 import asyncio
 import json
 import pickle
+import re
 import threading
+from dataclasses import dataclass
 
 import pytest
+from pydantic import BaseModel, Field
 
+from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.errors import DeadlineExceeded, RateLimited, UsageError
 from SimpleLLMFunc.interface.dialect import ReplyAssembler
-from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
-from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, tool_calls
+from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
+from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, UnmatchedRequest, answer, tool_calls, when
 from SimpleLLMFunc.testing.scripted import split_reply
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
@@ -334,3 +339,119 @@ def test_profile() -> None:
 
 def test_repr() -> None:
     assert repr(ScriptedLLM("a", "b")) == "ScriptedLLM('scripted', replies=2, asked=0)"
+
+
+# --- typed answers, rules, and what nobody expected -----------------------------------------------------------
+
+
+class Review(BaseModel):
+    title: str
+    stars: int = Field(alias="n_stars")
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+def asking(return_type, llm, mode="auto", **options):
+    @llm_function(llm_interface=llm, output_mode=mode, **options)
+    def ask(question: str) -> return_type:
+        """Answer."""
+        raise NotImplementedError
+
+    return ask
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
+@pytest.mark.parametrize(
+    ("reply", "return_type", "value"),
+    [
+        (Review(title="Rain", n_stars=4), Review, Review(title="Rain", n_stars=4)),
+        (Point(1, 2), Point, Point(1, 2)),
+        (answer([1, 2]), list[int], [1, 2]),
+        (answer(True), bool, True),
+        (answer({"a": Point(1, 2)}), dict[str, Point], {"a": Point(1, 2)}),
+        (answer("7"), str, "7"),
+        (lambda request: Point(len(request.messages), 0), Point, Point(2, 0)),
+    ],
+)
+def test_a_model_is_the_typed_answer_in_every_mode(mode, reply, return_type, value) -> None:
+    result = asking(return_type, ScriptedLLM(reply), mode).call("?")
+    assert result.value == value
+    assert len(result.attempts) == 1
+    if return_type is not str or mode != "prompt":
+        assert result.repairs == []
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_model_is_the_answer_beside_json_actions(native) -> None:
+    def clock() -> str:
+        """Tell the time."""
+        return "noon"
+
+    llm = ScriptedLLM(Point(1, 2), profile=Profile(native=native, tools="json"))
+    result = asking(Point, llm, toolkit=[clock]).call("?")
+    assert result.value == Point(1, 2)
+    assert (llm.calls[0].response_format is not None) is native
+    assert len(llm.calls) == 1
+
+
+async def test_a_streamed_model() -> None:
+    chunks = await collected(ScriptedLLM(Point(1, 2), chunk_size=1))
+    assert assembled(chunks).text == '{"x": 1, "y": 2}'
+    assert len(chunks) > 10
+
+
+async def test_rules_answer_in_any_order() -> None:
+    llm = ScriptedLLM(
+        when("rain", "umbrella"),
+        when(re.compile(r"\bsun\b"), "hat", "cream"),
+        when(lambda request: request.stream, "streamed"),
+        "else",
+    )
+
+    async def ask(text):
+        return (await llm.chat([{"role": "user", "content": text}])).text
+
+    assert await asyncio.gather(*map(ask, ["the sun", "no rain", "sunny", "rain", "sun", "sun"])) == [
+        "hat", "umbrella", "else", "umbrella", "cream", "cream",
+    ]  # fmt: skip
+    assert llm.remaining == 0
+    assert assembled(await collected(llm)).text == "streamed"
+
+
+async def test_a_request_that_no_rule_is_for_is_shown() -> None:
+    llm = ScriptedLLM(when("rain", "umbrella"))
+    tool = {"type": "function", "function": {"name": "look", "description": "Look out.", "parameters": {}}}
+    with pytest.raises(AssertionError) as caught:
+        await llm.chat(
+            [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Will it snow?"}],
+            tools=[tool],
+            temperature=0.2,
+        )
+    assert isinstance(caught.value, UnmatchedRequest)
+    text = str(caught.value)
+    assert "none of its 1 rules" in text
+    for shown in ("[system]\nBe brief.", "[user]\nWill it snow?", "[tool look] Look out.", '"temperature": 0.2'):
+        assert shown in text
+
+
+async def test_an_unmatched_request_fails_like_an_assertion_and_like_a_usage_error() -> None:
+    for kind in (AssertionError, UsageError):
+        with pytest.raises(kind, match="The request:\n\\[user\\]\nhello"):
+            await ScriptedLLM().chat(HELLO)
+
+
+async def test_an_unmatched_request_shows_no_secret() -> None:
+    remember_secret("hidden-in-the-prompt-1")
+    with pytest.raises(UnmatchedRequest) as caught:
+        await ScriptedLLM().chat([{"role": "user", "content": "key hidden-in-the-prompt-1, sk-abcdefghijklmnop"}])
+    assert "hidden-in" not in str(caught.value)
+    assert "abcdefgh" not in str(caught.value)
+
+
+def test_a_rule_without_a_reply() -> None:
+    with pytest.raises(UsageError, match="when"):
+        when("rain")

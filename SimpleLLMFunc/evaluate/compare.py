@@ -1,0 +1,151 @@
+"""Two versions, or two models, over the same cases: does one do better, and could that be chance?"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.evaluate.plot import differences_svg
+from SimpleLLMFunc.evaluate.report import EvalReport
+from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
+from SimpleLLMFunc.evaluate.table import text_table
+
+__all__ = ["Comparison", "Difference", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a score differs between two reports.
+
+    Attributes:
+        first, second: the means over the cases that both have.
+        difference: second - first.
+        low, high: its confidence interval: Newcombe's for scores of 0 and 1, else Student's t of the paired differences.
+        p: the probability of a difference at least as large if there were none; of a paired test, two-sided.
+        test: "mcnemar" (exact) for scores of 0 and 1, "permutation" (of signs) for all others.
+        better, worse: cases that the second report scores higher, and lower.
+        cases: how many both have.
+    """
+
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    test: Literal["mcnemar", "permutation"]
+    better: int
+    worse: int
+    cases: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two reports over the same cases.
+
+    Attributes:
+        first, second: what each is of.
+        differences: by name of the score. The p-values are not corrected for how many there are.
+        unpaired: cases that only one of the two has; they do not count.
+    """
+
+    first: str
+    second: str
+    differences: dict[str, Difference]
+    unpaired: int = 0
+
+    def table(self, *, markdown: bool = False) -> str:
+        """Return the differences as a table."""
+        head = ["score", "first", "second", "difference", "interval", "better", "worse", "p", "test"]
+        rows = [
+            [
+                name,
+                f"{one.first:.3f}",
+                f"{one.second:.3f}",
+                f"{one.difference:+.3f}",
+                f"{one.low:+.3f} .. {one.high:+.3f}",
+                str(one.better),
+                str(one.worse),
+                f"{one.p:.3g}",
+                one.test,
+            ]
+            for name, one in self.differences.items()
+        ]
+        return text_table(head, rows, markdown=markdown)
+
+    def __str__(self) -> str:
+        unpaired = f" ({self.unpaired} cases have no partner)" if self.unpaired else ""
+        return f"{self.first} -> {self.second}{unpaired}\n{self.table()}"
+
+    def svg(self) -> str:
+        """Return a picture of the differences with their intervals."""
+        bars = [(name, one.difference, one.low, one.high) for name, one in self.differences.items()]
+        return differences_svg(f"{self.first} → {self.second}", bars)
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture as an SVG file."""
+        Path(path).write_text(self.svg(), encoding="utf-8")
+
+    def got_worse(self, *, alpha: float = 0.05) -> list[str]:
+        """Return the names of the scores that are lower in the second report, with p below `alpha`."""
+        return [name for name, one in self.differences.items() if one.difference < 0 and one.p < alpha]
+
+
+def compare(first: EvalReport, second: EvalReport) -> Comparison:
+    """Compare two reports case by case.
+
+    Each case is its own control: the tests look at the differences within the cases. Scores that are 0 or 1 in every case
+    of both are compared with McNemar's exact test, all others (repeats, shares) with a permutation test of the signs.
+
+    Raises:
+        UsageError: they have no case, or no score, in common.
+    """
+    theirs = {result.id: result for result in second.results}
+    pairs = [(result, theirs[result.id]) for result in first.results if result.id in theirs]
+    names = [name for name in first.scores if name in second.scores]
+    if not pairs or not names:
+        raise UsageError("the two reports have no case or no score in common. Evaluate both on the same cases.")
+    differences: dict[str, Difference] = {}
+    for name in names:
+        scored = [
+            (a, b) for one, two in pairs if (a := one.score(name)) is not None and (b := two.score(name)) is not None
+        ]
+        if scored:
+            differences[name] = _difference(scored, first.confidence)
+    only = len(first.results) + len(second.results) - 2 * len(pairs)
+    return Comparison(_label(first), _label(second), differences, only)
+
+
+def _difference(scored: Sequence[tuple[float, float]], confidence: float) -> Difference:
+    firsts, seconds = ([pair[number] for pair in scored] for number in (0, 1))
+    changes = [b - a for a, b in scored]
+    better, worse = sum(change > 1e-12 for change in changes), sum(change < -1e-12 for change in changes)
+    is_binary = all(score in {0.0, 1.0} for pair in scored for score in pair)
+    if is_binary:
+        both = sum(a == b == 1 for a, b in scored)
+        low, high, _ = paired_share_interval(both, worse, better, len(scored) - both - worse - better, confidence)
+    else:
+        low, high, _ = mean_interval(changes, confidence)
+        if all(0 <= score <= 1 for pair in scored for score in pair):
+            low, high = max(-1.0, low), min(1.0, high)
+    return Difference(
+        first=math.fsum(firsts) / len(scored),
+        second=math.fsum(seconds) / len(scored),
+        difference=math.fsum(changes) / len(scored),
+        low=low,
+        high=high,
+        p=mcnemar_exact(worse, better) if is_binary else paired_permutation(changes),
+        test="mcnemar" if is_binary else "permutation",
+        better=better,
+        worse=worse,
+        cases=len(scored),
+    )
+
+
+def _label(report: EvalReport) -> str:
+    return f"{report.name} ({report.model}, {report.version})"

@@ -1,0 +1,178 @@
+"""What a function was really asked and answered, out of a trace store: as cases, as examples, for fine-tuning."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from SimpleLLMFunc.errors import SignatureError, UsageError
+from SimpleLLMFunc.evaluate.run import Evaluated
+from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
+from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, ExampleReader
+from SimpleLLMFunc.logger.known import MASK
+from SimpleLLMFunc.observability.reader import TraceReader
+from SimpleLLMFunc.observability.reader_rows import RunDetail, RunQuery
+from SimpleLLMFunc.observability.store import TraceStore
+
+__all__ = ["ExportForm", "Exported", "export_examples"]
+
+ExportForm: TypeAlias = Literal["cases", "examples", "fine-tuning"]
+"""``{"args", "expected", "id"}`` for `evaluate`; ``{"args", "value"}`` for `examples=`; ``{"messages"}`` for a service
+that tunes models."""
+
+_PAGE = 500
+_LONG = 200
+"""Characters; a store cuts no shorter text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        written: lines.
+        skipped: recorded runs that were left out, by why.
+    """
+
+    written: int
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+def export_examples(
+    store: TraceStore | TraceReader | str | os.PathLike[str],
+    f: Evaluated,
+    path: str | os.PathLike[str],
+    *,
+    form: ExportForm = "cases",
+    version: str | None = None,
+    limit: int | None = None,
+    where: Callable[[RunDetail], bool] | None = None,
+) -> Exported:
+    """Write the recorded runs of `f` to a JSONL file, the newest first; of runs with the same arguments the newest.
+
+    What the model answered is not thereby right: look through the file before you hold anybody to it. The store masks
+    keys and cuts long texts; runs whose arguments or value were cut, left out or masked so that they do not fit the
+    function's types are skipped, and counted.
+
+    Args:
+        store: the trace store, its reader, or the path of its file.
+        f: the function; runs are found by its name.
+        path: of the file to write; one that is there is replaced when all is read.
+        form: what the lines are for.
+        version: only runs of this version; None takes all whose arguments and value still fit.
+        limit: at most so many lines.
+        where: only runs for which it says True: ``lambda run: not run.summary.reasks``.
+
+    Raises:
+        ConfigError: there is no such store.
+        UsageError: `form` is none, or `f` is no decorated function.
+    """
+    core = getattr(f, "_core", None)
+    if not isinstance(core, FunctionCore):
+        raise UsageError(f"export_examples takes a function under @llm_function, not {type(f).__name__}.")
+    if form not in {"cases", "examples", "fine-tuning"}:
+        raise UsageError(f'form is "cases", "examples" or "fine-tuning", not {form!r}.')
+    own = TraceReader(store) if isinstance(store, (str, os.PathLike)) else None
+    if isinstance(store, TraceStore):
+        store.flush()
+    reader = own or (store.reader if isinstance(store, TraceStore) else store)
+    assert isinstance(reader, TraceReader), "a store has a reader"
+    place = Path(path)
+    part = place.with_name(f"{place.name}.part")
+    export = _Export(core, form, limit, where)
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            for line in export.lines(_runs(reader, RunQuery(function=core.metadata[4], status="ok", version=version))):
+                file.write(line + "\n")
+        part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
+        if own is not None:
+            own.close()
+    return Exported(export.written, dict(export.skipped))
+
+
+def _runs(reader: TraceReader, query: RunQuery) -> Iterator[RunDetail]:
+    after: str | None = None
+    while True:
+        page = reader.runs(query, limit=_PAGE, after=after)
+        for summary in page.runs:
+            if (detail := reader.run(summary.id)) is not None:
+                yield detail
+        after = page.next
+        if after is None:
+            return
+
+
+class _Export:
+    def __init__(
+        self, core: FunctionCore, form: ExportForm, limit: int | None, where: Callable[[RunDetail], bool] | None
+    ) -> None:
+        signature, hints, _, _, name = core.metadata
+        self._core = core
+        self._form = form
+        self._limit = limit
+        self._where = where
+        self._reader = ExampleReader(name, signature, extract_parameter_type_hints(hints), core.spec)
+        self._seen: set[str] = set()
+        self.written = 0
+        self.skipped: Counter[str] = Counter()
+
+    def lines(self, runs: Iterator[RunDetail]) -> Iterator[str]:
+        for run in runs:
+            if self._limit is not None and self.written >= self._limit:
+                return
+            if self._where is not None and not self._where(run):
+                self.skipped["not wanted"] += 1
+            elif (line := self._line(run)) is not None:
+                self.written += 1
+                yield line
+
+    def _line(self, run: RunDetail) -> str | None:
+        arguments = run.arguments
+        if not isinstance(arguments, dict) or _is_omitted(arguments) or _is_omitted(run.value):
+            self.skipped["recorded without content"] += 1
+            return None
+        known = json.dumps(arguments, sort_keys=True)
+        if known in self._seen:
+            self.skipped["the same arguments again"] += 1
+            return None
+        if _is_changed(arguments) or _is_changed(run.value):
+            self.skipped["a text was cut or masked"] += 1
+            return None
+        if run.incomplete:
+            self.skipped["recorded in part"] += 1
+            return None
+        try:
+            example = self._reader.read((arguments, run.value), f"run {run.summary.trace_id}", is_json=True)
+        except SignatureError:
+            self.skipped["does not fit the function"] += 1
+            return None
+        self._seen.add(known)
+        return json.dumps(self._record(run, arguments, example), ensure_ascii=False)
+
+    def _record(self, run: RunDetail, arguments: dict[str, Any], example: Example) -> dict[str, Any]:
+        if self._form == "cases":
+            return {"args": arguments, "expected": example.answer, "id": run.summary.trace_id}
+        if self._form == "examples":
+            return {"args": arguments, "value": example.answer}
+        return {"messages": self._core.lesson(example)}
+
+
+def _is_changed(value: Any) -> bool:
+    """Whether a text in the value looks as the store leaves one that was too long, or held a key."""
+    if isinstance(value, str):
+        return MASK in value or (len(value) >= _LONG and value.endswith("…"))
+    if isinstance(value, dict):
+        return any(map(_is_changed, value.values()))
+    return isinstance(value, list) and any(map(_is_changed, value))
+
+
+def _is_omitted(value: Any) -> bool:
+    return isinstance(value, dict) and list(value) == ["omitted"]

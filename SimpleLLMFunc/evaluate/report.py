@@ -1,0 +1,264 @@
+"""EvalReport: what an evaluation came to, case by case and in all; kept in a file, compared, required in CI."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
+from SimpleLLMFunc.evaluate.plot import scores_svg
+from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
+from SimpleLLMFunc.evaluate.table import text_table
+from SimpleLLMFunc.logger.known import mask_known
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.evaluate.compare import Comparison
+
+__all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score"]
+
+FORMAT = 1
+KIND = "simplellmfunc-evaluation"
+"""Tells the file of a report from any other JSON: what `lock --check` looks for."""
+
+
+class EvaluationFailed(SimpleLLMFuncError, AssertionError):
+    """A score is below what was required; `.missed` lists ``(name, required, found)``."""
+
+    def __init__(self, name: str, missed: Sequence[tuple[str, float, float]]) -> None:
+        self.missed = list(missed)
+        told = "; ".join(
+            f"{score} is {found:.3f}, required {least:.3f}" if math.isfinite(found) else f"there is no score {score!r}"
+            for score, least, found in missed
+        )
+        super().__init__(f"{name}: {told}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One answer to one case.
+
+    Attributes:
+        value: as JSON data; None where there was an error.
+        error: type and text of what went wrong, empty where there is a value.
+        scores: by name; a failed answer has 0 everywhere.
+        notes: what scorers said, by name.
+    """
+
+    value: Any = None
+    error: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One case and what came of it, once for each repeat.
+
+    Attributes:
+        arguments, expected: as JSON data; `expected` is None where nobody said.
+    """
+
+    id: str
+    arguments: Any
+    expected: Any
+    outcomes: tuple[Outcome, ...]
+    tags: tuple[str, ...] = ()
+
+    def score(self, name: str) -> float | None:
+        """Return the mean over the repeats; None where no answer has this score."""
+        found = [outcome.scores[name] for outcome in self.outcomes if name in outcome.scores]
+        return math.fsum(found) / len(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One score over all cases.
+
+    Attributes:
+        mean: of the cases' means.
+        low, high: the confidence interval of the mean; its unit is the case, repeats of one are not counted as more.
+        method: the formula of the interval; see `SimpleLLMFunc.evaluate.statistics`.
+        cases: how many have this score.
+    """
+
+    mean: float
+    low: float
+    high: float
+    method: str
+    cases: int
+
+
+@dataclass(frozen=True)
+class EvalReport:
+    """What an evaluation came to.
+
+    Attributes:
+        name: of the function.
+        function: where it stands, ``module:qualname``.
+        version: of the function, as the lock file has it.
+        model: that was asked.
+        results: one for each case, in their order; cases that a stopped run did not reach are not among them.
+        repeats: how often each was asked.
+        confidence: of the intervals.
+        created: when, in ISO 8601.
+        cost: USD of function and judges in this run, None when unknown.
+        stopped: why it ended before the last case, empty where it did not.
+    """
+
+    name: str
+    function: str
+    version: str
+    model: str
+    results: tuple[CaseResult, ...]
+    repeats: int = 1
+    confidence: float = 0.95
+    created: str = ""
+    seconds: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    stopped: str = ""
+
+    @property
+    def scores(self) -> dict[str, Score]:
+        """Every score, by name."""
+        return self._scores(self.results)
+
+    @property
+    def failed(self) -> int:
+        """How many answers were errors."""
+        return sum(bool(outcome.error) for result in self.results for outcome in result.outcomes)
+
+    def by_tag(self) -> dict[str, dict[str, Score]]:
+        """Return the scores of the cases of each tag."""
+        tags = sorted({tag for result in self.results for tag in result.tags})
+        return {tag: self._scores([result for result in self.results if tag in result.tags]) for tag in tags}
+
+    def _scores(self, results: Sequence[CaseResult]) -> dict[str, Score]:
+        names = dict.fromkeys(name for one in results for outcome in one.outcomes for name in outcome.scores)
+        found: dict[str, Score] = {}
+        for name in names:
+            means = [mean for result in results if (mean := result.score(name)) is not None]
+            interval = self._interval(means)
+            found[name] = Score(math.fsum(means) / len(means), *interval, cases=len(means))
+        return found
+
+    def _interval(self, means: Sequence[float]) -> Interval:
+        return score_interval(means, self.confidence)
+
+    # --- to look at -------------------------------------------------------------------------------------------
+
+    def table(self, *, markdown: bool = False) -> str:
+        """Return the scores as a table."""
+        head = ["score", "mean", f"{self.confidence:.0%} interval", "cases", "method"]
+        rows = [
+            [name, f"{score.mean:.3f}", f"{score.low:.3f} .. {score.high:.3f}", str(score.cases), score.method]
+            for name, score in self.scores.items()
+        ]
+        return text_table(head, rows, markdown=markdown)
+
+    def __str__(self) -> str:
+        cost = "" if not self.cost else f", {self.cost:.4f} USD"
+        times = f" x {self.repeats}" if self.repeats > 1 else ""
+        head = (
+            f"{self.name} ({self.model}, version {self.version}): {len(self.results)} cases{times}, {self.failed} failed, "
+            f"{self.seconds:.1f} s{cost}"
+        )
+        stopped = f"\nstopped: {self.stopped}" if self.stopped else ""
+        return f"{head}\n{self.table()}{stopped}"
+
+    def svg(self) -> str:
+        """Return a picture of the scores with their intervals."""
+        bars = [(name, score.mean, score.low, score.high) for name, score in self.scores.items()]
+        return scores_svg(f"{self.name} · {self.model} · {len(self.results)} cases", bars)
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture as an SVG file."""
+        Path(path).write_text(self.svg(), encoding="utf-8")
+
+    # --- to hold somebody to ------------------------------------------------------------------------------------
+
+    def require(self, *, at: Literal["mean", "low"] = "mean", **least: float) -> None:
+        """Return if every named score is at least what is given: ``report.require(exact=0.9)``.
+
+        A dot in a name is written as two underscores (``fields__score=0.8``), or the names are given as a dict:
+        ``report.require(**{"fields.score": 0.8})``.
+
+        Args:
+            at: "mean" compares the mean, "low" the lower end of its interval: that much is shown.
+            **least: by name of the score.
+
+        Raises:
+            EvaluationFailed: one is lower, or is not there; or the evaluation was stopped. Also an `AssertionError`.
+        """
+        if at not in {"mean", "low"}:
+            raise UsageError(f'at is "mean" or "low", not {at!r}.')
+        scores = self.scores
+        missed: list[tuple[str, float, float]] = []
+        for name, wanted in least.items():
+            score = scores.get(name) or scores.get(name.replace("__", "."))
+            found = -math.inf if score is None else getattr(score, at)
+            if found < wanted:
+                missed.append((name, wanted, found))
+        if self.stopped:
+            raise EvaluationFailed(f"{self.name}: stopped before the end ({self.stopped})", missed)
+        if missed:
+            raise EvaluationFailed(self.name, missed)
+
+    def compare(self, other: EvalReport) -> Comparison:
+        """Compare with another report over the same cases; this one is the first. See `compare`."""
+        from SimpleLLMFunc.evaluate.compare import compare
+
+        return compare(self, other)
+
+    # --- to keep ------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON data."""
+        shown = {name: asdict(score) for name, score in self.scores.items()}
+        return {"kind": KIND, "format": FORMAT, **asdict(self), "scores": _finite(shown)}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report to a JSON file; keys of the process are masked in it."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        place = Path(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f"{place.name}.part")
+        part.write_text(mask_known(text) + "\n", encoding="utf-8", errors="replace")
+        part.replace(place)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> EvalReport:
+        """Return the report that a file holds.
+
+        Raises:
+            ConfigError: there is no such file, or it is none that `save` wrote.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{os.fspath(path)!r} cannot be read as a report ({error}).") from error
+        if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != FORMAT:
+            raise ConfigError(f"{os.fspath(path)!r} is not a report that EvalReport.save wrote.")
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        try:
+            known["results"] = tuple(_result(each) for each in data["results"])
+            return cls(**known)
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"{os.fspath(path)!r} is a report with a part missing ({error}).") from error
+
+
+def _result(data: Mapping[str, Any]) -> CaseResult:
+    outcomes = tuple(Outcome(**outcome) for outcome in data["outcomes"])
+    return CaseResult(data["id"], data["arguments"], data["expected"], outcomes, tuple(data["tags"]))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,294 @@
+"""evaluate: a decorated function over cases, on `f.map`, and what scorers say of its answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from SimpleLLMFunc.base.mappable import Answer
+from SimpleLLMFunc.base.result import Preview
+from SimpleLLMFunc.batch.local import LocalMap
+from SimpleLLMFunc.batch.options import Budget, MapOptions
+from SimpleLLMFunc.batch.progress import Progress
+from SimpleLLMFunc.batch.report import MapReport
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
+from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
+from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, as_scorer
+from SimpleLLMFunc.evaluate.statistics import wilson_interval
+from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.interface.samples import sample_scope
+from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
+from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
+from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
+from SimpleLLMFunc.llm_decorator.votes import comparable
+from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.type.markers import Confident
+
+__all__ = ["Evaluated", "evaluate", "evaluate_async"]
+
+Evaluated: TypeAlias = (
+    AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]
+)
+"""A function under `@llm_function`."""
+
+_REPEAT = " repeat"
+"""No parameter can be called so."""
+
+
+def evaluate(
+    f: Evaluated,
+    cases: Cases,
+    scorers: Sequence[ScorerLike] | ScorerLike = "exact",
+    repeats: int = 1,
+    *,
+    concurrency: int | Literal["auto"] = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
+    budget: Budget | None = None,
+    progress: Progress = None,
+    deadline: float | None = None,
+    confidence: float = 0.95,
+) -> EvalReport:
+    """Ask `f` for every case, let the scorers judge the answers, and return the report.
+
+    An answer that is an error scores 0. Where a budget or a deadline stops the run, the report has what was reached and
+    says so in `stopped`. Works inside a running event loop too; `evaluate_async` is the same to be awaited.
+
+    Args:
+        f: the function; `f.with_options(llm_interface=…)` is the same with another model.
+        cases: pairs ``(args, expected)``, `Case` s, or the path of a JSONL file with lines
+            ``{"args": …, "expected": …}``.
+        scorers: "exact", "fields", `judge(…)`, functions of value and expectation; one or several.
+        repeats: how often each case is asked; a cache keeps an answer for each, and a case is still one case.
+        concurrency: cases at a time, as in `f.map`.
+        progress: as in `f.map`.
+        checkpoint: a SQLite file; a rerun asks only for what has no answer. Judges keep theirs beside it.
+        budget: USD, limits by name, or a `budget(...)`; judges count.
+        deadline: seconds for all of it.
+        confidence: of the intervals.
+
+    Raises:
+        SignatureError: a case does not fit the function; says which and why.
+        UsageError: an argument that cannot be.
+        CheckpointError: the checkpoint is damaged, or is being written by somebody else.
+    """
+    return run_sync(
+        evaluate_async(
+            f,
+            cases,
+            scorers,
+            repeats,
+            concurrency=concurrency,
+            checkpoint=checkpoint,
+            budget=budget,
+            progress=progress,
+            deadline=deadline,
+            confidence=confidence,
+        )
+    )
+
+
+async def evaluate_async(
+    f: Evaluated,
+    cases: Cases,
+    scorers: Sequence[ScorerLike] | ScorerLike = "exact",
+    repeats: int = 1,
+    *,
+    concurrency: int | Literal["auto"] = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
+    budget: Budget | None = None,
+    progress: Progress = None,
+    deadline: float | None = None,
+    confidence: float = 0.95,
+) -> EvalReport:
+    """Do what `evaluate` does."""
+    began = time.monotonic()
+    function = _Repeated(_core_of(f))
+    judges = _named([scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers)
+    if type(repeats) is not int or repeats < 1:
+        raise UsageError(f"repeats is a whole number from 1 up, not {repeats!r}.")
+    wilson_interval(1, 1, confidence)  # refuses a confidence that cannot be
+    checked = await in_thread(checked_cases, cases, function.reader)
+    rows = [(_Asked(case.arguments, number),) for number in range(repeats) for case in checked]
+    options = MapOptions(concurrency, checkpoint, "keep", budget, progress, retry_errors=True, deadline=deadline)
+    with options.budget_scope(), deadline_scope(deadline) as clock:
+        report: MapReport[Any] = await LocalMap(function, rows, options, clock).result()
+        try:
+            answers = await in_thread(_answers, function, checked, report)
+            graded = [await _graded(scorer, answers, checkpoint) for scorer in judges]
+        finally:
+            await in_thread(report.close)
+    costs = [report.cost, *(grades.cost for by_place in graded for grades in by_place.values())]
+    known = [cost for cost in costs if cost is not None]
+    core = function.core
+    return EvalReport(
+        name=function.name,
+        function=core.facts.place,
+        version=core.facts.version,
+        model=function.llm.model_name,
+        results=tuple(_results(checked, answers, judges, graded)),
+        repeats=repeats,
+        confidence=confidence,
+        created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        seconds=time.monotonic() - began,
+        input_tokens=report.usage.input_tokens,
+        output_tokens=report.usage.output_tokens,
+        cost=sum(known) if len(known) == len(costs) else None,
+        stopped="" if report.stopped is None else f"{type(report.stopped).__name__}: {report.stopped}",
+    )
+
+
+def _core_of(f: Any) -> FunctionCore:
+    core = getattr(f, "_core", None)
+    if not isinstance(core, FunctionCore):
+        raise UsageError(f"evaluate takes a function under @llm_function, not {type(f).__name__}.")
+    return core
+
+
+def _named(scorers: Sequence[ScorerLike]) -> list[Scorer]:
+    found = [as_scorer(given) for given in scorers]
+    names = [scorer.name for scorer in found]
+    if not found or len(set(names)) < len(names):
+        raise UsageError(
+            f"scorers need names of their own, at least one of them; these are {', '.join(names) or 'none'}."
+        )
+    return found
+
+
+# --- asked several times ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A case as a row of the map; `number` is the repeat, from 0."""
+
+    arguments: Mapping[str, Any]
+    number: int
+
+
+class _Repeated(MappedFunction[Any]):
+    """The function, asked for a case once for each repeat: a repeat is a row of its own, and a sample of its own."""
+
+    def __init__(self, core: FunctionCore) -> None:
+        super().__init__(core)
+        self.core = core
+        self._own = self.signature
+        self.reader = ExampleReader(self.name, self._own, self.type_hints, core.spec)
+        self.signature = inspect.Signature([inspect.Parameter("asked", inspect.Parameter.POSITIONAL_ONLY)])
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Return the arguments by name; a repeat has its number among them."""
+        asked: _Asked = args[0]
+        return {**asked.arguments, **({_REPEAT: asked.number} if asked.number else {})}
+
+    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:  # noqa: ARG002
+        """Return the request of a case."""
+        given, named = self._called(args[0])
+        return super().preview(given, named)
+
+    async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[Any]:  # noqa: ARG002
+        """Ask for one answer to a case."""
+        asked: _Asked = args[0]
+        given, named = self._called(asked)
+        with sample_scope(asked.number):
+            return await super().ask(given, named)
+
+    def _called(self, asked: _Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        bound = inspect.BoundArguments(self._own, OrderedDict(asked.arguments))
+        return bound.args, bound.kwargs
+
+
+# --- what came of it --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came of one row: an answer to judge, or an error; neither where it was not asked."""
+
+    answered: Answered | None = None
+    error: str = ""
+    note: str = ""
+
+
+def _answers(function: _Repeated, cases: Sequence[CheckedCase], report: MapReport[Any]) -> list[_Answer]:
+    output = function.core.spec
+    found = []
+    for row in report.rows:
+        case = cases[row.index % len(cases)]
+        error = row.error
+        if error is not None:
+            is_unasked = report.stopped is not None and not row.key
+            found.append(_Answer() if is_unasked else _Answer(error=f"{type(error).__name__}: {error}"))
+            continue
+        value, note = row.value, ""
+        if isinstance(value, Confident):
+            value, note = value.value, "abstained" if value.abstained else ""
+        wanted = comparable(case.wanted, case.expected)
+        got = comparable(json_of(output, value), value)
+        found.append(_Answer(Answered(case.arguments, case.expected, value, wanted, got), note=note))
+    return found
+
+
+async def _graded(
+    scorer: Scorer, answers: Sequence[_Answer], checkpoint: str | os.PathLike[str] | None
+) -> dict[int, Grades]:
+    """Return the grades by the place of the answer; those that failed have none."""
+    places = [place for place, answer in enumerate(answers) if answer.answered is not None]
+    judged = [one for answer in answers if (one := answer.answered) is not None]
+    beside = None
+    if checkpoint is not None:
+        path = Path(checkpoint)
+        beside = path.with_name(f"{path.stem}.{scorer.name}{path.suffix}")
+    grades = await scorer.grade(judged, beside) if judged else []
+    return dict(zip(places, grades, strict=True))
+
+
+def _results(
+    cases: Sequence[CheckedCase],
+    answers: Sequence[_Answer],
+    scorers: Sequence[Scorer],
+    graded: Sequence[Mapping[int, Grades]],
+) -> list[CaseResult]:
+    outcomes: list[list[Outcome]] = [[] for _ in cases]
+    names = [
+        list(dict.fromkeys(name for grades in by_place.values() for name in grades.scores)) or [scorer.name]
+        for scorer, by_place in zip(scorers, graded, strict=True)
+    ]
+    for place, answer in enumerate(answers):
+        if answer.error:
+            # A wrong answer, whatever is asked of it.
+            outcome = Outcome(error=answer.error, scores={name: 0.0 for each in names for name in each})
+        elif answer.answered is not None:
+            own = [by_place[place] for by_place in graded]
+            scores = {name: score for grades in own for name, score in grades.scores.items()}
+            notes = {scorer.name: grades.note for scorer, grades in zip(scorers, own, strict=True) if grades.note}
+            notes |= {"confident": answer.note} if answer.note else {}
+            outcome = Outcome(value=answer.answered.got, scores=scores, notes=notes)
+        else:
+            continue
+        outcomes[place % len(cases)].append(outcome)
+    return [
+        CaseResult(
+            case.id,
+            {name: _plain(value) for name, value in case.arguments.items()},
+            case.wanted,
+            tuple(found),
+            case.tags,
+        )
+        for case, found in zip(cases, outcomes, strict=True)
+        if found
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (bool, int, float)) else render_value(value)

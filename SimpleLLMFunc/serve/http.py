@@ -1,0 +1,180 @@
+"""Decorated functions offered over HTTP: JSON in, JSON or server-sent events out, an OpenAPI document from the signatures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.serve.http_api import THIS_MACHINE, Api, McpDoor, told
+from SimpleLLMFunc.serve.http_callers import Callers
+from SimpleLLMFunc.serve.http_events import problem_response
+from SimpleLLMFunc.serve.http_problem import Problem
+from SimpleLLMFunc.serve.mcp import PATH as MCP_PATH
+from SimpleLLMFunc.serve.mcp import http_sessions
+from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
+from SimpleLLMFunc.threads import importing
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["http_app", "serve_functions"]
+
+_MAX_BODY: Final = 1_000_000
+_DEADLINE: Final = 120.0
+_GRACE_SECONDS: Final = 1
+
+
+def http_app(
+    functions: Mapping[str, Decorated] | Any,
+    *,
+    callers: Callers | None = None,
+    deadline: float | None = _DEADLINE,
+    max_body: int = _MAX_BODY,
+    title: str = "SimpleLLMFunc",
+    mcp: bool = False,
+) -> Starlette:
+    """Return an ASGI application (Starlette) that offers decorated functions; mount it, or run it with any server.
+
+    ``POST /functions/{name}`` takes the arguments as a JSON object and gives ``{"value": …}``, with trace id, usage and
+    cost; ``POST /functions/{name}/stream`` gives server-sent events; ``GET /openapi.json`` describes both.
+
+    Args:
+        functions: by name, or a module, which offers all it has.
+        callers: who may call, and how much; without any, only this machine may, by its own names.
+        deadline: seconds for one call; None for no limit.
+        max_body: bytes that a request may bring.
+        title: what the service is called in its document.
+        mcp: offer the functions as MCP tools too, at ``/mcp``, to the same callers; each request counts as a call. Needs
+            the extra `mcp`, and a server that runs the application's lifespan.
+
+    Raises:
+        ConfigError: nothing to offer, or an extra is missing.
+        ToolDefinitionError: a parameter without a type, or with one no schema can be made of.
+    """
+    _require_extra()
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.routing import Route
+
+    chosen = functions if isinstance(functions, Mapping) else decorated_functions(functions)
+    api = Api(offers(chosen), callers or Callers(), deadline=deadline, max_body=max_body, title=title)
+    routes = [
+        Route("/health", api.health, methods=["GET"]),
+        Route("/openapi.json", api.document, methods=["GET"]),
+        Route("/functions/{name}", api.call, methods=["POST"]),
+        Route("/functions/{name}/stream", api.stream, methods=["POST"]),
+    ]
+
+    manager: Any = contextlib.nullcontext()
+    if mcp:
+        sessions, endpoint = http_sessions(chosen, title, is_guarded=True)
+        manager = sessions.run()
+        routes.append(Route(MCP_PATH, McpDoor(api, endpoint)))
+
+    async def problem(_: Request, error: Exception) -> Response:
+        return problem_response(error if isinstance(error, Problem) else told(error))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
+        async with manager:
+            try:
+                yield
+            finally:
+                api.callers.close()
+
+    return Starlette(routes=routes, exception_handlers={Problem: problem, HTTPException: problem}, lifespan=lifespan)
+
+
+async def serve_functions(
+    functions: Mapping[str, Decorated] | Any,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    callers: Callers | None = None,
+    deadline: float | None = _DEADLINE,
+    max_body: int = _MAX_BODY,
+    title: str = "SimpleLLMFunc",
+    mcp: bool = False,
+    announce: Callable[[str], object] | None = None,
+) -> None:
+    """Serve `http_app` until cancelled, or until Ctrl-C.
+
+    Args:
+        functions: as for `http_app`; so are the others.
+        host: an address of this machine; one that others reach needs `callers`.
+        port: 0 for any that is free.
+        callers: who may call.
+        deadline: seconds for one call.
+        max_body: bytes that a request may bring.
+        title: what the service is called.
+        mcp: offer the functions as MCP tools too.
+        announce: called with the address as soon as clients can connect.
+
+    Raises:
+        ConfigError: no callers for an address that others reach, a port that is taken, or the extra is missing.
+    """
+    # What it stands on takes its time to be imported, and models theirs to be described.
+    app = await importing(
+        partial(http_app, functions, callers=callers, deadline=deadline, max_body=max_body, title=title, mcp=mcp)
+    )
+    import uvicorn
+
+    with _listening(host, port, has_keys=bool(callers)) as listener:
+        web = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                ws="none",
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+        # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
+        web.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+        if announce is not None:
+            shown = f"[{host}]" if ":" in host else host
+            announce(f"http://{shown}:{listener.getsockname()[1]}")
+        serving = asyncio.ensure_future(web.serve(sockets=[listener]))
+        try:
+            await asyncio.shield(serving)
+        finally:
+            # Not cancelled: it would leave its connections open.
+            web.should_exit = True
+            await asyncio.wait({serving})
+
+
+def _require_extra() -> None:
+    try:
+        import starlette.applications  # noqa: F401 - to know that it is there
+        import uvicorn  # noqa: F401 - the same
+    except ImportError as error:
+        raise ConfigError('serving needs Starlette and uvicorn: pip install "SimpleLLMFunc[view]"') from error
+    with contextlib.suppress(ImportError):
+        import anyio._backends._asyncio  # noqa: F401 - it is imported with the first request otherwise, which waits
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int, *, has_keys: bool) -> Any:
+    if host not in THIS_MACHINE and not has_keys:
+        raise ConfigError(
+            f"without callers the functions are offered on this machine only ({', '.join(sorted(THIS_MACHINE))}), not at "
+            f"{host!r}: every call costs. Give a file of callers (simplellmfunc serve --new-key NAME), and put a proxy "
+            "with TLS in front."
+        )
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"{host}:{port} cannot be used ({reason}). Choose another port, or 0 for any free one."
+        ) from error
+    with listener:
+        yield listener

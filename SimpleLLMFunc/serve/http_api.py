@@ -1,0 +1,351 @@
+"""One request over HTTP: who asks, with what arguments, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import traceback
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic_core import to_jsonable_python
+
+from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
+from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.errors import SchemaError, cut
+from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream
+from SimpleLLMFunc.logger.records import push_error, push_info, push_warning
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.serve.http_callers import Caller, Callers
+from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
+from SimpleLLMFunc.serve.http_openapi import openapi_document
+from SimpleLLMFunc.serve.http_problem import Problem, problem_of
+from SimpleLLMFunc.serve.offer import Offer
+from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.tools import ArgumentsError
+from SimpleLLMFunc.tools.schema_check import SchemaValidation
+from SimpleLLMFunc.type.markers import Confident
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["THIS_MACHINE", "Api", "McpDoor", "told"]
+
+THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_LONG_BODY: Final = 10_000
+
+
+class Api:
+    """What answers the requests: the paths of the server, as functions of a request."""
+
+    def __init__(
+        self, known: Mapping[str, Offer], callers: Callers, *, deadline: float | None, max_body: int, title: str
+    ) -> None:
+        self.callers = callers
+        self._offers = known
+        self._deadline = deadline
+        self._max_body = max_body
+        self._document = openapi_document(known, title=title, needs_key=bool(callers))
+        self._validations = {name: _validation(offer) for name, offer in known.items()}
+
+    async def health(self, _: Request) -> Response:
+        """Say that the server runs."""
+        return _json_response({"status": "ok"})
+
+    async def document(self, request: Request) -> Response:
+        """Give the OpenAPI document."""
+        self._admitted(request)
+        return _json_response(self._document)
+
+    async def call(self, request: Request) -> Response:
+        """Answer whole."""
+        began = time.monotonic()
+        offer, caller, args, kwargs = await self._asked(request)
+        work = self._whole(offer, args, kwargs)
+        task = asyncio.create_task(work, context=None if caller is None else caller.context())
+        try:
+            if not await unless_gone(task, request.receive):
+                return _json_response({}, status=499)  # nobody reads it
+            data = task.result()
+        except Problem as problem:
+            self._log(offer, caller, problem.status, began)
+            raise
+        self._log(offer, caller, 200, began)
+        return _json_response(data)
+
+    async def stream(self, request: Request) -> Response:
+        """Answer in server-sent events."""
+        from starlette.responses import Response
+
+        began = time.monotonic()
+        offer, caller, args, kwargs = await self._asked(request)
+        events = Events(self._pieces(offer, args, kwargs), caller)
+        log = self._log
+
+        class Streamed(Response):
+            async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+                status = await events.respond(scope, receive, send)
+                log(offer, caller, status, began)
+
+        return Streamed()
+
+    async def admit(self, request: Request) -> Caller | None:
+        """Return who asks, and count the request as a call.
+
+        Raises:
+            Problem: nobody who may, or too often.
+        """
+        caller = self._admitted(request)
+        if caller is not None:
+            await caller.take()
+        declared = request.headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > self._max_body:
+            raise Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
+        return caller
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds for one call."""
+        return self._deadline
+
+    def _log(self, offer: Offer, caller: Caller | None, status: int, began: float) -> None:
+        who = caller.name if caller is not None else "this machine"
+        push_info(f"{who} called {offer.name}: {status} after {time.monotonic() - began:.3f} s")
+
+    # --- who asks, and what ---
+
+    def _admitted(self, request: Request) -> Caller | None:
+        """Return the caller, None where nobody needs a key.
+
+        Raises:
+            Problem: no key, or a wrong one; or, without keys, a web page that calls by another name.
+        """
+        if not self.callers:
+            host = urlsplit(f"//{request.headers.get('host', '')}").hostname
+            origin = request.headers.get("origin")
+            if host not in THIS_MACHINE or (origin is not None and urlsplit(origin).hostname not in THIS_MACHINE):
+                raise Problem(403, "Without keys only this machine may call, by its own names.")
+            return None
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        caller = self.callers.find(key.strip()) if scheme.lower() == "bearer" and key.strip() else None
+        if caller is None:
+            raise Problem(
+                401,
+                "Send the header Authorization, with the word Bearer and your key.",
+                headers={"www-authenticate": "Bearer"},
+            )
+        return caller
+
+    async def _asked(self, request: Request) -> tuple[Offer, Caller | None, tuple[Any, ...], dict[str, Any]]:
+        caller = self._admitted(request)
+        name = request.path_params["name"]
+        offer = self._offers.get(name)
+        if offer is None:
+            raise Problem(404, f"There is no function {cut(name, 100)!r}. There are: {', '.join(self._offers)}.")
+        if caller is not None:
+            await caller.take()
+        body = await self._body(request)
+        read = self._read(offer, body)
+        args, kwargs = await in_thread(read) if len(body) > _LONG_BODY else read()
+        return offer, caller, args, kwargs
+
+    async def _body(self, request: Request) -> bytes:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Problem(415, f"The body must be application/json, not {cut(kind, 100) or 'nothing'!r}.")
+        declared = request.headers.get("content-length", "")
+        too_large = Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
+        if declared.isdigit() and int(declared) > self._max_body:
+            raise too_large
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > self._max_body:
+                raise too_large
+        return bytes(body)
+
+    def _read(self, offer: Offer, body: bytes) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
+        def read() -> tuple[tuple[Any, ...], dict[str, Any]]:
+            try:
+                arguments = json.loads(body, parse_constant=_refuse_constant)
+            except (ValueError, RecursionError) as error:
+                raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
+            if not isinstance(arguments, dict):
+                raise Problem(422, "The body must be a JSON object with the arguments by name.")
+            # The schema as it was published: strictly, for what a caller sends is no model's guess.
+            validation = self._validations[offer.name]
+            try:
+                violations = validation.violations(arguments) if validation is not None else []
+            except SchemaError as error:
+                raise Problem(422, f"The arguments cannot be checked: {error}", "ArgumentsError") from None
+            if violations:
+                said = "; ".join(
+                    f"{path or 'arguments'}: expected {wanted}, got {got}" for path, wanted, got in violations[:5]
+                )
+                raise Problem(422, said, "ArgumentsError")
+            try:
+                args, kwargs = offer.tool.bind(arguments)
+            except ArgumentsError as misfit:
+                raise Problem(422, f"The arguments do not fit {offer.name}: {misfit}", "ArgumentsError") from None
+            return tuple(args), kwargs
+
+        return read
+
+    # --- answers ---
+
+    async def _whole(self, offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the body of a whole answer.
+
+        Raises:
+            Problem: whatever went wrong.
+        """
+        try:
+            with deadline_scope(self._deadline):
+                result = await offer.core.ask_result(args, kwargs)
+            facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
+            return {**_value(offer, result.value), **facts, "usage": _usage(result.usage)}
+        except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
+            raise told(error, offer) from None
+
+    async def _pieces(
+        self, offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+        """Yield the events of a streamed answer, by name and data.
+
+        Raises:
+            Problem: whatever went wrong.
+        """
+        facts: dict[str, Any] = {}
+
+        def note(trace_id: str, event: ReActEvent) -> None:
+            if isinstance(event, RunStarted):
+                facts["trace_id"] = trace_id
+            elif isinstance(event, RunFinished):
+                facts["usage"], facts["cost"] = _usage(event.usage), event.usage.cost
+
+        try:
+            value: Any = None
+            texts: list[str] = []
+            # Around all of it: what asks several times begins its runs as it goes on.
+            with deadline_scope(self._deadline), watching(note):
+                async for value in _closing(_values(offer, args, kwargs)):
+                    if offer.is_iterator:
+                        texts.append(value)
+                        yield "item", {"item": _plain(value)}
+                    elif offer.spec.is_text and isinstance(value, str):
+                        texts.append(value)
+                        yield "text", {"text": value}
+                    else:
+                        yield "value", {"value": _plain(value)}
+            whole = texts if offer.is_iterator else "".join(texts) if offer.spec.is_text and texts else value
+            yield "result", {**_value(offer, whole), **facts}
+        except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
+            raise told(error, offer) from None
+
+
+class McpDoor:
+    """Stands before the MCP endpoint: the same keys, rates and budgets."""
+
+    def __init__(self, api: Api, endpoint: ASGIApp) -> None:
+        self._api = api
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request of the protocol."""
+        from starlette.requests import Request
+
+        try:
+            caller = await self._api.admit(Request(scope, receive))
+        except Problem as problem:
+            await problem_response(problem)(scope, receive, send)
+            return
+        work = self._answer(scope, receive, send)
+        task = asyncio.create_task(work, context=None if caller is None else caller.context())
+        try:
+            await task
+        finally:
+            await cancelled(task)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with deadline_scope(self._api.deadline):
+            await self._endpoint(scope, receive, send)
+
+
+def _validation(offer: Offer) -> SchemaValidation | None:
+    """Return the check of arguments against the published schema, in bounded work; None where it cannot be bounded."""
+    try:
+        return SchemaValidation(offer.tool.parameters)
+    except SchemaError as error:
+        push_warning(f"the arguments of {offer.name} are checked by their types alone: {error}")
+        return None
+
+
+def _values(offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+    core = offer.core
+    made: AsyncGenerator[Any, None]
+    if offer.is_iterator:
+        made = AsyncLLMStream[..., Any](core)(*args, **kwargs)
+    else:
+        made = AsyncLLMFunction[..., Any](core).stream(*args, **kwargs)
+    return made
+
+
+async def _closing(source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    async with aclosing(source):
+        async for item in source:
+            yield item
+
+
+# --- data ------------------------------------------------------------------------------------------------
+
+
+def _value(offer: Offer, value: Any) -> dict[str, Any]:
+    """Return the value of an answer as data; with how far the votes agreed, where there were any."""
+    if isinstance(value, Confident):
+        votes = {"agreement": value.agreement, "abstained": value.abstained}
+        return {"value": _written(offer, value.value), **votes}
+    return {"value": _written(offer, value)}
+
+
+def _written(offer: Offer, value: Any) -> Any:
+    if offer.spec.is_none:
+        return None
+    return json.loads(offer.spec.adapter.dump_json(value, by_alias=True, warnings=False))
+
+
+def _plain(value: Any) -> Any:
+    """Return a growing value as data; it need not fit its type yet."""
+    return to_jsonable_python(value, by_alias=True, serialize_unknown=True)
+
+
+def _usage(usage: Any) -> dict[str, int]:
+    return {name: count for name, count in asdict(usage).items() if name != "cost"}
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def told(error: BaseException, offer: Offer | None = None) -> Problem:
+    """Return what the caller is told; what is none of its business goes to the log."""
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):  # of the router: another path, another method
+        return Problem(status, str(getattr(error, "detail", "")), headers=getattr(error, "headers", None))
+    problem = problem_of(error)
+    if problem.status == 500:
+        trace = "".join(traceback.format_exception(error))
+        push_error(redact(f"{'' if offer is None else offer.name} failed: {trace}"))
+    return problem
+
+
+def _json_response(data: Any, *, status: int = 200) -> Response:
+    from starlette.responses import Response
+
+    return Response(json.dumps(data), status, media_type="application/json")

@@ -1,0 +1,192 @@
+"""Who may call over HTTP: keys, of which only hashes are kept, and how much each caller may ask for."""
+
+from __future__ import annotations
+
+import contextvars
+import hashlib
+import hmac
+import json
+import math
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.budget import Spent, budget
+from SimpleLLMFunc.interface.rate_limit import TokenBucket
+from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.serve.http_problem import Problem
+
+__all__ = ["KEYS_VARIABLE", "Caller", "CallerEntry", "Callers", "hash_of", "new_key"]
+
+KEYS_VARIABLE: Final = "SIMPLELLMFUNC_SERVE_KEYS"
+"""Holds callers as ``name:sha256 name:sha256``, or the same JSON as the file."""
+
+_DAY: Final = 86_400
+_PREFIX: Final = "slf_"
+
+
+class CallerEntry(BaseModel):
+    """One caller, as the file has it.
+
+    Attributes:
+        sha256: of the key, in hexadecimal digits; the key itself is kept nowhere.
+        requests_per_minute: calls; None for no limit.
+        usd_per_day, tokens_per_day: what its calls may take, from midnight UTC on.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1, max_length=100, pattern=r"^[\w.@-]+$")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    usd_per_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    tokens_per_day: int | None = Field(default=None, ge=0)
+
+
+_ENTRIES: Final = TypeAdapter(list[CallerEntry])
+
+
+def new_key() -> str:
+    """Return a key that nobody can guess."""
+    return _PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(key: str) -> str:
+    """Return what is kept of a key. One round is enough: keys are random and long, and not words that can be tried."""
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Caller:
+    """One caller while the server runs: its bucket, and what it has spent today."""
+
+    def __init__(self, entry: CallerEntry, *, now: Callable[[], float] = time.time) -> None:
+        self.entry = entry
+        self.name = entry.name
+        self._now = now
+        self._lock = threading.Lock()
+        self._day = -1
+        self._scope: tuple[contextvars.Context, AbstractContextManager[Spent], Spent] | None = None
+        per_minute = entry.requests_per_minute
+        self._bucket = None if per_minute is None else TokenBucket(max(1.0, per_minute), per_minute / 60)
+
+    async def take(self) -> None:
+        """Count one call.
+
+        Raises:
+            Problem: too many in this minute; says when to come again.
+        """
+        if self._bucket is None or await self._bucket.acquire(1, timeout=0):
+            return
+        seconds = max(1, math.ceil((1 - self._bucket.level) / self._bucket.refill_rate))
+        raise Problem(
+            429,
+            f"{self.name} may call {self.entry.requests_per_minute:g} times a minute. Try again in {seconds} s.",
+            "TooManyRequests",
+            headers={"retry-after": str(seconds)},
+        )
+
+    def context(self) -> contextvars.Context:
+        """Return the context that a call runs in: the one with the caller's budget of today."""
+        entry = self.entry
+        if entry.usd_per_day is None and entry.tokens_per_day is None:
+            return contextvars.copy_context()
+        with self._lock:
+            day = int(self._now() // _DAY)
+            if self._scope is None or day != self._day:
+                self._end()
+                context = contextvars.Context()
+                manager = budget(usd=entry.usd_per_day, tokens=entry.tokens_per_day)
+                self._scope = (context, manager, context.run(manager.__enter__))
+                self._day = day
+            return self._scope[0].copy()
+
+    @property
+    def spent(self) -> Spent | None:
+        """What its calls of today have taken; None where nobody limits that."""
+        return None if self._scope is None else self._scope[2]
+
+    def close(self) -> None:
+        """End the budget."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._scope is not None:
+            context, manager, _ = self._scope
+            context.run(manager.__exit__, None, None, None)
+            self._scope = None
+
+
+class Callers:
+    """All who may call; empty where nobody needs a key."""
+
+    def __init__(self, entries: Sequence[CallerEntry] = ()) -> None:
+        names = [entry.name for entry in entries]
+        for what, values in (("name", names), ("key", [entry.sha256 for entry in entries])):
+            if len(set(values)) != len(values):
+                raise ConfigError(f"two callers have the same {what}. Each needs its own.")
+        self._callers = [Caller(entry) for entry in entries]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the callers."""
+        return [caller.name for caller in self._callers]
+
+    def __len__(self) -> int:
+        return len(self._callers)
+
+    def find(self, key: str) -> Caller | None:
+        """Return whose key it is; takes as long for a wrong one as for a right one."""
+        given = hash_of(key)
+        found = None
+        for caller in self._callers:
+            if hmac.compare_digest(given, caller.entry.sha256):
+                found = caller
+        if found is not None:
+            remember_secret(key)  # of no log, and of no answer
+        return found
+
+    def close(self) -> None:
+        """End all budgets."""
+        for caller in self._callers:
+            caller.close()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Self:
+        """Return the callers of a file, else those of the environment, else none.
+
+        Raises:
+            ConfigError: the file is not there, or not what it should be.
+        """
+        if path is not None:
+            try:
+                return cls(_entries(Path(path).read_text(encoding="utf-8"), os.fspath(path)))
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(f"the file of callers {os.fspath(path)!r} cannot be read: {error}") from error
+        text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "").strip()
+        if not text:
+            return cls()
+        if text.startswith("["):
+            return cls(_entries(text, KEYS_VARIABLE))
+        pairs = [part.rpartition(":") for part in text.replace(",", " ").split()]
+        return cls(_entries(json.dumps([{"name": name, "sha256": digest} for name, _, digest in pairs]), KEYS_VARIABLE))
+
+
+def _entries(text: str, where: str) -> list[CallerEntry]:
+    try:
+        return _ENTRIES.validate_json(text)
+    except ValidationError as error:
+        # Not what stands there: somebody may have written a key instead of its hash.
+        said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
+        raise ConfigError(
+            f"{where} holds no callers ({said}). It is a list of objects with name, sha256 and, if wanted, "
+            "requests_per_minute, usd_per_day, tokens_per_day. `simplellmfunc serve --new-key NAME` makes one."
+        ) from None

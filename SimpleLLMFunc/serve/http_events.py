@@ -1,0 +1,118 @@
+"""Server-sent events on their way to one caller, and what ends when the caller is gone.
+
+Source: HTML Living Standard, section Server-sent events, for the format.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from SimpleLLMFunc.serve.http_callers import Caller
+from SimpleLLMFunc.serve.http_problem import MEDIA_TYPE, Problem
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+__all__ = ["Events", "cancelled", "problem_response", "unless_gone"]
+
+_PING_SECONDS: Final = 15.0
+_QUEUED: Final = 16
+
+_Item: TypeAlias = "tuple[str, dict[str, Any]] | Problem | None"
+"""An event by name and data, what went wrong, or the end."""
+
+
+class Events:
+    """A stream of events on its way to one caller; the run ends when the caller is gone."""
+
+    def __init__(self, events: AsyncGenerator[tuple[str, dict[str, Any]], None], caller: Caller | None) -> None:
+        self._events = events
+        self._caller = caller
+        self._queue: asyncio.Queue[_Item] = asyncio.Queue(_QUEUED)
+
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Send the response; return its status. What fails before the first event is a plain problem."""
+        context = None if self._caller is None else self._caller.context()
+        producing = asyncio.create_task(self._produce(), context=context)
+        sending = asyncio.create_task(self._send(scope, receive, send))
+        try:
+            return sending.result() if await unless_gone(sending, receive) else 499
+        finally:
+            await cancelled(producing)
+
+    async def _produce(self) -> None:
+        try:
+            async with aclosing(self._events):
+                async for event in self._events:
+                    await self._queue.put(event)
+            await self._queue.put(None)
+        except Problem as problem:
+            await self._queue.put(problem)
+
+    async def _send(self, scope: Scope, receive: Receive, send: Send) -> int:
+        first = await self._queue.get()
+        if isinstance(first, Problem):
+            await problem_response(first)(scope, receive, send)
+            return first.status
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        status = 200
+        event: _Item = first
+        while event is not None:
+            if isinstance(event, Problem):
+                status = event.status
+                await send({"type": "http.response.body", "body": _sse("error", event.to_dict()), "more_body": True})
+                break
+            await send({"type": "http.response.body", "body": _sse(*event), "more_body": True})
+            event = await self._next(send)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return status
+
+    async def _next(self, send: Send) -> _Item:
+        while True:
+            try:
+                async with asyncio.timeout(_PING_SECONDS):
+                    return await self._queue.get()
+            except TimeoutError:
+                # So that nobody on the way takes the connection for a dead one.
+                await send({"type": "http.response.body", "body": b": still at it\n\n", "more_body": True})
+
+
+def _sse(name: str, data: Mapping[str, Any]) -> bytes:
+    # JSON has no line breaks of its own, so one line of data is enough.
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+async def unless_gone(task: asyncio.Task[Any], receive: Callable[[], Awaitable[Any]]) -> bool:
+    """Wait for the task, and return True; or cancel it because the caller has gone, and return False."""
+    gone = asyncio.create_task(_gone(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.done()
+    finally:
+        await cancelled(gone)
+        await cancelled(task)
+
+
+async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel the task if it goes on, and wait for its end."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def problem_response(problem: Problem) -> Response:
+    """Return the response that tells a problem."""
+    from starlette.responses import Response
+
+    return Response(json.dumps(problem.to_dict()), problem.status, problem.headers, MEDIA_TYPE)

@@ -1,0 +1,168 @@
+"""The OpenAPI document of what is offered, made from the signatures.
+
+Source: OpenAPI Specification 3.1, whose schemas are JSON Schema 2020-12.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+
+from SimpleLLMFunc import __version__
+from SimpleLLMFunc.base.output_mode import OutputSpec
+from SimpleLLMFunc.serve.http_problem import MEDIA_TYPE, PROBLEM_SCHEMA, STATUSES
+from SimpleLLMFunc.serve.offer import Offer
+
+__all__ = ["openapi_document", "value_schema"]
+
+_USAGE: Final = {
+    "type": "object",
+    "properties": {
+        name: {"type": "integer", "minimum": 0}
+        for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+    },
+}
+_EVENT: Final = {
+    "description": "One event; its data is JSON.",
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["text", "value", "item", "result", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["event", "data"],
+}
+_FACTS: Final = {
+    "trace_id": {"type": "string"},
+    "usage": {"$ref": "#/components/schemas/Usage"},
+    "cost": {"type": ["number", "null"], "description": "USD, null where it is not known."},
+    "seconds": {"type": "number"},
+    "agreement": {
+        "type": "object",
+        "additionalProperties": {"type": "number"},
+        "description": "Of a function that votes: the share of answers that agree, by field.",
+    },
+    "abstained": {"type": "boolean", "description": "Of a function that votes: do not rely on the value."},
+}
+
+
+def openapi_document(offers: Mapping[str, Offer], *, title: str, needs_key: bool) -> dict[str, Any]:
+    """Return the document.
+
+    Args:
+        offers: by name.
+        title: what the service is called.
+        needs_key: callers have keys.
+    """
+    schemas: dict[str, Any] = {"Problem": PROBLEM_SCHEMA, "Usage": _USAGE}
+    paths: dict[str, Any] = {
+        "/health": {
+            "get": {
+                "operationId": "health",
+                "summary": "Say that the server runs.",
+                "security": [],
+                "responses": {
+                    "200": _content({"type": "object", "properties": {"status": {"const": "ok"}}}, "It runs.")
+                },
+            }
+        }
+    }
+    for name, offer in offers.items():
+        arguments = _moved(offer.tool.parameters, f"{name}_arguments", schemas)
+        schemas[f"{name}_arguments"] = arguments
+        value = _moved(value_schema(offer.spec), f"{name}_value", schemas)
+        schemas[f"{name}_result"] = {
+            "type": "object",
+            "properties": {"value": value, **_FACTS},
+            "required": ["value"],
+        }
+        summary, _, description = offer.tool.description.strip().partition("\n")
+        body = {"required": True, "content": {"application/json": {"schema": _ref(f"{name}_arguments")}}}
+        told = {"summary": summary, "description": description.strip(), "requestBody": body}
+        whole = _content(_ref(f"{name}_result"), "What the function returned.")
+        stream = {
+            "description": (
+                "Server-sent events: `text` with a piece of text, `value` with a growing value or `item` with the next "
+                "one, then `result` with the complete answer, or `error` with a problem."
+            ),
+            "content": {"text/event-stream": {"schema": _EVENT}},
+        }
+        paths[f"/functions/{name}"] = {
+            "post": {"operationId": name, **told, "responses": {"200": whole, **_problems()}}
+        }
+        paths[f"/functions/{name}/stream"] = {
+            "post": {"operationId": f"{name}_stream", **told, "responses": {"200": stream, **_problems()}}
+        }
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": __version__},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+    if needs_key:
+        document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"key": []}]
+    return document
+
+
+def value_schema(spec: OutputSpec) -> dict[str, Any]:
+    """Return the schema of a value as it is written into an answer; of a type that cannot be described, anything."""
+    if spec.is_none:
+        return {"type": "null"}
+    try:
+        return spec.adapter.json_schema(mode="serialization", by_alias=True)
+    except (PydanticInvalidForJsonSchema, PydanticUserError):
+        return {}
+
+
+def _problems() -> dict[str, Any]:
+    return {
+        str(status): {"description": told, "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
+        for status, told in STATUSES.items()
+    }
+
+
+def _content(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": dict(schema)}}}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _moved(schema: Mapping[str, Any], prefix: str, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with its definitions among those of the document: a reference begins at the document's root."""
+    names = {name: f"{prefix}_{number}" for number, name in enumerate(schema.get("$defs", {}))}
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, Mapping):
+            return {
+                key: f"#/components/schemas/{names[_name_in(value)]}"
+                if key == "$ref" and isinstance(value, str) and _name_in(value) in names
+                else _mapping(value)
+                if key == "mapping" and isinstance(value, Mapping)
+                else moved(value)
+                for key, value in part.items()
+                if key != "$defs"
+            }
+        return [moved(item) for item in part] if isinstance(part, list) else part
+
+    def _mapping(values: Mapping[str, Any]) -> dict[str, Any]:
+        # Of a discriminator: its values are references too.
+        return {
+            key: f"#/components/schemas/{names[_name_in(value)]}"
+            if isinstance(value, str) and _name_in(value) in names
+            else moved(value)
+            for key, value in values.items()
+        }
+
+    for name, definition in schema.get("$defs", {}).items():
+        schemas[names[name]] = moved(definition)
+    whole: dict[str, Any] = json.loads(json.dumps(moved(schema)))
+    return whole
+
+
+def _name_in(reference: str) -> str:
+    return reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")

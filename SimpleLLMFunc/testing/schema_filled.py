@@ -1,0 +1,181 @@
+"""SchemaLLM: any valid value of the wanted type, from a seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.testing.answering import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls
+from SimpleLLMFunc.testing.described import described_schema
+from SimpleLLMFunc.testing.schema_values import Schema, text_of_words, value_of
+from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest
+from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.wire import content_text
+
+__all__ = ["SchemaLLM"]
+
+NATIVE = Profile("schema", native=True)
+
+_QUOTES: Final = re.compile(r"^(?P<paths>.+): copied from the arguments word for word, ", re.MULTILINE)
+_ARGUMENT: Final = re.compile(r"^ *- \w+: (.+)$", re.MULTILINE)
+_RUN: Final = re.compile(r"\w+(?: \w+)*")
+_STEP: Final = re.compile(r"\[\]|[^.\[\]]+")
+_MOST_QUOTED: Final = 5
+
+
+class SchemaLLM(ScriptedLLM):
+    """A model that answers every request with a valid value of the type it asks for; for smoke tests of whole programs.
+
+    What is wanted is read from the request alone: from its response format, from the tool `answer`, or from the
+    description of the type in the prompt; a request for text gets a few words. Lengths, patterns, ranges, formats,
+    enumerations, unions and recursion are respected, and a `Quoted` text is one of an argument; what only a validator in code knows is not in the request, and
+    cannot be. The same seed gives the same answer to the same request, whatever was asked before.
+
+    Args:
+        seed: another one gives other values.
+        model_name: the name in replies and traces.
+        profile: what the model can do; by default it takes a JSON schema and calls tools.
+        chunk_size: characters in each streamed piece; None splits like a model does.
+        tool_rounds: in how many rounds of a run tools are called, with valid arguments, before it answers; 0 calls
+            none that it need not.
+    """
+
+    provider = "scripted"
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        model_name: str = "schema",
+        profile: Profile | None = None,
+        chunk_size: int | None = None,
+        tool_rounds: int = 0,
+    ) -> None:
+        if tool_rounds < 0:
+            raise UsageError(f"tool_rounds is {tool_rounds}; it must be 0 or more.")
+        super().__init__(
+            self._reply, model_name=model_name, profile=profile or NATIVE, chunk_size=chunk_size, repeat=True
+        )
+        self.seed = seed
+        self.tool_rounds = tool_rounds
+
+    def __repr__(self) -> str:
+        return f"SchemaLLM(seed={self.seed}, tool_rounds={self.tool_rounds}, asked={len(self.calls)})"
+
+    def _reply(self, asked: ScriptedRequest) -> dict[str, Any]:
+        rng = random.Random(f"{self.seed} {_digest(asked)}")  # noqa: S311 - data for tests, no secret
+        if asks_for_action(asked.messages, asked.response_format):
+            return self._action(asked, rng)
+        calls = self._calls(asked, rng)
+        if calls:
+            return tool_calls(*calls)
+        if answer_tool := answer_tool_of(asked.tools):
+            schema = answer_tool["function"].get("parameters") or {}
+            return tool_calls((ANSWER_TOOL, _quoting(asked, value_of(schema, rng))))
+        schema = _wanted(asked)
+        made = _quoting(asked, text_of_words(rng) if schema is None else value_of(schema, rng))
+        text = made if schema is None else json.dumps(made, ensure_ascii=False)
+        return {"role": "assistant", "content": text}
+
+    def _calls(self, asked: ScriptedRequest, rng: random.Random) -> list[tuple[str, Any]]:
+        """Return the tool calls of this turn, none where it is to answer."""
+        offered = list(asked.tools or ())
+        answer_tool = answer_tool_of(offered)
+        own = [tool for tool in offered if tool is not answer_tool]
+        choice = asked.params.get("tool_choice")
+        named = ((choice.get("function") or {}).get("name")) if isinstance(choice, Mapping) else None
+        if named is not None:
+            own = [tool for tool in own if tool["function"]["name"] == named]
+        must = named is not None or (choice == "required" and answer_tool is None)
+        if not own or choice == "none" or not (must or _rounds(asked.messages) < self.tool_rounds):
+            return []
+        chosen = rng.sample(own, rng.randint(1, min(2, len(own))))
+        return [(tool["function"]["name"], value_of(_parameters(tool), rng)) for tool in chosen]
+
+    def _action(self, asked: ScriptedRequest, rng: random.Random) -> dict[str, Any]:
+        """Return a JSON action: the branches of its schema are one for each tool, and the answer last."""
+        schema = schema_of(asked.response_format)
+        if schema is None:
+            wanted = _wanted(asked)
+            data = text_of_words(rng) if wanted is None else value_of(wanted, rng)
+            return answer_message(data, asked.messages, asked.tools, asked.response_format)
+        branches: Sequence[Schema] = schema.get("anyOf", ())
+        answers = [branch for branch in branches if "answer" in branch.get("properties", {})]
+        tools = [branch for branch in branches if branch not in answers]
+        may_call = tools and _rounds(asked.messages) < self.tool_rounds
+        chosen = rng.choice(tools) if tools and (may_call or not answers) else answers[0]
+        made = value_of(chosen, rng, definitions=schema.get("$defs", {}))
+        return {"role": "assistant", "content": json.dumps(made, ensure_ascii=False)}
+
+
+def _quoting(asked: ScriptedRequest, data: Any) -> Any:
+    """Return `data` with words of an argument where the prompt asks for texts that are copied from one."""
+    told = next((found for text in _texts(asked.messages) if (found := _QUOTES.search(text))), None)
+    asked_with = [content_text(each["content"]) or "" for each in asked.messages if each["role"] == "user"]
+    runs = [run for text in asked_with for given in _ARGUMENT.findall(text) for run in _RUN.findall(given)]
+    if told is None or not runs:
+        return data
+    words = " ".join(max(runs, key=len).split(" ")[:_MOST_QUOTED])
+    for path in told["paths"].split(", "):
+        steps = [] if path.lower() == "the return value" else _STEP.findall(path)
+        if isinstance(data, dict) and list(data) == ["value"] and steps[:1] != ["value"]:
+            data = {"value": _replaced(data["value"], steps, words)}
+        else:
+            data = _replaced(data, steps, words)
+    return data
+
+
+def _replaced(data: Any, steps: Sequence[str], words: str) -> Any:
+    if not steps:
+        return words if isinstance(data, str) else data
+    step, *others = steps
+    if isinstance(data, list):
+        return [_replaced(each, others, words) for each in data] if step == "[]" else data
+    if isinstance(data, dict):
+        return {key: _replaced(each, others, words) if step in {key, "[]"} else each for key, each in data.items()}
+    return data
+
+
+def _wanted(asked: ScriptedRequest) -> Schema | None:
+    """Return the schema of what is wanted, None for text."""
+    return schema_of(asked.response_format) or described_schema(_texts(asked.messages))
+
+
+def _parameters(tool: ToolSpec) -> Schema:
+    parameters: Schema = tool["function"].get("parameters") or {"type": "object", "properties": {}}
+    return parameters
+
+
+def _rounds(messages: Sequence[Message]) -> int:
+    """Return how many rounds of tools came after the last question."""
+    rounds = 0
+    for message in reversed(messages):
+        text = content_text(message.get("content")) or ""
+        if message["role"] == "user" and not text.startswith("Result of "):
+            break
+        is_call = message.get("tool_calls") or text.lstrip().startswith('{"tool"')
+        rounds += bool(message["role"] == "assistant" and is_call)
+    return rounds
+
+
+def _texts(messages: Sequence[Message]) -> list[str]:
+    # Not what the model itself or a tool has said.
+    return [content_text(each["content"]) or "" for each in messages if each["role"] in {"system", "user"}]
+
+
+def _digest(asked: ScriptedRequest) -> str:
+    # The ids of calls count the requests of this object, and say nothing.
+    messages = [{key: part for key, part in each.items() if key != "tool_call_id"} for each in asked.messages]
+    for message in messages:
+        calls: Any = message.get("tool_calls")
+        if calls:
+            message["tool_calls"] = [call.get("function") for call in calls]
+    said = [messages, asked.tools, asked.response_format]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()

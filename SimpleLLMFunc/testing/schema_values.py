@@ -1,0 +1,402 @@
+"""Values of a JSON schema, drawn with a random generator."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import random
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.testing.patterns import text_matching
+
+__all__ = ["Schema", "text_of_words", "value_of"]
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_DEEP: Final = 4
+"""Levels below which the shortest way out is taken."""
+
+_MOST_ITEMS: Final = 3
+_TRIES: Final = 100
+_FIRST_DAY: Final = datetime(2001, 1, 1, tzinfo=UTC)
+_SECONDS: Final = 30 * 365 * 86400
+
+WORDS: Final = (
+    "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbour", "iris", "juniper", "kelp", "lantern",
+    "meadow", "north", "orchid", "pebble", "quartz", "river", "stone", "tundra", "umbra", "violet", "willow", "zephyr",
+)  # fmt: skip
+
+# What the strict subset has no keyword for stands in the description; see base/strict_schema.
+_TOLD: Final = re.compile(
+    r"(?:^|[(;] ?)(?:at least (?P<minLength>\d+) characters|at most (?P<maxLength>\d+) characters"
+    r"|(?P<uniqueItems>no duplicates)|format (?P<format>[\w-]+)|encoded as (?P<contentEncoding>[\w-]+))(?=$|[);]| \()"
+)
+_TOLD_PATTERN: Final = re.compile(
+    r"(?P<open>^|\(|; )matches (?P<pattern>.*?)(?P<rest>(?:; (?:format|encoded as) .*)?)$"
+)
+
+
+def value_of(schema: Schema, rng: random.Random, *, definitions: Schema | None = None) -> Any:
+    """Return JSON data that fits `schema`.
+
+    Args:
+        schema: as pydantic writes them, and what a tool's parameters use: references below ``$defs``, constraints,
+            formats, patterns, unions. What only code of the type's own checks is in no schema, and cannot be known.
+        rng: decides.
+        definitions: where references lead; the schema's own ``$defs`` by default.
+
+    Raises:
+        UsageError: nothing fits, or nothing was found.
+    """
+    return _Values(definitions if definitions is not None else schema.get("$defs", {}), rng).of(schema, 0)
+
+
+def text_of_words(rng: random.Random) -> str:
+    """Return a few words."""
+    return _words(rng, 0, None)
+
+
+class _Values:
+    def __init__(self, definitions: Schema, rng: random.Random) -> None:
+        self._defs = definitions
+        self._rng = rng
+
+    def of(self, schema: Schema, depth: int) -> Any:
+        schema = self._resolved(schema)
+        if schema.get("examples") and "pattern" in schema:
+            return self._rng.choice(schema["examples"])  # the author's way around a pattern
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema:
+            return self._rng.choice(schema["enum"])
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        if choices:
+            return self.of(self._chosen(choices, depth), depth)
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return self.of({**schema, "type": self._rng.choice(kind)}, depth)
+        match kind or _kind_of(schema):
+            case "object":
+                return self._object(schema, depth)
+            case "array":
+                return self._array(schema, depth)
+            case "integer" | "number" as name:
+                return _number(schema, self._rng, is_integer=name == "integer")
+            case "boolean":
+                return self._rng.random() < 0.5
+            case "null":
+                return None
+            case _:
+                return self._text(schema, depth)
+
+    # --- where a schema leads ----------------------------------------------------------------------------
+
+    def _resolved(self, schema: Schema) -> Schema:
+        """Return the schema with references and what stands in its description followed."""
+        seen: set[str] = set()
+        while True:
+            if "$ref" in schema and schema["$ref"] not in seen:
+                seen.add(schema["$ref"])
+                rest = {key: part for key, part in schema.items() if key not in {"$ref", "description"}}
+                schema = {**self._target(schema["$ref"]), **rest}
+            elif schema.get("allOf"):
+                merged: dict[str, Any] = {}
+                for part in schema["allOf"]:
+                    merged = _merged(merged, self._resolved(part))
+                schema = _merged(merged, {key: part for key, part in schema.items() if key != "allOf"})
+            else:
+                break
+        return _with_told(schema)
+
+    def _target(self, reference: str) -> Schema:
+        name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
+        target = self._defs.get(name)
+        if not isinstance(target, Mapping):
+            raise UsageError(f"the schema refers to {reference!r}, which is not among its $defs. Check the schema.")
+        return target
+
+    def _chosen(self, choices: Sequence[Schema], depth: int) -> Schema:
+        if [choice.get("type") for choice in choices] == ["number", "string"] and len(choices[1]) == 1:
+            return choices[0]  # so pydantic writes a Decimal, of which not every text is one
+        heights = [self._height(choice, frozenset()) for choice in choices]
+        finite = [choice for choice, height in zip(choices, heights, strict=True) if height < math.inf]
+        if not finite:
+            raise UsageError("no finite value fits the schema: it contains itself in every way. Check the type.")
+        if depth >= _DEEP:
+            return choices[heights.index(min(heights))]
+        return self._rng.choice(finite)
+
+    def _height(self, schema: Schema, inside: frozenset[str]) -> float:
+        """Return how many levels the lowest value has; infinite where the schema leads back into itself."""
+        if "$ref" in schema:
+            if schema["$ref"] in inside:
+                return math.inf
+            return self._height(self._target(schema["$ref"]), inside | {schema["$ref"]})
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        if choices:
+            return min(self._height(choice, inside) for choice in choices)
+        parts: Iterable[Schema] = ()
+        if "properties" in schema:
+            parts = [part for name, part in schema["properties"].items() if name in schema.get("required", ())]
+        elif "prefixItems" in schema:
+            parts = schema["prefixItems"]
+        elif schema.get("minItems") and isinstance(schema.get("items"), Mapping):
+            parts = [schema["items"]]
+        elif schema.get("minProperties") and isinstance(schema.get("additionalProperties"), Mapping):
+            parts = [schema["additionalProperties"]]
+        elif "allOf" in schema:
+            parts = schema["allOf"]
+        return 1 + max((self._height(part, inside) for part in parts), default=0)
+
+    # --- made of parts -----------------------------------------------------------------------------------
+
+    def _object(self, schema: Schema, depth: int) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        required = schema.get("required", ())
+        properties: Mapping[str, Schema] = schema.get("properties", {})
+        for name, part in properties.items():
+            if name in required or "const" in self._resolved(part) or self._may_add(part, depth):
+                made[name] = self.of(part, depth + 1)
+        if not properties:
+            self._fill(made, schema, depth)
+        return made
+
+    def _may_add(self, part: Schema, depth: int) -> bool:
+        # A tag may have a default, and is needed all the same; what else may be left out sometimes is.
+        is_finite = self._height(part, frozenset()) < math.inf
+        return is_finite and depth < _DEEP and self._rng.random() < 0.7
+
+    def _fill(self, made: dict[str, Any], schema: Schema, depth: int) -> None:
+        """Add keys to a mapping."""
+        values = schema.get("additionalProperties", True)
+        keys: Schema | None = schema.get("propertyNames")
+        if schema.get("patternProperties"):
+            pattern, values = next(iter(schema["patternProperties"].items()))
+            keys = {"type": "string", "pattern": pattern, **(keys or {})}
+        least = schema.get("minProperties", 0)
+        if values is False or (least == 0 and depth >= _DEEP):
+            return
+        if isinstance(values, Mapping) and least == 0 and self._height(values, frozenset()) == math.inf:
+            return
+        wanted = _between(self._rng, least, schema.get("maxProperties"))
+        for number in range(_TRIES):
+            if len(made) >= wanted:
+                return
+            # Keys that no schema describes may be numbers for the program: digits are read as both.
+            key = str((1, 0)[number] if number < 2 else number) if keys is None else str(self.of(keys, depth + 1))
+            if key not in made:
+                made[key] = self.of(values if isinstance(values, Mapping) else {}, depth + 1)
+        if len(made) < least:
+            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different keys. Check the type.")
+
+    def _array(self, schema: Schema, depth: int) -> list[Any]:
+        if "prefixItems" in schema:
+            return [self.of(part, depth + 1) for part in schema["prefixItems"]]
+        items = schema.get("items")
+        if items is False:
+            return []
+        item: Schema = items if isinstance(items, Mapping) else {}
+        least = schema.get("minItems", 0)
+        if least == 0 and (depth >= _DEEP or self._height(item, frozenset()) == math.inf):
+            return []
+        wanted = _between(self._rng, least, schema.get("maxItems"))
+        if not schema.get("uniqueItems"):
+            return [self.of(item, depth + 1) for _ in range(wanted)]
+        made: list[Any] = []
+        for _ in range(_TRIES):
+            if len(made) >= wanted:
+                break
+            one = self.of(item, depth + 1)
+            if one not in made:
+                made.append(one)
+        if len(made) < least:
+            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different items. Check the type.")
+        return made
+
+    # --- texts -------------------------------------------------------------------------------------------
+
+    def _text(self, schema: Schema, depth: int) -> str:
+        least, most = schema.get("minLength", 0), schema.get("maxLength")
+        if "pattern" in schema:
+            return text_matching(schema["pattern"], self._rng, least=least, most=most)
+        if schema.get("contentSchema") or schema.get("format") == "json-string":
+            return json.dumps(self.of(schema.get("contentSchema") or {}, depth + 1), ensure_ascii=False)
+        name = schema.get("format") or schema.get("contentEncoding", "")
+        made = _formatted(name, self._rng)
+        if made is not None:
+            return made
+        return _words(self._rng, least, most)
+
+
+def _kind_of(schema: Schema) -> str:
+    if "properties" in schema:
+        return "object"
+    return "array" if "items" in schema or "prefixItems" in schema else "string"
+
+
+def _merged(first: Schema, second: Schema) -> dict[str, Any]:
+    merged = {**first, **second}
+    if "properties" in first and "properties" in second:
+        merged["properties"] = {**first["properties"], **second["properties"]}
+    if "required" in first and "required" in second:
+        merged["required"] = list(dict.fromkeys([*first["required"], *second["required"]]))
+    return merged
+
+
+def _with_told(schema: Schema) -> Schema:
+    """Return the schema with the limits that its description tells in words."""
+    text = schema.get("description")
+    kind = schema.get("type")
+    if not isinstance(text, str) or isinstance(kind, list) or kind not in {"string", "array"}:
+        return schema
+    found: dict[str, Any] = {}
+    pattern = _TOLD_PATTERN.search(text)
+    if pattern is not None:
+        told = pattern["pattern"]
+        is_inside = pattern["open"] != "" and text.endswith(")")
+        found["pattern"] = told.removesuffix(")") if is_inside and not pattern["rest"] else told
+        text = text[: pattern.start()] + pattern["rest"]
+    for match in _TOLD.finditer(text):
+        for key, told in match.groupdict().items():
+            if told is not None:
+                found[key] = True if key == "uniqueItems" else int(told) if told.isdigit() else told
+    if schema["type"] == "array":
+        found = {key: told for key, told in found.items() if key == "uniqueItems"}
+    return {**found, **schema}
+
+
+def _between(rng: random.Random, least: int, most: int | None) -> int:
+    highest = least + _MOST_ITEMS if most is None else min(most, max(least, _MOST_ITEMS))
+    return rng.randint(min(least, highest), highest)
+
+
+def _number(schema: Schema, rng: random.Random, *, is_integer: bool) -> Any:
+    # As decimals: 3 * 0.1 is not 0.3 otherwise.
+    step = Decimal(str(schema["multipleOf"])) if schema.get("multipleOf") else None
+    low, high = _bound(schema, "minimum", step, up=True), _bound(schema, "maximum", step, up=False)
+    if low is None and high is None:
+        low, high = (Decimal(-20), Decimal(200)) if rng.random() < 0.3 else (Decimal(0), Decimal(20))
+    elif low is None:
+        assert high is not None, "one of them is given"
+        low = high - 100 * (step or 1)
+    elif high is None:
+        high = low + 100 * (step or 1)
+    assert high is not None, "both are known now"
+    # Few digits: how many a Decimal may have is in no schema.
+    unit = step or Decimal(1)
+    first, last = math.ceil(low / unit), math.floor(high / unit)
+    if is_integer and step is not None and step != step.to_integral_value():
+        multiples = [number * unit for number in range(first, min(last, first + 10_000) + 1)]
+        whole = [number for number in multiples if number == number.to_integral_value()]
+        if whole:
+            return int(rng.choice(whole))
+    elif first <= last:
+        number = unit * rng.randint(first, last)
+        if is_integer:
+            return int(number)
+        if step is None and number + Decimal("0.5") <= high and rng.random() < 0.5:
+            number += Decimal("0.5")
+        return int(number) if number == number.to_integral_value() and rng.random() < 0.5 else float(number)
+    elif not is_integer and step is None and low <= high:
+        return float((low + high) / 2)
+    raise UsageError(f"no number fits {_limits(schema)}. Check the type.")
+
+
+def _limits(schema: Schema) -> str:
+    names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
+    return ", ".join(f"{name} {schema[name]}" for name in names if name in schema)
+
+
+def _bound(schema: Schema, name: str, step: Decimal | None, *, up: bool) -> Decimal | None:
+    """Return the lowest or highest number allowed, None where there is no limit on that side."""
+    sign = 1 if up else -1
+    bounds = [Decimal(str(schema[name]))] if name in schema else []
+    exclusive = f"exclusive{name.capitalize()}"
+    if exclusive in schema:
+        limit = Decimal(str(schema[exclusive]))
+        is_integer = schema.get("type") == "integer"
+        if step is None and is_integer:
+            inside = Decimal((math.floor if up else math.ceil)(limit)) + sign
+        else:
+            inside = limit + sign * (step or _small(schema, limit))
+            if step is not None and limit % step:
+                inside = limit
+        bounds.append(inside)
+    if not bounds:
+        return None
+    return max(bounds) if up else min(bounds)
+
+
+def _small(schema: Schema, limit: Decimal) -> Decimal:
+    """Return a little that still leaves room between the bounds."""
+    others = [
+        Decimal(str(schema[key]))
+        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+        if key in schema
+    ]
+    widths = [abs(other - limit) for other in others if other != limit]
+    return min([Decimal("0.5"), *(width / 4 for width in widths)])
+
+
+def _words(rng: random.Random, least: int, most: int | None) -> str:
+    text = " ".join(rng.choices(WORDS, k=rng.randint(1, 3)))
+    while len(text) < least:
+        text += f" {rng.choice(WORDS)}"
+    if most is not None and len(text) > most:
+        # Cut inside a word if need be; white space at an end may be stripped, and would then not count.
+        text = text[:most]
+        text = text if text == text.strip() else text.strip().ljust(most, "x")
+    return text
+
+
+def _formatted(name: str, rng: random.Random) -> str | None:
+    """Return a text of a format, None for one that is not known."""
+    when = _FIRST_DAY + timedelta(seconds=rng.randrange(_SECONDS))
+    word = rng.choice(WORDS)
+    match name:
+        case "date":
+            return when.date().isoformat()
+        case "date-time":
+            return when.isoformat().replace("+00:00", "Z")
+        case "time":
+            return when.strftime("%H:%M:%S")
+        case "duration":
+            return f"PT{rng.randrange(48)}H{rng.randrange(60)}M"
+        case "email" | "idn-email":
+            return f"{word}@example.com"
+        case "name-email":
+            return f"{word.capitalize()} <{word}@example.com>"
+        case "uri" | "url" | "iri" | "uri-reference":
+            return f"https://example.com/{word}"
+        case "hostname":
+            return f"{word}.example.com"
+        case "base64" | "base64url":
+            return base64.urlsafe_b64encode(word.encode()).decode()
+        case "regex":
+            return f"^{word}$"
+        case _:
+            return _address(name, rng) or _uuid(name, rng)
+
+
+def _address(name: str, rng: random.Random) -> str | None:
+    four = f"192.0.2.{rng.randrange(256)}"
+    six = f"2001:db8::{rng.randrange(1, 0xFFFF):x}"
+    return {
+        "ipv4": four, "ipv4interface": f"{four}/32", "ipv4network": f"{four}/32",
+        "ipv6": six, "ipv6interface": f"{six}/128", "ipv6network": f"{six}/128",
+        "ipvanyaddress": four, "ipvanyinterface": f"{four}/32", "ipvanynetwork": f"{four}/32",
+    }.get(name)  # fmt: skip
+
+
+def _uuid(name: str, rng: random.Random) -> str | None:
+    if not name.startswith("uuid"):
+        return None
+    number = name.removeprefix("uuid")
+    return str(uuid.UUID(int=rng.getrandbits(128), version=int(number) if number in {"1", "3", "4", "5"} else 4))

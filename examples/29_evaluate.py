@@ -1,0 +1,66 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["SimpleLLMFunc"]
+# ///
+"""Two models over the same cases: scores with intervals, a paired test, a picture, and what CI would say.
+
+The models here are doubles: one takes multiples of three for even, the other is always right.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.evaluate import EvaluationFailed, evaluate
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.testing.scripted import ScriptedRequest
+
+Label = Literal["even", "odd"]
+
+
+def counting(asked: ScriptedRequest) -> str:
+    number = int(asked.text.rsplit(" ", 1)[-1])
+    return json.dumps("even" if number % 2 == 0 else "odd")
+
+
+def careless(asked: ScriptedRequest) -> str:
+    number = int(asked.text.rsplit(" ", 1)[-1])
+    return json.dumps("even" if number % 2 == 0 or number % 3 == 0 else "odd")
+
+
+# Real ones: OpenAICompatible("gpt-5-nano") and OpenAICompatible("gpt-5")
+small = ScriptedLLM(careless, repeat=True, model_name="small")
+large = ScriptedLLM(counting, repeat=True, model_name="large")
+
+
+@llm_function(small)
+async def parity(number: int) -> Label:
+    """Is the number even or odd?"""
+    raise NotImplementedError
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp())
+    cases = folder / "cases.jsonl"
+    lines = [{"args": number, "expected": "even" if number % 2 == 0 else "odd"} for number in range(40)]
+    cases.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    first = evaluate(parity, cases, checkpoint=folder / "run.sqlite")
+    second = evaluate(parity.with_options(llm_interface=large), cases)
+    print(first.table())
+    comparison = first.compare(second)
+    print(comparison.table())
+    comparison.plot(folder / "comparison.svg")
+    first.save(folder / "report.json")
+    print("written:", *sorted(path.name for path in folder.glob("*.[sj]*[gn]")))
+    try:
+        first.require(exact=0.9)
+    except EvaluationFailed as error:
+        print(f"CI would fail: {error}")
+    second.require(exact=0.9)
+
+
+if __name__ == "__main__":
+    main()

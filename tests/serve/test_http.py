@@ -1,0 +1,609 @@
+"""Decorated functions over HTTP: a real server on loopback, a real client."""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import aiohttp
+import pytest
+from pydantic import BaseModel, Field
+
+from SimpleLLMFunc import OpenAICompatible, RateLimited, llm_function
+from SimpleLLMFunc.cli.serve import serve_command
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BudgetExceeded,
+    ConfigError,
+    ConnectionFailed,
+    ContentBlocked,
+    ContextTooLong,
+    OutputTruncated,
+    ProviderError,
+    ServerUnavailable,
+    ToolFailed,
+)
+from SimpleLLMFunc.serve.http import http_app, serve_functions
+from SimpleLLMFunc.serve.http_callers import CallerEntry, Callers, hash_of
+from SimpleLLMFunc.serve.http_problem import problem_of
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.tools.mcp import tools_from_mcp
+from SimpleLLMFunc.type.markers import Confident
+from tests.support.canary import CANARIES, Outputs
+from tests.support.server import Answer, LoopbackServer
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Grade(BaseModel):
+    points: int
+    why: str = ""
+
+
+def graded(llm):
+    @llm_function(llm_interface=llm)
+    async def grade(
+        essay: str, level: Literal["easy", "hard"] = "easy", times: Annotated[int, Field(ge=1)] = 1
+    ) -> Grade:
+        """Grade the essay."""
+        raise NotImplementedError
+
+    return grade
+
+
+def translated(llm):
+    @llm_function(llm_interface=llm)
+    def translate(text: str) -> str:
+        """Translate."""
+        raise NotImplementedError
+
+    return translate
+
+
+@contextlib.asynccontextmanager
+async def serving(*functions, **options):
+    """A session whose requests go to a server with these functions."""
+    found = asyncio.get_running_loop().create_future()
+    named = {function.__name__: function for function in functions}
+    server = asyncio.create_task(serve_functions(named, port=0, announce=found.set_result, **options))
+    waiting = asyncio.wait({server, found}, return_when=asyncio.FIRST_COMPLETED)
+    await waiting
+    if server.done():
+        server.result()
+    try:
+        async with aiohttp.ClientSession(found.result()) as session:
+            yield session
+    finally:
+        server.cancel()
+        await asyncio.wait({server})
+
+
+async def posted(session, name, arguments, **options):
+    async with session.post(f"/functions/{name}", json=arguments, **options) as response:
+        return response.status, json.loads(await response.read()), response.headers
+
+
+async def streamed(session, name, arguments, **options):
+    async with session.post(f"/functions/{name}/stream", json=arguments, **options) as response:
+        text = (await response.read()).decode()
+        if response.content_type != "text/event-stream":
+            return response.status, json.loads(text)
+    events = [block.split("\n") for block in text.split("\n\n") if block and not block.startswith(":")]
+    return response.status, [
+        (first.removeprefix("event: "), json.loads(second.removeprefix("data: "))) for first, second in events
+    ]
+
+
+# --- what comes back ------------------------------------------------------------------------------------------
+
+
+async def test_a_whole_answer():
+    llm = ScriptedLLM('{"points": 4, "why": "Fine: 好"}')
+    async with serving(graded(llm)) as session:
+        status, body, headers = await posted(session, "grade", {"essay": "On rain", "level": "hard"})
+    assert status == 200
+    assert headers["content-type"] == "application/json"
+    assert body["value"] == {"points": 4, "why": "Fine: 好"}
+    assert body["trace_id"].startswith("grade_")
+    assert body["usage"]["input_tokens"] > 0
+    assert body["cost"] is None
+    said = llm.requests[0][-1]["content"]
+    assert "On rain" in said
+    assert "hard" in said
+
+
+async def test_a_stream_of_text():
+    async with serving(translated(ScriptedLLM("Bonjour à tous", chunk_size=5))) as session:
+        status, events = await streamed(session, "translate", {"text": "hello"})
+    assert status == 200
+    assert [data["text"] for name, data in events if name == "text"] == ["Bonjo", "ur à ", "tous"]
+    name, data = events[-1]
+    assert name == "result"
+    assert data["value"] == "Bonjour à tous"
+    assert data["trace_id"].startswith("translate_")
+    assert data["usage"]["output_tokens"] > 0
+
+
+async def test_a_stream_of_growing_values_and_of_items():
+    @llm_function(llm_interface=ScriptedLLM('{"value": [{"points": 1}, {"points": 2, "why": "x"}]}', chunk_size=3))
+    async def several(topic: str) -> AsyncIterator[Grade]:
+        """List."""
+        raise NotImplementedError
+        yield
+
+    async with serving(graded(ScriptedLLM('{"points": 4, "why": "Fine"}', chunk_size=6)), several) as session:
+        _, events = await streamed(session, "grade", {"essay": "x"})
+        values = [data["value"] for name, data in events if name == "value"]
+        assert len(values) > 1
+        assert values[-1] == events[-1][1]["value"] == {"points": 4, "why": "Fine"}
+        _, events = await streamed(session, "several", {"topic": "x"})
+        items = [{"points": 1, "why": ""}, {"points": 2, "why": "x"}]
+        assert [data["item"] for name, data in events if name == "item"] == items
+        assert events[-1][1]["value"] == items
+
+
+async def test_votes_and_nothing():
+    @llm_function(llm_interface=ScriptedLLM("3", "3", "4"), votes=3)
+    async def vote(text: str) -> Confident[int]:
+        """Vote."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=ScriptedLLM("whatever"))
+    async def nothing(text: str) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+    async with serving(vote, nothing) as session:
+        _, body, _ = await posted(session, "vote", {"text": "x"})
+        assert body["value"] == 3
+        assert body["agreement"][""] == pytest.approx(2 / 3)
+        assert body["abstained"] is False
+        assert (await posted(session, "nothing", {"text": "x"}))[1]["value"] is None
+
+
+async def test_plain_code_that_answers_first():
+    def length(text: str) -> int:
+        return len(text)
+
+    @llm_function(llm_interface=ScriptedLLM(), first=length)
+    async def count(text: str) -> int:
+        """Count."""
+        raise NotImplementedError
+
+    async with serving(count) as session:
+        assert (await posted(session, "count", {"text": "four"}))[1]["value"] == 4
+        _, events = await streamed(session, "count", {"text": "four"})
+        assert events[-1][1]["value"] == 4
+
+
+async def test_health_and_document():
+    async with serving(graded(ScriptedLLM()), title="Shop") as session:
+        async with session.get("/health") as response:
+            assert await response.json() == {"status": "ok"}
+        async with session.get("/openapi.json") as response:
+            document = await response.json()
+    assert document["info"]["title"] == "Shop"
+    assert "/functions/grade" in document["paths"]
+
+
+# --- what is refused ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "told"),
+    [
+        ("{", "application/json", 400, "no JSON"),
+        ("NaN", "application/json", 400, "NaN"),
+        ('{"essay": NaN}', "application/json", 400, "NaN"),
+        (b"\xff\xfe", "application/json", 400, "no JSON"),
+        ("[" * 100_000, "application/json", 400, "no JSON"),
+        ("[]", "application/json", 422, "JSON object"),
+        ("null", "application/json", 422, "JSON object"),
+        ("{}", "application/json", 422, "'essay' is a required property"),
+        ('{"essay": 3}', "application/json", 422, "essay: expected string, got 3"),
+        ('{"essay": "x", "times": "2"}', "application/json", 422, "times: expected"),
+        ('{"essay": "x", "times": 0}', "application/json", 422, "times: expected"),
+        ('{"essay": "x", "other": 1}', "application/json", 422, "other"),
+        ('{"essay": "x", "_template_params": {}}', "application/json", 422, "_template_params"),
+        ('{"essay": "x"}', "text/plain", 415, "text/plain"),
+        ('{"essay": "x"}', "", 415, "application/json"),
+        ('{"essay": "' + "x" * 2000 + '"}', "application/json", 413, "1000 bytes"),
+    ],
+)
+async def test_bodies_that_do_not_fit(body, kind, status, told):
+    limit = 200_000 if len(body) > 50_000 else 1000
+    llm = ScriptedLLM()
+    async with serving(graded(llm), max_body=limit) as session:
+        for path in ("/functions/grade", "/functions/grade/stream"):
+            async with session.post(path, data=body, headers={"content-type": kind}) as response:
+                assert response.content_type == "application/problem+json"
+                problem = json.loads(await response.read())
+                assert response.status == problem["status"] == status
+                assert told in problem["detail"]
+    assert llm.calls == []
+
+
+async def test_a_body_without_a_length_is_bounded_too():
+    async def endless():
+        for _ in range(1000):
+            yield b"x" * 1000
+
+    async with serving(graded(ScriptedLLM()), max_body=5000) as session:
+        with contextlib.suppress(aiohttp.ClientError):  # it may be told before it has sent all
+            async with session.post(
+                "/functions/grade", data=endless(), headers={"content-type": "application/json"}
+            ) as response:
+                assert response.status == 413
+        assert (await posted(session, "grade", {}))[0] == 422  # the server goes on
+
+
+async def test_other_paths_and_methods():
+    async with serving(graded(ScriptedLLM())) as session:
+        for method, path, status in (
+            ("GET", "/functions/grade", 405),
+            ("POST", "/functions/none", 404),
+            ("GET", "/x", 404),
+        ):
+            async with session.request(method, path, json={}) as response:
+                assert response.status == status
+                assert response.content_type == "application/problem+json"
+                if status == 405:
+                    assert "POST" in response.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "attacker.example.com"}, {"Origin": "https://attacker.example.com"}, {"Origin": "null"}]
+)
+async def test_without_keys_web_pages_may_not_call(headers):
+    llm = ScriptedLLM()
+    async with serving(graded(llm)) as session:
+        status, problem, _ = await posted(session, "grade", {"essay": "x"}, headers=headers)
+        assert status == 403
+        async with session.get("/openapi.json", headers=headers) as response:
+            assert response.status == 403
+    assert llm.calls == []
+
+
+async def test_without_keys_no_other_machine():
+    with pytest.raises(ConfigError, match="--new-key"):
+        await serve_functions({"grade": graded(ScriptedLLM())}, host="0.0.0.0", port=0)
+
+
+async def test_a_port_that_is_taken():
+    async with serving(graded(ScriptedLLM())) as session:
+        with pytest.raises(ConfigError, match="cannot be used"):
+            await serve_functions({"grade": graded(ScriptedLLM())}, port=session._base_url.port)
+
+
+def test_nothing_to_offer():
+    with pytest.raises(ConfigError, match="no function"):
+        http_app(json)
+
+
+# --- who may call ---------------------------------------------------------------------------------------------
+
+
+def bearer(key):
+    return {"headers": {"Authorization": f"Bearer {key}"}}
+
+
+def callers(**limits):
+    return Callers([CallerEntry(name="alice", sha256=hash_of("alice-has-a-long-key"), **limits)])
+
+
+async def test_keys():
+    llm = ScriptedLLM('{"points": 1}', repeat=True)
+    async with serving(graded(llm), callers=callers()) as session:
+        for wrong in ({}, bearer("bobs-key"), {"headers": {"Authorization": "alice-has-a-long-key"}}, bearer("")):
+            status, problem, headers = await posted(session, "grade", {"essay": "x"}, **wrong)
+            assert status == 401
+            assert headers["www-authenticate"] == "Bearer"
+        async with session.get("/openapi.json") as response:
+            assert response.status == 401
+        async with session.get("/health") as response:
+            assert response.status == 200
+        assert llm.calls == []
+        assert (await posted(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")))[0] == 200
+        assert (await streamed(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")))[0] == 200
+
+
+async def test_a_rate():
+    async with serving(
+        graded(ScriptedLLM('{"points": 1}', repeat=True)), callers=callers(requests_per_minute=2)
+    ) as session:
+        answers = [await posted(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")) for _ in range(3)]
+    assert [status for status, _, _ in answers] == [200, 200, 429]
+    assert int(answers[-1][2]["retry-after"]) >= 1
+
+
+async def test_a_budget_over_several_calls():
+    llm = ScriptedLLM('{"points": 1}', repeat=True)
+    async with serving(graded(llm), callers=callers(tokens_per_day=400)) as session:
+        answers = [await posted(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")) for _ in range(8)]
+        status, body = await streamed(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key"))
+    assert answers[0][0] == 200
+    assert answers[-1][0] == status == 429
+    assert answers[-1][1]["type"].endswith("BudgetExceeded")
+    assert len(llm.calls) < 8
+
+
+# --- what goes wrong ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (RateLimited("m", retry_after=7.2), 503),
+        (ServerUnavailable("m"), 503),
+        (ConnectionFailed("m"), 503),
+        (AuthenticationError("m", status=401, body=CANARIES[0].key), 502),
+        (ContextTooLong("m"), 413),
+        (ContentBlocked("no"), 422),
+        (OutputTruncated(), 502),
+        (ProviderError("x"), 502),
+        (BudgetExceeded("usd", limit=1, spent=1), 429),
+        (ConfigError(f"the file /home/me/keys.json, {CANARIES[0].key}"), 500),
+        (ZeroDivisionError(CANARIES[0].key), 500),
+    ],
+)
+async def test_errors_of_a_run(error, status, tmp_path):
+    outputs = Outputs(tmp_path)
+
+    def fail(request):
+        raise error
+
+    with outputs.watching():
+        async with serving(graded(ScriptedLLM(fail, fail))) as session:
+            found, problem, headers = await posted(session, "grade", {"essay": "x"})
+            assert (found, problem["status"]) == (status, status)
+            assert (await streamed(session, "grade", {"essay": "x"}))[0] == status
+    outputs.add("body", json.dumps(problem))
+    assert outputs.leaks(CANARIES[0]) == []
+    if status == 500:
+        assert "the server's log says more" in problem["detail"]
+        assert "/home/me" not in problem["detail"]
+        assert any(
+            "ConfigError" in text or "ZeroDivision" in text for where, text in outputs.kept if where.startswith("log")
+        )
+    else:
+        assert problem["type"] == f"urn:simplellmfunc:error:{type(error).__name__}"
+    if isinstance(error, RateLimited):
+        assert headers["retry-after"] == "8"
+
+
+async def test_an_answer_that_does_not_fit():
+    async with serving(graded(ScriptedLLM("no idea", repeat=True))) as session:
+        status, problem, _ = await posted(session, "grade", {"essay": "x"})
+    assert status == 502
+    assert problem["trace_id"].startswith("grade_")
+
+
+async def test_an_error_amid_a_stream_is_its_last_event():
+    llm = ScriptedLLM(["Bon", "jour", ServerUnavailable("m", status=503)])
+    async with serving(translated(llm)) as session:
+        status, events = await streamed(session, "translate", {"text": "x"})
+    assert status == 200
+    assert [name for name, _ in events] == ["text", "text", "error"]
+    assert events[-1][1]["status"] == 503
+
+
+async def test_a_deadline():
+    async with LoopbackServer() as slow:
+        slow.answer(Answer(hold=asyncio.Event(), hold_after=0, pieces=[b""]))
+        slow.answer(Answer(hold=asyncio.Event(), hold_after=0, pieces=[b""]))
+        llm = OpenAICompatible("m", base_url=slow.base_url, max_retries=0)
+        async with serving(graded(llm), deadline=0.3) as session:
+            assert (await posted(session, "grade", {"essay": "x"}))[0] == 504
+            assert (await streamed(session, "grade", {"essay": "x"}))[0] == 504
+
+
+@pytest.mark.parametrize("path", ["/functions/grade", "/functions/grade/stream"])
+async def test_a_caller_who_leaves_ends_the_run(path):
+    ended = asyncio.Event()
+
+    async def never(request):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    llm = ScriptedLLM(never)
+    async with serving(graded(llm)) as session:
+        asking = asyncio.create_task(session.post(path, json={"essay": "x"}))
+        while not llm.calls:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        async with asyncio.timeout(10):
+            await ended.wait()
+
+
+async def test_a_caller_who_leaves_amid_a_stream():
+    ended = asyncio.Event()
+
+    async def never(request):
+        return ["Bon", "jour", *(["!"] * 200_000)]
+
+    class Slow(ScriptedLLM):
+        async def chat_stream(self, *args, **options):
+            try:
+                async for chunk in super().chat_stream(*args, **options):
+                    await asyncio.sleep(0.001)
+                    yield chunk
+            finally:
+                ended.set()
+
+    async with serving(translated(Slow(never))) as session:
+        async with session.post("/functions/translate/stream", json={"text": "x"}) as response:
+            assert await response.content.readline() == b"event: text\n"
+            response.close()
+        async with asyncio.timeout(10):
+            await ended.wait()
+
+
+async def test_many_callers_at_once():
+    llm = ScriptedLLM(
+        lambda request: json.dumps({"points": int(request.text.rpartition("essay: ")[2].split()[0])}), repeat=True
+    )
+    async with serving(graded(llm)) as session:
+        answers = await asyncio.gather(*(posted(session, "grade", {"essay": str(number)}) for number in range(50)))
+    assert [body["value"]["points"] for _, body, _ in answers] == list(range(50))
+
+
+def test_what_is_none_of_the_callers_business():
+    problem = problem_of(ConfigError("the file /etc/keys"))
+    assert "/etc" not in json.dumps(problem.to_dict())
+
+
+# --- as MCP tools ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.heavy
+async def test_the_same_functions_as_mcp_tools_for_the_same_callers():
+    pytest.importorskip("mcp")
+    llm = ScriptedLLM('{"points": 1}', repeat=True)
+    async with serving(graded(llm), callers=callers(tokens_per_day=400), mcp=True) as session:
+        url = f"{str(session._base_url).rstrip(chr(47))}/mcp"
+        async with session.post("/mcp", json={}) as response:
+            assert response.status == 401
+        async with tools_from_mcp(url=url, **bearer("alice-has-a-long-key")) as tools:
+            assert [tool.name for tool in tools] == ["grade"]
+            assert "1" in str(await tools[0](essay="x"))
+            with pytest.raises(ToolFailed, match="budget"):  # what its calls of today have taken counts here too
+                for _ in range(8):
+                    await tools[0](essay="x")
+    assert 1 <= len(llm.calls) < 8
+
+
+async def test_mcp_is_off_until_it_is_asked_for():
+    async with serving(graded(ScriptedLLM())) as session:
+        async with session.post("/mcp", json={}) as response:
+            assert response.status == 404
+
+
+# --- the command ----------------------------------------------------------------------------------------------
+
+SHOP = '''
+from collections.abc import Iterator
+from typing import Annotated, Literal
+from pydantic import BaseModel, Field
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.testing import SchemaLLM
+
+llm = SchemaLLM(1)
+
+
+class Line(BaseModel):
+    sku: Annotated[str, Field(min_length=2, max_length=5)]
+    count: Annotated[int, Field(ge=0, le=10)] = 1
+
+
+class Grade(BaseModel):
+    points: int
+    lines: list[Line] = []
+
+
+@llm_function(llm_interface=llm)
+async def grade(essay: str, level: Literal["easy", "hard"] = "easy", lines: list[Line] | None = None) -> Grade:
+    """Grade the essay.
+
+    Be fair.
+    """
+    raise NotImplementedError
+
+
+@llm_function(llm_interface=llm)
+def summarise(text: str, words: Annotated[int, Field(gt=0, le=500)] = 50) -> str:
+    """Summarise."""
+    raise NotImplementedError
+
+
+@llm_function(llm_interface=llm)
+def lines(topic: str) -> Iterator[Line]:
+    """List."""
+    raise NotImplementedError
+    yield
+'''
+
+
+@contextlib.contextmanager
+def started(folder, *options):
+    """The address of a server in a process of its own."""
+    (folder / "shop.py").write_text(SHOP)
+    command = [sys.executable, "-u", "-m", "SimpleLLMFunc", "serve", "shop", "--port", "0", *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    server = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        line = server.stdout.readline()
+        assert "Offering grade, summarise, lines at http://127.0.0.1:" in line, line + server.stderr.read()
+        yield line.partition(" at ")[2].split()[0]
+    finally:
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=20)
+        assert "Traceback" not in errors
+        assert server.returncode == 130, errors
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("with_key", [False, True])
+def test_schemathesis_finds_nothing(tmp_path, with_key):
+    pytest.importorskip("schemathesis")
+    options, headers = [], []
+    if with_key:
+        (tmp_path / "callers.json").write_text(
+            json.dumps([{"name": "alice", "sha256": hash_of("alice-has-a-long-key")}])
+        )
+        options, headers = ["--callers", "callers.json"], ["--header", "Authorization: Bearer alice-has-a-long-key"]
+    with started(tmp_path, *options) as address:
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name("schemathesis")), "run", f"{address}/openapi.json", "--checks", "all",
+             "--max-examples", "20", "--seed", "7", "--no-color", *headers],
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=250,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "No issues found" in done.stdout, done.stdout[-2000:]
+
+
+@pytest.mark.heavy
+def test_the_command(tmp_path):
+    run = [sys.executable, "-m", "SimpleLLMFunc", "serve"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*run, "--new-key", "alice"], env=environment, capture_output=True, text=True, check=True)
+    key, line = (text for text in done.stdout.splitlines() if text.startswith(("slf_", "{")))
+    (tmp_path / "callers.json").write_text(f"[{line}]")
+    assert Callers.load(tmp_path / "callers.json").find(key).name == "alice"
+    for arguments, code in (
+        ([], 2),
+        (["no_such_module"], 1),
+        (["--new-key", "a b"], 1),
+        (["shop", "--callers", "none.json"], 1),
+    ):
+        done = subprocess.run(
+            [*run, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_command_serves(tmp_path):
+    with started(tmp_path) as address:
+        asked = urllib.request.Request(
+            f"{address}/functions/summarise", b'{"text": "Rain."}', {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            assert isinstance(json.load(answer)["value"], str)
+
+
+def test_every_option_of_the_command_is_one_that_it_takes():
+    asked = {each.name for each in serve_command.params}
+    assert asked == set(inspect.signature(inspect.unwrap(serve_command.callback)).parameters)
