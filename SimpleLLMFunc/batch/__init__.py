@@ -1,7 +1,8 @@
 """One function over many rows."""
 
 from SimpleLLMFunc.batch.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
-from SimpleLLMFunc.batch.map import Engine, MapOptions, map_rows
+from SimpleLLMFunc.batch.map import map_rows
+from SimpleLLMFunc.batch.options import Engine, MapOptions, RayEngine
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
 from SimpleLLMFunc.batch.rows import RowSource
 
@@ -14,6 +15,7 @@ __all__ = [
     "MapReport",
     "MapRow",
     "MapRows",
+    "RayEngine",
     "RowSource",
     "VersionStatus",
     "map_rows",

@@ -46,6 +46,8 @@ def encode_answer(answer: Answer[Any], output: OutputSpec, repair: RepairLevel) 
     What pydantic writes is not always what it reads as the same (a date in ``date | str``, fields left out, NaN): then
     the model's own answer is kept, which was read as this value.
     """
+    if answer.encoded is not None:
+        return answer.encoded
     value = answer.value
     if value is None or (type(value) in {str, int, bool} and output.return_type is type(value)):
         return _PLAIN + _ascii(value)

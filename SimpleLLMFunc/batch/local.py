@@ -17,7 +17,7 @@ from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.batch.feed import PIECE, Feed
 from SimpleLLMFunc.batch.keys import KEY_BYTES, key_of
 from SimpleLLMFunc.batch.options import MapOptions
-from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, concurrency_of
+from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
 from SimpleLLMFunc.batch.row_file import Found, Record
@@ -69,9 +69,20 @@ class _Row:
 
 
 class LocalMap(Generic[R]):
-    """One map under way: one task reads rows, as many as there are places ask."""
+    """One map under way: one task reads rows, as many as there are places ask.
 
-    def __init__(self, function: Mappable[R], rows: Rows, options: MapOptions, clock: Deadline) -> None:
+    Args:
+        pace: how many places; None is what the options say, as far as this process may open sockets.
+    """
+
+    def __init__(
+        self,
+        function: Mappable[R],
+        rows: Rows,
+        options: MapOptions,
+        clock: Deadline,
+        pace: Concurrency | None = None,
+    ) -> None:
         self._function = function
         self._options = options
         self._clock = clock
@@ -79,7 +90,7 @@ class LocalMap(Generic[R]):
         self._reads_files = any(is_multimodal_type(hint) for hint in function.type_hints.values())
         self._feed = Feed(rows)
         self._store = Store(function, options.checkpoint)
-        self._pace = concurrency_of(options.concurrency, _most_sockets())
+        self._pace = concurrency_of(options.concurrency, _most_sockets()) if pace is None else pace
         self._view = progress_view(options.progress)
         self._version = b""
         self._ids: array[int] = array("q")
@@ -189,7 +200,7 @@ class LocalMap(Generic[R]):
             is_own = found.id > self._store.first_new_id or found.id in self._retried
             if is_own or found.error is None or not self._options.retry_errors:
                 if found.error is not None and self._options.on_error == "raise":
-                    self._fail(self._store.read([found.id])[found.id].error(row.place))
+                    self._fail(await self._store.error(found.id, row.place))
                 self._settle(row, found.id, found.error, "duplicates" if is_own else "restored")
                 return
             row.id = found.id
@@ -349,6 +360,7 @@ class LocalMap(Generic[R]):
 
     async def _end(self) -> None:
         """Leave nothing behind: no task, no timer, no lock."""
+        self._has_ended.set()  # before places become free: they are for nobody now
         for timer in self._timers:
             timer.cancel()
         tasks = [*self._workers, *([self._reader] if self._reader is not None else [])]

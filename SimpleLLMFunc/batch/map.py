@@ -8,8 +8,10 @@ from typing import Any, Literal, TypeVar
 from SimpleLLMFunc.base.mappable import Mappable
 from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.openai_batch import answered_in_batches
-from SimpleLLMFunc.batch.options import Budget, Engine, MapOptions
+from SimpleLLMFunc.batch.options import Budget, Engine, MapOptions, RayEngine
+from SimpleLLMFunc.batch.pace import concurrency_of
 from SimpleLLMFunc.batch.progress import Progress
+from SimpleLLMFunc.batch.ray import asked_on_ray
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows import Rows
 from SimpleLLMFunc.errors import UsageError
@@ -48,7 +50,8 @@ async def map_rows(
         on_error: "keep" makes an error the result of its row; "raise" stops the map and raises the first one.
         budget: USD, limits by name, or a `budget(...)`; the map stops before the request that would break it.
         progress: None shows it on a terminal and in a notebook, True always, False never; or a function.
-        engine: "local" is this process; "openai-batch" sends the rows as batches of the service, at half the price.
+        engine: "local" is this process; "ray", or a `RayEngine` with its settings, the workers of a Ray cluster;
+            "openai-batch" sends the rows as batches of the service, at half the price.
         retry_errors: also ask for rows again that have an error in the checkpoint.
         deadline: seconds for the whole map.
 
@@ -61,11 +64,16 @@ async def map_rows(
     if engine == "local":
         with options.budget_scope(), deadline_scope(options.deadline) as clock:
             return await LocalMap(function, rows, options, clock).result()
+    asked: Any = function  # of those that can be mapped, for these it must be a decorated function
+    if engine == "ray" or isinstance(engine, RayEngine):
+        pace = concurrency_of(options.concurrency)
+        with options.budget_scope(), deadline_scope(options.deadline) as clock:
+            async with asked_on_ray(asked, RayEngine() if engine == "ray" else engine, pace) as there:
+                return await LocalMap(there, rows, options, clock, pace).result()
     if engine == "openai-batch":
-        asked: Any = function  # of those that can be mapped, this one must be a decorated function
         with options.budget_scope(), deadline_scope(options.deadline) as clock:
             async with answered_in_batches(
                 asked, rows, checkpoint=checkpoint, retry_errors=retry_errors, progress=progress
             ) as answered:
                 return await LocalMap(*answered, options, clock).result()
-    raise UsageError(f'engine is "local", "ray" or "openai-batch", not {engine!r}.')
+    raise UsageError(f'engine is "local", "ray", a RayEngine or "openai-batch", not {engine!r}.')

@@ -8,7 +8,6 @@ live. Which batches are under way stands in a file, so that whoever starts again
 from __future__ import annotations
 
 import asyncio
-import inspect
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -19,8 +18,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.mappable import Answer, Mappable
-from SimpleLLMFunc.base.output_mode import OutputSpec
-from SimpleLLMFunc.base.result import Preview, RepairLevel
 from SimpleLLMFunc.batch.file_lock import FileLock
 from SimpleLLMFunc.batch.openai_lines import (
     BatchFunction,
@@ -31,6 +28,7 @@ from SimpleLLMFunc.batch.openai_lines import (
 from SimpleLLMFunc.batch.openai_run import LEFT, BatchRun
 from SimpleLLMFunc.batch.openai_shelf import BatchShelf
 from SimpleLLMFunc.batch.progress import Progress, progress_view
+from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.row_file import RowFile
 from SimpleLLMFunc.batch.rows import Rows, RowSource, can_read_again, read_rows
 from SimpleLLMFunc.errors import (
@@ -115,7 +113,7 @@ async def answered_in_batches(
             yield _Answered(function, shelf, run), rows
             is_done = await in_thread(shelf.is_empty)
         except asyncio.CancelledError:
-            push_warning(_how_to_go_on(shelf, service, place))
+            push_warning(await in_thread(_how_to_go_on, shelf, service, place))
             raise
         finally:
             run.give_back()
@@ -189,50 +187,18 @@ async def _readable_again(rows: Rows) -> Rows:
 # --- what the map asks -----------------------------------------------------------------------------------
 
 
-class _Answered(Mappable[R], Generic[R]):
+class _Answered(Relayed[R], Generic[R]):
     """The function, but that most rows are answered already."""
 
     def __init__(self, function: BatchFunction[R], shelf: BatchShelf, run: BatchRun) -> None:
-        self._function = function
+        super().__init__(function)
+        self._asked = function
         self._shelf = shelf
         self._run = run
 
-    @property
-    def name(self) -> str:
-        return self._function.name
-
-    @property
-    def signature(self) -> inspect.Signature:
-        return self._function.signature
-
-    @property
-    def type_hints(self) -> Mapping[str, Any]:
-        return self._function.type_hints
-
-    @property
-    def output(self) -> OutputSpec:
-        return self._function.output
-
-    @property
-    def repair(self) -> RepairLevel:
-        return self._function.repair
-
-    @property
-    def has_tools(self) -> bool:
-        return self._function.has_tools
-
-    def definition(self) -> dict[str, Any]:
-        return self._function.definition()
-
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        return self._function.bind(args, kwargs)
-
-    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
-        return self._function.preview(args, kwargs)
-
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         try:
-            line = self._shelf.line(self._run.key(args, kwargs))
+            line = await in_thread(self._shelf.line, self._run.key(args, kwargs))
         except (UsageError, OSError, ValueError):
             line = None  # arguments that are never recognised again were not sent
         if line is None:
@@ -240,7 +206,7 @@ class _Answered(Mappable[R], Generic[R]):
                 raise self._run.stopped
             return await self._function.ask(args, kwargs)
         try:
-            return await answer_of(self._function, line.mode, line.line, self._function.llm)
+            return await answer_of(self._asked, line.mode, line.line, self._asked.llm)
         except _ASKED_LIVE as error:
             if problem_code(line.line) in LEFT or (isinstance(error, RateLimited) and error.kind == "quota"):
                 raise

@@ -90,7 +90,7 @@ async def to_batch_file(
                     await in_thread(_add, parts, function, version, chunk, on_error == "skip")
                     chunk = []
             await in_thread(_add, parts, function, version, chunk, on_error == "skip")
-        return parts.named()
+        return await in_thread(parts.named)
 
 
 def _check_limit(name: str, limit: object) -> None:
@@ -338,9 +338,9 @@ class _Reader(Mappable[R], Generic[R]):
         bound = self.bind(args, kwargs)
         if self._by_place:
             request = RequestId.read(bound["custom_id"])
-            line = None if request is None else self._shelf.line(_placed(request))
+            line = None if request is None else await in_thread(self._shelf.line, _placed(request))
         else:
-            line = self._shelf.line_of(key_of(self._version, bound))
+            line = await in_thread(self._shelf.line_of, key_of(self._version, bound))
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")

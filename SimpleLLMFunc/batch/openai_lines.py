@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, get_args
 
 from pydantic_core import from_json, to_json
 
+from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts
 from SimpleLLMFunc.base.mappable import Answer, Mappable
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
@@ -71,6 +72,11 @@ class BatchFunction(Mappable[R_co], Protocol[R_co]):
         Raises:
             ConfigError: there is none.
         """
+        ...
+
+    @property
+    def facts(self) -> FunctionFacts:
+        """What those who watch are told of it."""
         ...
 
 
@@ -150,7 +156,9 @@ def problem_code(line: bytes) -> str:
     return code if isinstance(code, str) else ""
 
 
-async def answer_of(function: Mappable[R_co], mode: OutputMode, line: bytes, llm: LLM_Interface | None) -> Answer[R_co]:
+async def answer_of(
+    function: BatchFunction[R_co], mode: OutputMode, line: bytes, llm: LLM_Interface | None
+) -> Answer[R_co]:
     """Return the answer in a line of a file of answers.
 
     Args:
@@ -181,7 +189,7 @@ async def answer_of(function: Mappable[R_co], mode: OutputMode, line: bytes, llm
         )
 
     with paid_already():
-        async for _ in recorded(record, begin):
+        async for _ in recorded(record, begin, facts=lambda: RunFacts(function.facts)):
             pass
     assert review.parsed is not None, "an accepted answer was parsed"
     assert record.reply is not None, "a finished run has a reply"

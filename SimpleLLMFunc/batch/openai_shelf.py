@@ -18,6 +18,7 @@ from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.interface.sqlite_file import SqliteFile, transaction
 from SimpleLLMFunc.logger.known import mask_known
 from SimpleLLMFunc.logger.redact import redacted_cause
+from SimpleLLMFunc.threads import Workers
 
 __all__ = ["BatchShelf", "KeptLine", "OpenBatch"]
 
@@ -76,7 +77,7 @@ class KeptLine:
 
 
 class BatchShelf:
-    """See the module.
+    """See the module; but for `within`, its methods wait for the disk.
 
     Args:
         path: of the file, made at first use; None for one in memory.
@@ -85,6 +86,11 @@ class BatchShelf:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
+        self._worker = Workers(1)
+
+    async def within(self, method: Callable[..., T], *args: Any) -> T:
+        """Return what one of the methods returns, called in a thread."""
+        return await self._worker.run(method, *args)
 
     # --- batches -----------------------------------------------------------------------------------------
 

@@ -23,10 +23,18 @@ _SLACK = 0.02
 
 
 class Concurrency:
-    """A fixed number of rows at a time."""
+    """A fixed number of rows at a time.
+
+    Attributes:
+        limit: how many.
+        most: how many it may become.
+        is_fixed: it stays what it is.
+    """
+
+    is_fixed = True
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        self.limit = self.most = limit
 
     def finished(self, began: float, ended: float, *, is_refused: bool, is_full: bool) -> None:
         """Take note of a row: when it was asked and answered, and whether the service refused a try of it."""
@@ -42,9 +50,11 @@ class AutoConcurrency(Concurrency):
     Source: additive increase and multiplicative decrease as in RFC 5681; latency as the sign of a queue as in TCP Vegas.
     """
 
+    is_fixed = False
+
     def __init__(self, most: int = MOST_AT_A_TIME) -> None:
         super().__init__(min(_FIRST, most))
-        self._most = most
+        self.most = most
         self._is_doubling = True
         self._fastest = math.inf
         self._cut_at = -math.inf
@@ -76,7 +86,7 @@ class AutoConcurrency(Concurrency):
             self._is_doubling = False
         elif self._was_full:
             more = self.limit if self._is_doubling else max(1, self.limit // 16)
-            self.limit = min(self._most, self.limit + more)
+            self.limit = min(self.most, self.limit + more)
         self._begin_round()
 
     def _shrink(self, now: float, part: float) -> None:

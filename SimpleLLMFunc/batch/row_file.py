@@ -176,6 +176,7 @@ class RowFile:
         self._repair: RepairLevel = repair
         self._shown = shown
         self._version = 0
+        self._identity: tuple[int, int] | None = None
         self.last_id = 0
         self.file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self.unusable)
 
@@ -201,8 +202,10 @@ class RowFile:
             (self.commits,) = connection.execute("SELECT commits FROM progress").fetchone()
             (self.last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM rows").fetchone()
 
+        self._identity = None
         try:
             self._do("opened", work)
+            self._identity = self._found()
         except CheckpointError as error:
             if error.row is None and (damaged := self._first_damaged()) is not None:
                 raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
@@ -279,8 +282,6 @@ class RowFile:
                     found[row[0]] = StoredRow(row[1], usage, is_sound, row[3] is not None, row[4], row[6], output)
             return found
 
-        if not self.path.exists():
-            raise CheckpointError(f"{self._shown} is gone, and with it what its rows came to.")
         return self._do("read", work)
 
     def query(self, statement: str) -> list[Any]:
@@ -300,6 +301,9 @@ class RowFile:
         """Close the file; return whether all of it stands in the one file, without a log beside it."""
         try:
             with self.file.lock:
+                if self._identity is not None and self._found() != self._identity:
+                    self.file.close()
+                    return False
                 (is_busy, _, _) = self.file.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except (sqlite3.Error, CheckpointError):
             is_busy = 1
@@ -320,8 +324,21 @@ class RowFile:
         row = (number, record.key, self._version, error, data, encode_usage(record.usage), given, now)
         return (*row, _checksum(row))
 
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def _do(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         with self.file.lock:
+            if self._identity is not None and self._found() != self._identity:
+                # Not made anew: whoever reads on would take it for the one that held the rows.
+                raise CheckpointError(
+                    f"{self._shown} is gone, and with it what its rows came to: it was taken away or replaced. Put it "
+                    "back, or map again to ask for all rows."
+                )
             try:
                 return work(self.file.connection())
             except (sqlite3.Error, OverflowError) as error:

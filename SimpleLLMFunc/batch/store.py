@@ -86,6 +86,11 @@ class Store:
             found.update(await self._worker.run(self._file.find, others))
         return found
 
+    async def error(self, number: int, place: int) -> Exception | None:
+        """Return what went wrong with a row, by its number; `place` is that in the input."""
+        finished = (await self._worker.run(self.read, (number,)))[number]
+        return finished.error(place)
+
     def keep(self, record: Record) -> int | asyncio.Future[int]:
         """Keep a row; return its number, or what gives it when it has been committed.
 

@@ -16,14 +16,14 @@ CONCURRENCY = 50
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
 def test_killed_at_random_instants_until_it_is_done(tmp_path) -> None:
-    outcome = killed_until_done(1_000, 25, CONCURRENCY, latency=0.02, seed=9, folder=tmp_path)
+    outcome = killed_until_done(1_000, 25, CONCURRENCY, latency=0.1, seed=9, folder=tmp_path)
     print(outcome)
     assert outcome.wrong == 0
     assert outcome.finished_again == 0
     assert outcome.most_again <= CONCURRENCY
     assert outcome.paid_again <= outcome.kills * CONCURRENCY
     assert outcome.paid >= outcome.rows
-    assert outcome.kills >= 15  # some runs end before their turn comes
+    assert outcome.kills >= 20  # a run may end before its turn comes
 
 
 @pytest.mark.heavy

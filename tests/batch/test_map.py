@@ -435,8 +435,9 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
     assert (report.counts.asked, report.counts.duplicates) == (60, 40)
     assert list(tmp_path.iterdir())
     del report
-    gc.collect()
-    assert not list(tmp_path.iterdir())
+    async with asyncio.timeout(10):  # a thread may be about to let go of its last piece of work
+        while gc.collect() is not None and list(tmp_path.iterdir()):
+            await asyncio.sleep(0.01)
 
 
 async def test_rows_of_any_text_pass_through_a_file(tmp_path) -> None:
@@ -543,7 +544,7 @@ async def test_a_deadline_ends_the_map_and_what_waits_for_rows() -> None:
         await asyncio.Event().wait()
 
     with use_llm(gate.llm):
-        report = await shout.map(rows(), deadline=0.05)
+        report = await shout.map(rows(), deadline=0.5)
     assert isinstance(report.stopped, DeadlineExceeded)
     assert isinstance(report.rows[0].error, DeadlineExceeded)
     assert report.counts.unasked == 1
@@ -552,7 +553,7 @@ async def test_a_deadline_ends_the_map_and_what_waits_for_rows() -> None:
 async def test_the_deadline_of_one_call_is_the_failure_of_its_row() -> None:
     gate = Gate()
     with use_llm(gate.llm):
-        report = await shout.with_options(deadline=0.02).map(["a", "b"])
+        report = await shout.with_options(deadline=0.3).map(["a", "b"])
     assert report.stopped is None
     assert report.errors == {"DeadlineExceeded": 2}
     assert report.counts.asked == 2
@@ -618,11 +619,17 @@ async def aread(text: str) -> int:
     "Read."
     raise NotImplementedError
 
+import atexit
+atexit.register(lambda: print(time.monotonic(), flush=True))  # the last, for it is the first
 rows = [str(number) for number in range(30)]
-if sys.argv[1] == "sync":
-    read.map(rows, checkpoint=sys.argv[2], concurrency=5, progress=True)
-else:
-    asyncio.run(aread.map(rows, checkpoint=sys.argv[2], concurrency=5, progress=True))
+try:
+    if sys.argv[1] == "sync":
+        read.map(rows, checkpoint=sys.argv[2], concurrency=5, progress=True)
+    else:
+        asyncio.run(aread.map(rows, checkpoint=sys.argv[2], concurrency=5, progress=True))
+except KeyboardInterrupt:
+    print(time.monotonic(), flush=True)
+    raise
 """
 
 
@@ -641,8 +648,10 @@ def test_ctrl_c_stops_within_a_second_and_says_how_to_go_on(kind, tmp_path) -> N
         assert process.stdout.readline() == "waiting\n"
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
-    assert time.monotonic() - began < 5  # a second, on a machine that does nothing else
+    out, told = process.communicate(timeout=30)
+    stopped, ended = (float(word) for word in out.split())  # of the clock that all processes share
+    assert stopped - began < 1
+    assert ended - began < 1.5  # with what the interpreter does at its end
     assert process.returncode != 0
     assert "KeyboardInterrupt" in told
     assert "after 20 of 30 rows" in told
@@ -769,3 +778,24 @@ async def test_auto_holds_back_when_the_service_refuses() -> None:
     assert report.counts.failed == 0
     assert most > 12  # it grew until something was refused
     assert refused < 50
+
+
+async def test_a_cancelled_map_asks_for_no_further_row() -> None:
+    asked = asyncio.Event()
+
+    async def reply(request):
+        if len(llm.calls) >= 5:
+            asked.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    llm = ScriptedLLM(reply, repeat=True)
+    with use_llm(llm):
+        running = asyncio.create_task(shout.map([f"text {number}" for number in range(30)], concurrency=5))
+        await asked.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    for _ in range(5):  # places that become free would be given to others in the next rounds of the loop
+        await asyncio.sleep(0)
+    assert len(llm.calls) == 5
