@@ -12,7 +12,7 @@ HEAVY := $(VENV)/.installed-heavy
 ALONE := tests/faults tests/benchmarks tests/interface/test_circuit.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load growth faults faults-long map-long docs clean
+.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load bench-map growth faults faults-clients faults-long map-long docs screenshots release-check clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,14 +50,22 @@ bench-engine: $(DEV) ## what reading an answer costs
 bench-load: $(DEV) ## 10,000 calls in flight and a soak of 15 minutes; writes docs/reference/load.md
 	$(PY) -m benchmarks.load --write
 
+bench-map: $(DEV) ## ten minutes: the map beside three others, and what a kill pays again; writes benchmarks/RESULTS-map.md
+	$(PY) -m benchmarks.map_peers
+
 growth: $(DEV) ## what grows with messages, tools, chunks, calls in flight
 	$(PY) -m benchmarks.growth
 
 faults: $(DEV) ## every fault a service can have, against the four kinds of functions; writes docs/reference/faults.md
 	$(PY) -m tests.faults.matrix --write
 
-faults-long: $(DEV) ## 5,000 random servers
-	$(PY) -m pytest tests/faults/test_random_servers.py --hypothesis-profile=faults-long
+faults-clients: $(DEV) ## the same through clients of the openai package 2 and 3, each in an environment of its own
+	$(PY) -m venv $(VENV)-openai-2 && $(VENV)-openai-2/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev,all]" "openai<3"
+	$(VENV)-openai-2/bin/python -m tests.faults.matrix --client --write
+	$(PY) -m tests.faults.matrix --client --write
+
+faults-long: $(DEV) ## 5,000 random servers and replies
+	$(PY) -m pytest tests/faults/test_random_servers.py tests/faults/test_random_replies.py --hypothesis-profile=faults-long
 
 map-long: $(DEV) ## 100,000 rows, and 500 kills in the middle of them
 	$(PY) -m tests.batch.kill --rows 100000 --kills 500 --concurrency 100
@@ -65,8 +73,14 @@ map-long: $(DEV) ## 100,000 rows, and 500 kills in the middle of them
 docs: $(HEAVY) ## the documentation site, in site/
 	$(PY) docs/build.py
 
+screenshots: $(HEAVY) ## pictures of the page, in docs/images/
+	$(PY) -m tests.viewer.screenshots
+
+release-check: $(DEV) ## what has to hold before a release; half an hour
+	$(PY) -m tests.release.check
+
 clean: ## remove the environment and all caches of the tools
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .bench .site site build dist
+	rm -rf $(VENV) $(VENV)-openai-2 .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .bench .site site build dist
 
 $(PY):
 	"$(PYTHON)" -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or later is needed; say make PYTHON=...")'

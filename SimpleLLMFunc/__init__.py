@@ -57,7 +57,11 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
     from SimpleLLMFunc.interface.rate_limit import TokenBucket
     from SimpleLLMFunc.llm_decorator import async_llm_chat, async_llm_function, fill, llm_chat, llm_function
+    from SimpleLLMFunc.observability.otel import SpanSink
+    from SimpleLLMFunc.observability.setup import setup_tracing
+    from SimpleLLMFunc.observability.store import TraceStore
     from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext, tool
+    from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Confident, Quoted
     from SimpleLLMFunc.type.message import ChatPair, Message
     from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
     from SimpleLLMFunc.type.usage import Usage
@@ -113,7 +117,11 @@ _HOME = {
     "SimpleLLMFunc.interface.openai_compatible": ("OpenAICompatible",),
     "SimpleLLMFunc.interface.rate_limit": ("TokenBucket",),
     "SimpleLLMFunc.llm_decorator": ("async_llm_chat", "async_llm_function", "fill", "llm_chat", "llm_function"),
+    "SimpleLLMFunc.observability.otel": ("SpanSink",),
+    "SimpleLLMFunc.observability.setup": ("setup_tracing",),
+    "SimpleLLMFunc.observability.store": ("TraceStore",),
     "SimpleLLMFunc.tools": ("ModelRetry", "Tool", "ToolContext", "tool"),
+    "SimpleLLMFunc.type.markers": ("ABSTAIN", "Abstain", "Confident", "Quoted"),
     "SimpleLLMFunc.type.message": ("ChatPair", "Message"),
     "SimpleLLMFunc.type.multimodal": ("Audio", "File", "ImgPath", "ImgUrl", "Text"),
     "SimpleLLMFunc.type.usage": ("Usage",),
@@ -121,9 +129,11 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "ABSTAIN",
     "AIAssistant",
     "APIKeyPool",
     "AbortSignal",
+    "Abstain",
     "Audio",
     "AuthenticationError",
     "BadReply",
@@ -133,6 +143,7 @@ __all__ = [
     "CallError",
     "ChatPair",
     "CheckpointError",
+    "Confident",
     "ConfigError",
     "ConnectionFailed",
     "ContentBlocked",
@@ -153,6 +164,7 @@ __all__ = [
     "Parsed",
     "Preview",
     "ProviderError",
+    "Quoted",
     "RateLimited",
     "ReActEvent",
     "ResponseParseError",
@@ -163,6 +175,7 @@ __all__ = [
     "ServerUnavailable",
     "SignatureError",
     "SimpleLLMFuncError",
+    "SpanSink",
     "StreamInterrupted",
     "TemplateError",
     "Text",
@@ -173,6 +186,7 @@ __all__ = [
     "ToolDefinitionError",
     "ToolFailed",
     "ToolInvoker",
+    "TraceStore",
     "Usage",
     "UsageError",
     "async_llm_chat",
@@ -183,6 +197,7 @@ __all__ = [
     "llm_chat",
     "llm_function",
     "parse_text",
+    "setup_tracing",
     "tool",
     "use_llm",
     "watching",

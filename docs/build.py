@@ -35,6 +35,8 @@ def homes() -> dict[str, str]:
     }
     for folder in sorted(path for path in (ROOT / "examples").iterdir() if (path / "README.md").exists()):
         found[f"examples/{folder.name}/README.md"] = f"examples/{folder.name}.md"
+        for path in sorted(folder.glob("*.py")):
+            found[f"examples/{folder.name}/{path.name}"] = f"examples/{folder.name}_{path.stem}.md"
     found |= {path.relative_to(ROOT).as_posix(): path.relative_to(ROOT).as_posix() for path in _results()}
     found |= {name: f"project/{Path(name).stem}.md" for name in _TOP}
     found["examples"] = "examples/index.md"
@@ -77,7 +79,9 @@ def example(path: Path) -> str:
     code = path.read_text("utf-8")
     said = ast.get_docstring(ast.parse(code)) or path.stem
     title, _, rest = said.partition("\n")
-    return f"# {path.stem[:2]}. {title.rstrip('.')}\n{rest}\n\n`examples/{path.name}`\n\n```python\n{code}```\n"
+    number = f"{path.stem[:2]}. " if path.stem[:2].isdigit() else ""
+    place = path.relative_to(ROOT).as_posix()
+    return f"# {number}{title.rstrip('.:')}\n{rest}\n\n`{place}`\n\n```python\n{code}```\n"
 
 
 def main() -> None:
@@ -92,7 +96,8 @@ def main() -> None:
         goal.parent.mkdir(parents=True, exist_ok=True)
         if origin.suffix == ".py":
             goal.write_text(text := example(origin), "utf-8")
-            titles.append(f"- [{text.splitlines()[0][2:]}]({goal.name})")
+            if origin.parent.name == "examples":
+                titles.append(f"- [{text.splitlines()[0][2:]}]({goal.name})")
         elif origin.suffix == ".md":
             goal.write_text(page(source, origin.read_text("utf-8"), where), "utf-8")
             if goal.parent.name == "examples":

@@ -22,9 +22,13 @@ LOCAL = {
     "14_four_steps_local.py": "history: ['slot', 'weather', 'answer', 'summary']",
     "16_assistant_local.py": "5 messages in the session",
 }
+# This one starts a cluster, where what it takes is installed.
+CLUSTER = {"32_ray.py": "200 restored, 0 asked"}
 
 
-@pytest.mark.parametrize("example", [path for path in EXAMPLES if path.name not in LOCAL], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example", [path for path in EXAMPLES if path.name not in LOCAL | CLUSTER], ids=lambda path: path.name
+)
 def test_an_example_runs_without_a_key(example: Path, tmp_path: Path) -> None:
     # runpy in a process that cannot reach a network: an example must not even try.
     code = (
@@ -64,6 +68,36 @@ def test_an_example_asks_a_real_model(example: str) -> None:
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert LOCAL[example] in done.stdout.lower()
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("example", CLUSTER)
+def test_an_example_runs_on_a_cluster(example: str, tmp_path: Path) -> None:
+    code = (
+        f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.pages import forbid_network; "
+        f"forbid_network(); runpy.run_path({str(ROOT / 'examples' / example)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert CLUSTER[example] in done.stdout
+
+
+def test_an_example_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import runpy, importlib.util; importlib.util.find_spec = lambda name: None; "
+        f"runpy.run_path({str(ROOT / 'examples' / '32_ray.py')!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, encoding="utf-8", check=True)
+    assert 'pip install "SimpleLLMFunc[ray]"' in done.stdout
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

@@ -10,7 +10,20 @@ import pytest
 
 from tests.docs.pages import ROOT
 
-ROOMS = ("", "assistant", "batch", "calls", "interface", "logger", "serve", "testing", "tools", "type")
+ROOMS = (
+    "",
+    "assistant",
+    "batch",
+    "calls",
+    "evaluate",
+    "interface",
+    "logger",
+    "serve",
+    "testing",
+    "tools",
+    "type",
+    "viewer",
+)
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 
 
