@@ -7,6 +7,7 @@ import pytest
 from tests.viewer import served
 
 
+@pytest.mark.heavy  # playwright is installed for what is heavy
 @pytest.mark.parametrize(("demanded", "outcome"), [("1", pytest.fail.Exception), ("0", pytest.skip.Exception)])
 def test_without_a_browser(monkeypatch, demanded, outcome):
     monkeypatch.setattr(served, "chromium", lambda: None)
