@@ -134,6 +134,22 @@ def test_mcnemar_holds_its_level():
     assert hits / 3000 < 0.05
 
 
+@pytest.mark.parametrize(
+    ("shares", "count"),
+    [((0.6, 0.1, 0.2, 0.1), 40), ((0.85, 0.05, 0.05, 0.05), 60), ((0.3, 0.2, 0.2, 0.3), 30)],
+    ids=["better", "alike", "independent"],
+)
+def test_the_paired_interval_covers_what_it_says(shares, count):
+    rng = random.Random(9)
+    _, only_first, only_second, _ = shares
+    covered = 0
+    for _ in range(3000):
+        drawn = rng.choices(range(4), shares, k=count)
+        interval = paired_share_interval(*(drawn.count(kind) for kind in range(4)))
+        covered += interval.low <= only_second - only_first <= interval.high
+    assert 0.93 < covered / 3000 < 0.985
+
+
 def test_scores_choose_their_formula():
     assert score_interval([1, 0, 1]).method == "wilson"
     assert score_interval([0.5, 0.5]).method == "wilson"  # no spread seen is no proof of none
