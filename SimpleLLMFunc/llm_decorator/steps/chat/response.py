@@ -9,9 +9,8 @@ from typing import Any, Literal
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.ReAct import raw_response
-from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content, extract_stream_response_content
-from SimpleLLMFunc.logger import push_debug
+from SimpleLLMFunc.logger import push_debug, shown_data
 from SimpleLLMFunc.type.message import Message
 
 __all__ = [
@@ -110,5 +109,5 @@ class Pairs:
 
 
 def _log_response(func_name: str, response: Any) -> None:
-    # Cut before it is redacted, which takes a second for ten megabytes.
-    push_debug(lambda: f"LLM Chat {func_name!r} received {cut(repr(response), LOGGED_CHARS)}")
+    # Never its whole repr, which takes a tenth of a second for ten megabytes.
+    push_debug(lambda: f"LLM Chat {func_name!r} received {shown_data(response, LOGGED_CHARS)}")
