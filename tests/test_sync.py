@@ -18,6 +18,7 @@ import pytest
 from SimpleLLMFunc import sync
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.sync import Errands, ForkSafeLock, iterate_sync, run_sync, submit
+from tests.support.starved import without_slow_steps
 
 variable = contextvars.ContextVar("variable", default="unset")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -25,13 +26,15 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no f
 
 def run_script(script: str, *, timeout: float = 30.0) -> subprocess.CompletedProcess[str]:
     """Run a script as a user would who wants to see every warning."""
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(script)],
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
+    done.stderr = without_slow_steps(done.stderr)
+    return done
 
 
 def check_script(script: str, expected: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from SimpleLLMFunc import threads
 from SimpleLLMFunc.threads import Workers, import_module, importing, in_thread
+from tests.support.starved import without_slow_steps
 
 ROOT = Path(__file__).parents[1]
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -32,10 +33,12 @@ async def until(is_true):
 
 
 def run_script(text, *options):
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, *(options or ("-X", "dev", "-W", "error")), "-c", textwrap.dedent(text)],
         capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False,
     )  # fmt: skip
+    done.stderr = without_slow_steps(done.stderr)
+    return done
 
 
 @pytest.fixture(params=["in_thread", "workers"])

@@ -27,7 +27,8 @@ def mypy_lines(file: Path) -> set[int]:
 
 def pyright_lines(file: Path) -> set[int]:
     said = run("pyright", "--outputjson", str(file))
-    found = json.loads(said[said.index("{") :])["generalDiagnostics"]
+    report = json.JSONDecoder().raw_decode(said[said.index("{") :])[0]  # what else it has to say may follow
+    found = report["generalDiagnostics"]
     return {entry["range"]["start"]["line"] + 1 for entry in found if entry["severity"] == "error"}
 
 
