@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a fresh machine has to have Python 3.11 or later, pip and make.
 # All paths are relative, so that the project may lie in a folder with a space in its name.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
@@ -9,9 +9,12 @@ DEMO := $(VENV)/.installed-demo
 DEV := $(VENV)/.installed-dev
 HEAVY := $(VENV)/.installed-heavy
 # What keeps time does so only where nothing else runs beside it.
-ALONE := tests/faults tests/benchmarks tests/interface/test_circuit.py
+ALONE := $(addprefix tests/faults/test_,cancellation.py deadlines.py matrix.py processes.py random_servers.py sizes.py) \
+	$(addprefix tests/benchmarks/test_,bench_growth.py bench_quick.py load.py map_peers.py) tests/interface/test_circuit.py
 
 .DEFAULT_GOAL := help
+# An environment that was only half made is made again.
+.DELETE_ON_ERROR:
 .PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load bench-map growth faults faults-clients faults-long map-long docs screenshots release-check clean
 
 help: ## what can be made
@@ -90,7 +93,8 @@ $(DEMO): $(PY) pyproject.toml
 	$(PIP) install --quiet -e ".[local]"
 	@touch $(DEMO)
 
-$(DEV): $(PY) pyproject.toml
+# The version stands in the package's first file, and what is installed has to say the same.
+$(DEV): $(PY) pyproject.toml SimpleLLMFunc/__init__.py
 	$(PIP) install --quiet -e ".[dev,all]"
 	@touch $(DEV) $(DEMO)
 

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
     from SimpleLLMFunc.type.usage import Usage
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _HOME = {
     "SimpleLLMFunc.assistant": ("AIAssistant", "ToolInvoker"),

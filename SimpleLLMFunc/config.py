@@ -39,10 +39,13 @@ MODEL_FORMS = "openai:gpt-5-mini, local, provider.json:openai/gpt-4o"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says; None where it says nothing, or only blanks. The key is in no repr and no pickle."""
+    """What the environment says; None where it says nothing, or only blanks.
+
+    The key is in no repr and no pickle; nor is the address in a repr, which may hold a password.
+    """
 
     openai_api_key: str | None = field(default=None, repr=False)
-    openai_base_url: str | None = None
+    openai_base_url: str | None = field(default=None, repr=False)
     openai_organization: str | None = None
     openai_project: str | None = None
     model: str | None = None

@@ -242,8 +242,10 @@ class BadRequest(ProviderError):
 
     def __init__(self, model: str, *, status: int | None = None, body: str = "", **facts: Any) -> None:
         self.body = cut(body)
+        said = f"It said: {self.body}" if self.body else "It gave no reason: `.preview(...)` shows what is sent."
         super().__init__(
-            f"the service did not accept the request ({status or 'no status'}): {self.body or 'no reason given'}",
+            f"the service did not accept the request ({status or 'no status'}). Change what it complains about; sent "
+            f"again as it is, it will be refused again. {said}",
             model=model,
             status=status,
             **facts,
@@ -381,8 +383,8 @@ class DeadlineExceeded(RunError):
     def __init__(self, seconds: float | None = None, *, partial: str = "", doing: str = "") -> None:
         self.partial = partial
         limit = "the deadline" if seconds is None else f"the deadline of {seconds:g} s"
-        while_ = f" while {doing}" if doing else ""
-        super().__init__(f"{limit} passed{while_}. Give the call a longer deadline, or ask for less.")
+        meanwhile = f" while {doing}" if doing else ""
+        super().__init__(f"{limit} passed{meanwhile}. Give the call a longer deadline, or ask for less.")
         self.seconds = seconds
 
     def with_run(self, **facts: Any) -> Self:
@@ -416,7 +418,8 @@ class RunAborted(RunError):
     def __init__(self, reason: str = "", *, partial: str = "") -> None:
         self.reason = reason
         self.partial = partial
-        super().__init__(f"the run was aborted{': ' + reason if reason else ''}")
+        kept = f". `.partial` holds the {len(partial)} characters that had arrived" if partial else ""
+        super().__init__(f"the run was aborted{': ' + reason if reason else ''}{kept}")
 
 
 class EmptyResponseError(RunError, ValueError):
@@ -469,7 +472,9 @@ class ToolFailed(RunError):
     def __init__(self, tool: str, problem: str) -> None:
         self.tool = tool
         self.problem = _mask(problem)
-        super().__init__(f"tool {tool!r} failed: {problem}")
+        super().__init__(
+            f'tool {tool!r} failed: {problem}. Mend it; or, with on_tool_error="report", the model is told and goes on.'
+        )
 
 
 # --- the answer's shape ----------------------------------------------------------------------------------
@@ -493,7 +498,8 @@ class ResponseParseError(SimpleLLMFuncError, ValueError):
         )
         more = f" (and {len(self.violations) - 5} more)" if len(self.violations) > 5 else ""
         super().__init__(
-            f"the answer does not fit {name}: {shown or 'it could not be read'}{more}. It begins: {cut(text, 200)!r}"
+            f"the answer does not fit {name}: {shown or 'it could not be read'}{more}. Say in the docstring what is "
+            f"wanted, raise max_reasks, or widen the type. It begins: {cut(text, 200)!r}"
         )
         self.text = text
 

@@ -13,24 +13,20 @@ import os
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.base.type_resolve import build_type_description_json
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.interface.llm_interface import answering_models
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
-from SimpleLLMFunc.llm_decorator.decorated import (
-    AsyncLLMChat,
-    AsyncLLMFunction,
-    AsyncLLMStream,
-    LLMChat,
-    LLMFunction,
-    LLMStream,
-)
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
+from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.redact import MASK, looks_secret, redact
 
 __all__ = ["LOCK_FILE", "Difference", "LockCheck", "Locked", "check_lock", "lock_of", "read_lock", "write_lock"]
@@ -39,7 +35,6 @@ LOCK_FILE: Final = "llm.lock"
 """The name of the file by default, in the working directory."""
 
 _FORMAT: Final = 1
-_KINDS: Final = (AsyncLLMFunction, LLMFunction, AsyncLLMStream, LLMStream, AsyncLLMChat, LLMChat)
 _ANSWERING: Final = {"first": ("first",), "fallback": ("fallback",), "votes": ("votes", "escalate_to")}
 _PARTS: Final = ("prompt", "signature", "types", "tools", *_ANSWERING)
 _HEADERS: Final = frozenset({"extra_headers", "extra_query", "extra_body"})
@@ -160,7 +155,7 @@ def _modules_of(module: ModuleType) -> Iterator[ModuleType]:
         except SimpleLLMFuncError:
             raise
         except Exception as error:
-            said = cut(redact(f"{type(error).__name__}: {error}"), 300)
+            said = shown_error(error, 300)
             raise ConfigError(
                 f"the module {info.name!r} cannot be imported ({said}). Mend it, or lock its siblings by name."
             ) from error
@@ -172,7 +167,7 @@ def _cores_in(module: ModuleType) -> Iterator[tuple[str, Core]]:
         around = f"{owner.__qualname__}." if isinstance(owner, type) else ""
         for name, each in list(vars(owner).items()):
             value = each.__func__ if isinstance(each, (staticmethod, classmethod)) else each
-            if isinstance(value, _KINDS) and value._core.func.__module__ == module.__name__:  # noqa: SLF001 - the one place that knows the function
+            if isinstance(value, (*FUNCTIONS, *CHATS)) and value._core.func.__module__ == module.__name__:  # noqa: SLF001 - the one place that knows the function
                 core = value._core  # noqa: SLF001 - the same
                 # As it is when it is called: a class is no argument.
                 yield f"{module.__name__}:{around}{name}", core.bound(owner) if isinstance(each, classmethod) else core
@@ -192,7 +187,7 @@ def _locked(core: Core) -> Locked:
     types = {name: build_type_description_json(hint) for name, hint in core.metadata[1].items()}
     own = core.own_definition() if isinstance(core, FunctionCore) else {}
     answering = {name: _hash([own[key] for key in keys]) for name, keys in _ANSWERING.items() if keys[0] in own}
-    models = _answering(options.llm_interface) if options.llm_interface is not None else []
+    models = answering_models(options.llm_interface) if options.llm_interface is not None else []
     parameters: dict[str, Any] = {}
     for llm in reversed(models):
         parameters |= dict(getattr(llm, "api_params", None) or {})
@@ -217,10 +212,6 @@ def _without_answering(parts: list[Any]) -> list[Any]:
     """Return what the version holds beside docstring, signature, types and tools, as far as it is in the prompt."""
     others = {key for keys in _ANSWERING.values() for key in keys}
     return [kept for part in parts if (kept := {key: each for key, each in part.items() if key not in others})]
-
-
-def _answering(llm: LLM_Interface) -> list[LLM_Interface]:
-    return [part for member in llm.members for part in _answering(member)] if llm.members else [llm]
 
 
 def _plain(value: Any, name: str = "") -> Any:
@@ -266,14 +257,11 @@ def write_lock(path: str | os.PathLike[str], functions: Mapping[str, Locked], ta
     }
     text = json.dumps(data, ensure_ascii=True, indent=2) + "\n"
     place = Path(path)
-    try:
-        if place.is_file() and place.read_text(encoding="utf-8") == text:
+    with suppress(OSError):  # one that cannot be read is told of when it cannot be written
+        if place.is_file() and place.read_text(encoding="utf-8", errors="replace") == text:
             return False
-        part = place.with_name(f"{place.name}.part")
+    with replaced_whole(place) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(place)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{str(place)!r} cannot be written: {error}") from error
     return True
 
 

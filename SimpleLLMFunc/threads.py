@@ -28,7 +28,7 @@ _FORK_SECONDS = 2.0
 _numbers = itertools.count(1)
 
 
-async def in_thread(function: Callable[..., T], *args: Any) -> T:
+async def in_thread(function: Callable[..., T], *args: Any, pause: float = 0.0) -> T:
     """Run `function` in a daemon thread, with the caller's context variables, and return its result.
 
     There are as many threads as there is work at a time; one that has done its work rests a while for the next, since
@@ -36,8 +36,14 @@ async def in_thread(function: Callable[..., T], *args: Any) -> T:
     shape for work that may hang (a tool, a look-up of a name): some that hang would use it up, and the end of the loop
     and of the interpreter would wait for them. Nor does it take anything any more when the main thread has ended, while
     others may go on for hours. A cancelled caller leaves the thread behind, and its result is ignored.
+
+    Args:
+        function: the work.
+        *args: its arguments.
+        pause: seconds that the event loop stands still for the result before it goes on with other things: a fraction
+            of a millisecond, for work that is expected to take less than going on and being called back does.
     """
-    return await _many.run(function, *args)
+    return await _many.run(function, *args, pause=pause)
 
 
 class Workers:
@@ -51,14 +57,16 @@ class Workers:
         self._most = most
         self._begin_anew()
 
-    async def run(self, function: Callable[..., T], *args: Any) -> T:
+    async def run(self, function: Callable[..., T], *args: Any, pause: float = 0.0) -> T:
         """Run `function` in one of the threads, with the caller's context variables, and return its result.
 
-        Cancelling the caller does not take the work away: it is done, and its result ignored.
+        Cancelling the caller does not take the work away: it is done, and its result ignored. `pause` as in
+        `in_thread`.
         """
-        job = _Job(function, args)
+        job = _Job(function, args, pause)
         if not self._take(job):
-            job.run()  # the interpreter is about to end, and has no more threads: nothing else will be held up
+            job.work()  # the interpreter is about to end, and has no more threads: nothing else will be held up
+            job.tell()
         return await job.result()
 
     def _take(self, job: _Job[Any]) -> bool:
@@ -82,10 +90,11 @@ class Workers:
     def _serve(self, first: list[_Job[Any]]) -> None:
         job = first.pop()
         while True:
-            job.run()
-            del job  # it holds the result, and whatever the work was called with
+            job.work()
             with self._changing:
-                self._free += 1
+                self._free += 1  # before anybody hears of the result: what comes next then needs no thread of its own
+            job.tell()
+            del job  # it holds the result, and whatever the work was called with
             try:
                 job = self._jobs.get(timeout=_REST_SECONDS)
             except queue.Empty:
@@ -107,31 +116,65 @@ class Workers:
 class _Job(Generic[T]):
     """A call for another thread, whose outcome comes back to the event loop it was made on."""
 
-    def __init__(self, function: Callable[..., T], args: tuple[Any, ...]) -> None:
+    __slots__ = ("_args", "_context", "_function", "_is_awaited", "_loop", "_outcome", "_pause", "_undone", "_waiter")
+
+    def __init__(self, function: Callable[..., T], args: tuple[Any, ...], pause: float) -> None:
         self._function = function
         self._args = args
+        self._pause = pause
         self._context = copy_context()
         self._loop = asyncio.get_running_loop()
         # Only tells that it is done: the debug log of an event loop shows what a future holds and a callback gets.
-        self._waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_awaited = False
+        self._undone: threading.Lock | None = None
+        if pause:
+            self._undone = threading.Lock()
+            self._undone.acquire()  # the thread releases it
+        else:
+            self._await()
         self._outcome: tuple[bool, Any] = (True, None)
 
-    def run(self) -> None:
+    def work(self) -> None:
+        """Do the work, and tell nobody yet."""
         try:
             self._outcome = (True, self._context.run(self._function, *self._args))
         except BaseException as error:  # noqa: BLE001 - it is raised again where it is awaited
             self._outcome = (False, error)
-        try:
-            self._loop.call_soon_threadsafe(self._deliver)
-        except RuntimeError:
-            return  # the loop is closed: nobody waits any more
+
+    def tell(self) -> None:
+        """Tell whoever waits that the work is done."""
+        if self._undone is not None:
+            self._undone.release()
+        if self._is_awaited:  # looked at after the release, and set before the last look at what is released
+            try:
+                self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:
+                return  # the loop is closed: nobody waits any more
+
+    def _await(self) -> None:
+        self._waiter = self._loop.create_future()
+        self._is_awaited = True
 
     def _deliver(self) -> None:
-        if not self._waiter.done():
+        if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def _is_done(self) -> bool:
+        """Whether the result is here; if not, the loop will be told of it."""
+        undone = self._undone
+        if undone is None:
+            return False
+        # Neither a write to the loop nor a round of it, and no two threads that want the interpreter at one time:
+        # for work that takes microseconds that is most of what a thread costs.
+        if undone.acquire(timeout=self._pause):
+            return True
+        self._await()
+        return undone.acquire(blocking=False)
+
     async def result(self) -> T:
-        await self._waiter
+        if not self._is_done() and self._waiter is not None:
+            await self._waiter
         succeeded, result = self._outcome
         if succeeded:
             return cast("T", result)

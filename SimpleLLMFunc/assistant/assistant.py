@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import aclosing
 from typing import Any, Literal, TypeAlias
 from weakref import WeakSet
@@ -18,15 +18,7 @@ from SimpleLLMFunc.assistant.review import SearchReview
 from SimpleLLMFunc.assistant.search import SearchClient
 from SimpleLLMFunc.assistant.settings import check_settings
 from SimpleLLMFunc.assistant.tools import ToolInvoker
-from SimpleLLMFunc.base.events import (
-    MessageAppended,
-    ReActEvent,
-    ReplyDelta,
-    RunFinished,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnStarted,
-)
+from SimpleLLMFunc.assistant.turn import StreamItem, Turn
 from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.run import generate_trace_id
@@ -35,9 +27,8 @@ from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.deadline import deadline_scope
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.sync import ForkSafeLock, iterate_sync, run_sync
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.tools.arguments import read_arguments
-from SimpleLLMFunc.tools.schema import ArgumentsError
 from SimpleLLMFunc.type.message import ContentPart, Message
 from SimpleLLMFunc.utils import in_context
 
@@ -45,9 +36,6 @@ __all__ = ["AIAssistant", "Detector", "StreamItem"]
 
 Detector: TypeAlias = Callable[[str], bool | Awaitable[bool]] | Literal["model"]
 """Says of an answer whether the model was unsure; "model" asks the model itself."""
-
-StreamItem: TypeAlias = str | ToolCallStarted | ToolCallFinished | dict[str, Any]
-"""What `stream_query` yields: pieces of text, starts and ends of tools, and last the result."""
 
 
 class AIAssistant:
@@ -122,7 +110,7 @@ class AIAssistant:
         self.memory = ChatMemoryIntegration(memory, timeout=memory_timeout, language=language)
         self._search_timeout = search_timeout
         self._sessions = Sessions(most=max_sessions, seconds=session_seconds)
-        self._turns: WeakSet[_Turn] = WeakSet()
+        self._turns: WeakSet[Turn] = WeakSet()
         self._turns_lock = ForkSafeLock()
 
     @property
@@ -247,10 +235,13 @@ class AIAssistant:
         stream: bool,
     ) -> AsyncGenerator[StreamItem, None]:
         _check(user_input, session_id, user_id, ai_id, has_more=image_data is not None or file_data is not None)
-        turn = self._begun(_Turn(_owner(user_id)))
+        turn = self._begun(Turn(_owner(user_id)))
         with deadline_scope(self.deadline):
             session = await self._session(session_id or new_session_id(), user_id)
-            content = self._content(session, user_input, image_data, file_data)
+            content: str | list[ContentPart] = user_input
+            if image_data is not None or file_data is not None:
+                files = session.attachments = session.attachments or SessionFiles()
+                content = await in_thread(self._content, files, user_input, image_data, file_data)
             messages = session.context.build_context(content)
             _tell_ai_id(messages, ai_id, self.language)
             enriched = await self.memory.enrich(
@@ -295,23 +286,25 @@ class AIAssistant:
                     )
         yield turn.result(session.session_id)
 
-    def _begun(self, turn: _Turn) -> _Turn:
+    def _begun(self, turn: Turn) -> Turn:
         with self._turns_lock:
             self._turns.add(turn)
         return turn
 
     async def _session(self, session_id: str, user_id: str | None) -> Session:
         owner = _owner(user_id)
-        session = self._sessions.find(owner, session_id)
+        # Old sessions go on the way, and their files with them.
+        session = await in_thread(self._sessions.find, owner, session_id)
         if session is None:
             history = await self.memory.history(user_id=user_id, session_id=session_id)
-            session = self._sessions.add(owner, session_id, ContextBuilder(self.system_prompt, history))
+            context = ContextBuilder(self.system_prompt, history)
+            session = await in_thread(self._sessions.add, owner, session_id, context)
         return session
 
-    def _content(self, session: Session, user_input: str, image_data: Any, file_data: Any) -> str | list[ContentPart]:
-        if image_data is None and file_data is None:
-            return user_input
-        files = session.attachments = session.attachments or SessionFiles()
+    def _content(
+        self, files: SessionFiles, user_input: str, image_data: Any, file_data: Any
+    ) -> str | list[ContentPart]:
+        """Keep what came with a question, and return the question with it; writes and encodes up to 40 MiB."""
         names: list[str] = []
         parts: list[ContentPart] = []
         if image_data is not None:
@@ -326,80 +319,8 @@ class AIAssistant:
         return [{"type": "text", "text": text}, *parts] if parts else text
 
 
-class _Turn:
-    """Reads the events of one question: what the user is shown, and what is left of it.
-
-    Attributes:
-        owner: who asks.
-        is_forgotten: the user was deleted meanwhile, and nothing is to be remembered.
-        review: of the answers.
-    """
-
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
-        self.is_forgotten = False
-        self.review: SearchReview | None = None
-        self.grown: list[Message] = []
-        self.answer = ""
-        self._held: list[str] = []
-        self._results: list[dict[str, Any]] = []
-
-    def read(self, event: ReActEvent) -> Iterator[StreamItem]:
-        """Take in one event and yield what may be shown."""
-        match event:
-            case TurnStarted():
-                self._held.clear()  # a reply that was sent back, or a stream that began anew
-            case ReplyDelta(text=text) if text:
-                if self.review is not None and self.review.may_search:
-                    self._held.append(text)
-                else:
-                    yield text
-            case ToolCallStarted():
-                yield from self.release()
-                yield event
-            case ToolCallFinished(call=call, content=content, failed=failed):
-                self._results.append(
-                    {
-                        "id": call.id,
-                        "name": call.function.name,
-                        "arguments": _arguments(call.function.arguments),
-                        "result": content,
-                        "failed": failed,
-                    }
-                )
-                yield event
-            case MessageAppended(message=message):
-                self.grown.append(message)
-            case RunFinished(reply=reply):
-                self.answer = reply.text
-            case _:
-                pass
-
-    def release(self) -> Iterator[str]:
-        """Yield the text that was held back: it stands."""
-        held, self._held = self._held, []
-        yield from held
-
-    def result(self, session_id: str) -> dict[str, Any]:
-        """Return what the question came to."""
-        return {
-            "response": self.answer,
-            "session_id": session_id,
-            "has_tool_calls": bool(self._results),
-            "tool_results": self._results,
-            "sources": self.review.sources if self.review is not None else [],
-        }
-
-
 def _owner(user_id: str | None) -> str:
     return "" if user_id is None or not user_id.strip() else user_id
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return read_arguments(text)
-    except ArgumentsError:
-        return text
 
 
 def _check(user_input: Any, session_id: Any, user_id: Any, ai_id: Any, *, has_more: bool) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.assistant.tools import ToolInvoker
-from SimpleLLMFunc.base.events import MessageAppended, ReActEvent, ReplyReceived
+from SimpleLLMFunc.base.events import ReActEvent, ReplyReceived
 from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts, function_version
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
 from SimpleLLMFunc.base.record import RunRecord
@@ -134,11 +134,6 @@ class LLMCaller:
             return replace(told, function=replace(told.function, tools=tools, version=version))
 
         return in_context(recorded(record, begin, facts=facts), contextvars.copy_context())
-
-
-def appended(event: ReActEvent) -> Message | None:
-    """Return the message by which the conversation grew, None for another event."""
-    return event.message if isinstance(event, MessageAppended) else None
 
 
 def _shown(call: ToolCall) -> dict[str, Any]:

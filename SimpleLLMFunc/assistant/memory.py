@@ -11,7 +11,7 @@ from SimpleLLMFunc.base.outside_text import enclosed
 from SimpleLLMFunc.errors import ConfigError, RunError
 from SimpleLLMFunc.interface.budget import strictest_time_limit
 from SimpleLLMFunc.interface.deadline import current_deadline
-from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.type.message import Message
 
@@ -132,7 +132,7 @@ class ChatMemoryIntegration:
             async with limit:
                 return await run_callable(func, list(args), {})
         except Exception as error:  # noqa: BLE001 - a broken memory must not break an answer
-            text = f"failed in {what} and is passed over: {type(error).__name__}: {error}"
+            text = f"failed in {what} and is passed over: {shown_error(error)}"
             if limit.expired():
                 text = f"took longer than {seconds:.3g} s for {what} and is passed over."
             push_warning(f"the memory {text}")

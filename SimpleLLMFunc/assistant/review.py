@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.review import EmptyReview
 from SimpleLLMFunc.errors import ProviderError
 from SimpleLLMFunc.interface.deadline import current_deadline
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.logger import push_info, push_warning
+from SimpleLLMFunc.logger import push_info, push_warning, shown_error
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message
@@ -84,7 +84,7 @@ class SearchReview(EmptyReview):
             async with limit:
                 return bool(await run_callable(self._detect, [text], {}))
         except Exception as error:  # noqa: BLE001 - a detector that fails has not found the answer uncertain
-            why = "had no time left" if limit.expired() else f"failed: {type(error).__name__}: {error}"
+            why = "had no time left" if limit.expired() else f"failed: {shown_error(error)}"
             push_warning(f"the detector {why}; the answer stands.")
             return False
 

@@ -23,7 +23,7 @@ from SimpleLLMFunc.assistant.tavily_search import TavilySearch
 from SimpleLLMFunc.assistant.wikipedia_search import WikipediaSearch
 from SimpleLLMFunc.base.outside_text import enclosed
 from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, UsageError, cut
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.type.message import Message
 
@@ -72,7 +72,7 @@ async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0)
             raise ConnectionFailed(
                 name, reason=f"no reply within {timeout:g} s", advice="Search again later."
             ) from None
-        said = cut(redact(f"{type(error).__name__}: {error}"), 300)
+        said = shown_error(error, 300)
         # Not `from error`: what a foreign exception holds may be printed with the traceback.
         raise ProviderError(f"the search failed: {said}", model=name) from None
     return read_reply(found, service=name)

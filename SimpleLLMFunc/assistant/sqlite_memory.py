@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -21,9 +20,10 @@ from SimpleLLMFunc.calls.summary import summarize
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.sync import submit
-from SimpleLLMFunc.tools.running import in_thread, run_callable
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child, submit
+from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.type.message import Message
 
 __all__ = ["Memory", "SqliteMemory"]
@@ -82,15 +82,23 @@ class SqliteMemory:
         self._language = LanguageType.CHINESE if language == "zh" else LanguageType.ENGLISH
         self._clock = clock
         self._jobs: dict[str, Future[None]] = {}
-        self._jobs_lock = threading.Lock()
+        self._jobs_lock = ForkSafeLock()
+        renew_in_child(self)
 
     # --- the protocol of a store ---
 
     async def recall(self, user_id: str, message: str, session_id: str) -> str:
         """Return what is known of the user that has to do with `message`, the most relevant first; else ""."""
-        asked = pieces(message)
+        asked = await in_thread(pieces, message)
         memories = await in_thread(self._file.memories_like, user_id, asked)
         vector = await self._vector(message) if self._embed and memories else None
+        # Hundreds of long texts and vectors are compared: not on the event loop.
+        return await in_thread(self._told, user_id, session_id, asked, memories, vector)
+
+    def _told(
+        self, user_id: str, session_id: str, asked: set[str], memories: list[Memory], vector: array[float] | None
+    ) -> str:
+        """Return what of the memories, the old messages and the summaries has to do with a question, best first."""
         now = self._clock()
         ranked = sorted(
             ((_relevance(asked, vector, memory, now), memory) for memory in memories),
@@ -101,11 +109,11 @@ class SqliteMemory:
         newest = sorted(memories, key=lambda memory: memory.at, reverse=True)[:_NEWEST_SHOWN]
         shown += [memory for memory in newest if memory not in shown][: self._most - len(shown)]
         lines = [f"- {memory.text}" for memory in shown]
-        said = await in_thread(self._file.messages_like, user_id, asked, session_id)
+        said = self._file.messages_like(user_id, asked, session_id)
         told = [(overlap(asked, each.content), each) for each in said]
         told = [pair for pair in told if pair[0] >= _LEAST_MATCH]
         told.sort(key=lambda pair: pair[0] + 0.2 * freshness(now - pair[1].at), reverse=True)
-        summaries = await in_thread(self._file.summaries, user_id, session_id, 2)
+        summaries = self._file.summaries(user_id, session_id, 2)
         lines += [f"- {self._words['session']}{text}" for text in summaries]
         room = max(self._most - len(shown), 0)
         lines += [f"- {self._words[each.role]}{_short(each.content)}" for _, each in told[:room]]
@@ -167,6 +175,10 @@ class SqliteMemory:
             job.cancel()
         self._file.close()
 
+    def renew_in_child(self) -> None:
+        """Forget what the parent draws: it goes on there, and nobody in the child would end it."""
+        self._jobs = {}
+
     # --- in the background ---
 
     def _start(self, user_id: str, session_id: str) -> None:
@@ -193,7 +205,7 @@ class SqliteMemory:
                 await self._extract(user_id, session_id)
                 await self._summarize(user_id, session_id, llm)
         except Exception as error:  # noqa: BLE001 - nobody waits for this; what was not drawn stays to be drawn
-            push_warning(f"no memories could be drawn this time: {type(error).__name__}: {error}")
+            push_warning(f"no memories could be drawn this time: {shown_error(error)}")
 
     async def _extract(self, user_id: str, session_id: str) -> None:
         waiting = await in_thread(self._file.not_extracted, user_id)
@@ -232,7 +244,7 @@ class SqliteMemory:
             vectors = await run_callable(self._embed, [texts], {})
             made: list[bytes | None] = [array("f", vector).tobytes() for vector in vectors]
         except Exception as error:  # noqa: BLE001 - without vectors a memory is found by its words
-            push_warning(f"embed= failed, memories are found by their words: {type(error).__name__}: {error}")
+            push_warning(f"embed= failed, memories are found by their words: {shown_error(error)}")
             return none
         return made if len(made) == len(texts) else none
 

@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 from SimpleLLMFunc.assistant.extras import check_extra, load_extra
 from SimpleLLMFunc.assistant.search_reply import SearchReply, read_reply
 from SimpleLLMFunc.config import clean_key
-from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError, cut
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.interface.client_exchange import warm_up_clients
 from SimpleLLMFunc.interface.network import parsed_url, proxy_for, tls_context
 from SimpleLLMFunc.interface.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.transport import now
 from SimpleLLMFunc.interface.web import MAX_BYTES
-from SimpleLLMFunc.logger.redact import redact, remember_secret
+from SimpleLLMFunc.logger.failures import shown_error
+from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.threads import importing, in_thread
 
 __all__ = ["TavilySearch"]
 
@@ -72,8 +74,8 @@ class TavilySearch:
         try:
             async with limit:
                 # Loading the package takes a third of a second.
-                package = await asyncio.to_thread(load_extra, "tavily", "search", purpose="TavilySearch")
-                http = await asyncio.to_thread(self._open)
+                package = await importing(lambda: load_extra("tavily", "search", purpose="TavilySearch"))
+                http = await in_thread(self._open)
                 await warm_up_clients()
                 async with http:
                     client = package.AsyncTavilyClient(self._key(), client=http)
@@ -113,7 +115,7 @@ class TavilySearch:
 
     def _ours(self, error: Exception, *, late: bool) -> ProviderError:
         """Return the error that one of the package, or of the HTTP client below it, is among ours."""
-        said = cut(redact(f"{type(error).__name__}: {error}"), 300)
+        said = shown_error(error, 300)
         if late or isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
             return ConnectionFailed(_SERVICE, reason=f"no reply within {self.timeout:g} s", advice="Try again later.")
         if type(error).__module__.partition(".")[0] in {"httpx", "httpcore"}:

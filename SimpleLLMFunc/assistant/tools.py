@@ -38,6 +38,24 @@ class AssistantWords(ToolWords):
         """Say that a tool failed, in the words of design note 001."""
         return f"工具调用失败: {problem}" if self.is_chinese else f"The call of {name} failed: {problem}"
 
+    def unfit(self, name: str, problem: str) -> str:
+        """Say that the arguments do not fit the tool; which and why is told in English, as validation tells it."""
+        return (
+            f"工具 {name} 的参数不正确: {problem}。请改正参数后重新调用。"
+            if self.is_chinese
+            else super().unfit(name, problem)
+        )
+
+    def not_confirmed(self, name: str) -> str:
+        """Say that nobody has agreed to the call."""
+        if self.is_chinese:
+            return f"工具 {name} 没有执行: 它需要用户确认, 而用户没有确认。请在不使用它的情况下继续。"
+        return super().not_confirmed(name)
+
+    def too_slow(self, seconds: float) -> str:
+        """Say what the problem is of a tool that was stopped after its time."""
+        return f"运行超过 {seconds:g} 秒, 已被停止" if self.is_chinese else super().too_slow(seconds)
+
 
 class ToolInvoker:
     """Tools that are registered by name, told to the model, and run.

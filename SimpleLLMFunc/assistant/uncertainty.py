@@ -1,6 +1,6 @@
 """Whether an answer says that the model does not know: phrases in several languages, weighed.
 
-The phrases stand in ``phrases.json`` beside this file; `phrases` says how they are written. What is quoted, code, or a
+The phrases stand in ``phrases.json`` beside this file; `phrase_pattern` says how they are written. What is quoted, code, or a
 draft in somebody else's voice does not count, nor what is said under a condition. Every step is linear in the text, and
 of a very long one only the beginning and the end are read: an answer that goes on for pages is no "I don't know".
 """
@@ -102,7 +102,7 @@ class Phrasebook:
             self._languages |= read_languages(path)
 
     def add(self, language: str, phrases: Iterable[str], *, weight: float = THRESHOLD) -> None:
-        """Add phrases, of a new language too; `phrases` says how they are written.
+        """Add phrases, of a new language too; `phrase_pattern` says how they are written.
 
         Raises:
             ConfigError: a phrase whose marks make no sense.
@@ -307,7 +307,7 @@ def add_phrases(language: str, phrases: Iterable[str], *, weight: float = THRESH
 
     Args:
         language: "zh", "en", or a new one.
-        phrases: written as the module `phrases` says: plain words, ``(one|other)``, ``...4`` for a gap.
+        phrases: written as the module `phrase_pattern` says: plain words, ``(one|other)``, ``...4`` for a gap.
         weight: what each counts; from 1 on, one is enough.
 
     Raises:

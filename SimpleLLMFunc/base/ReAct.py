@@ -26,7 +26,7 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.base.json_action import AnswerText, JsonActions
+from SimpleLLMFunc.base.json_action import AnswerText, JsonActions, read_actions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.request import ModelRequest, Refused, Review, ToolMap, ToolPolicy
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
@@ -47,6 +47,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.thoughts import answer_in, without_thoughts
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.interface.tries import tell_failed_try
+from SimpleLLMFunc.interface.wire_json import is_long, off_loop
 from SimpleLLMFunc.logger import count_tokens
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
@@ -243,7 +244,7 @@ async def model_turn(
                     yield held
                 raw = reply = await priced(arrived.reply(), llm)
                 if actions:
-                    raw = reply = actions.read(reply)
+                    raw = reply = await read_actions(actions, reply)
                     # What only the whole reply showed to be the answer: a typed one, or plain prose.
                     if rest := reply.text.removeprefix(arrived.text_so_far()):
                         yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
@@ -252,7 +253,7 @@ async def model_turn(
                 del messages, arguments  # not kept while the model answers
                 raw = reply = without_thoughts(await priced(await waiting, llm))
                 if actions:
-                    raw = reply = actions.read(reply)
+                    raw = reply = await read_actions(actions, reply)
             settled.reply = reply
             told = extract_usage_from_response(reply) or NO_USAGE
         except SimpleLLMFuncError as error:
@@ -269,7 +270,8 @@ async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: 
     Raises:
         ConfigError: there is a limit in USD, and the price is not known.
     """
-    tokens = estimate_tokens(messages, arguments["tools"], arguments["response_format"])
+    parts = (messages, arguments["tools"], arguments["response_format"])
+    tokens = await off_loop(estimate_tokens, *parts) if is_long(messages) else estimate_tokens(*parts)
     if not is_limited("usd"):
         return tokens, 0.0
     await require_prices(llm)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted
 from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.sync import ForkSafeLock
 
 __all__ = ["Abort", "AbortSignal", "Limits"]
 
@@ -26,7 +26,7 @@ class AbortSignal:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()  # may be taken twice: a signal handler that aborts can come in anywhere
         self._reason = ""
         self._is_aborted = False
         self._listeners: set[Callable[[], None]] = set()
@@ -56,7 +56,9 @@ class AbortSignal:
         with self._lock:
             if not self._is_aborted:
                 self._listeners.add(listener)
-                return lambda: self._listeners.discard(listener)
+                if not self.is_aborted or listener not in self._listeners:  # else it was set in between, and not told
+                    return lambda: self._listeners.discard(listener)
+                self._listeners.discard(listener)
         listener()
         return _nothing
 

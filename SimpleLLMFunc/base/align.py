@@ -22,11 +22,11 @@ from SimpleLLMFunc.base.json_node import (
     Open,
     Path,
     decode_strictly,
+    is_number_of,
     is_same,
     path_text,
     plain_value,
     shown,
-    without_surrogates,
 )
 from SimpleLLMFunc.base.leaves import fit_leaf
 from SimpleLLMFunc.base.result import Repair
@@ -46,6 +46,7 @@ from SimpleLLMFunc.base.shape import (
     resolved,
 )
 from SimpleLLMFunc.errors import Violation
+from SimpleLLMFunc.type.wire import without_surrogates
 
 __all__ = ["Aligner"]
 
@@ -304,7 +305,8 @@ class Aligner:
                 self.align(shape.item, item, (*path, number), is_inner=is_inner) for number, item in enumerate(node)
             ]
             return _gathered(parts)
-        if not self._may_coerce or is_nested or isinstance(node, list) or node is None or _is_several(node):
+        is_unclear = is_nested or _may_be_list(shape.item)
+        if not self._may_coerce or is_unclear or isinstance(node, list) or node is None or _is_several(node):
             return Misfit.at(path, f"list of {shape.item.name}", node)
         inside = self.align(shape.item, node, (*path, 0), is_inner=True)
         if isinstance(inside, Misfit):
@@ -413,7 +415,7 @@ def _is_wire(wire: Any, node: Node) -> bool:
     """Tell whether a node is exactly the wire form of a choice."""
     if isinstance(node, Num):
         is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
-        return is_number and len(node.text) < 40 and float(node.text) == wire
+        return is_number and is_number_of(node.text, wire)
     return type(node) is type(wire) and bool(node == wire)
 
 
@@ -434,6 +436,13 @@ def _two_values(shape: ObjectShape, part: FieldShape, path: Path) -> Misfit:
     return Misfit(
         [(path_text((*path, part.key)), part.shape.name, f"two different values for one field of {shape.name}")]
     )
+
+
+def _may_be_list(item: Shape) -> bool:
+    """Tell whether an item may be a list too: one value could then stand for a list of any depth."""
+    target = resolved(item)
+    choices = target.choices if isinstance(target, UnionShape) else [target]
+    return any(isinstance(resolved(choice), ListShape) for choice in choices)
 
 
 def _is_several(node: Node) -> bool:

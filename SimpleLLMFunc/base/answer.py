@@ -18,17 +18,16 @@ from typing_extensions import TypedDict
 
 from SimpleLLMFunc.base.align import Aligner
 from SimpleLLMFunc.base.fit import Alignment, Fit, Misfit, violations_of
-from SimpleLLMFunc.base.json_node import Bare, Node, decode_strictly, plain_value, without_surrogates
+from SimpleLLMFunc.base.json_node import Bare, Node, decode_strictly, plain_value
 from SimpleLLMFunc.base.json_text import (
     Candidate,
     Finding,
     bare_text,
     find_json,
     unboxed,
-    without_leading_reasoning,
-    without_reasoning,
 )
 from SimpleLLMFunc.base.outside_repair import repair_outside
+from SimpleLLMFunc.base.reasoning import without_leading_reasoning, without_reasoning
 from SimpleLLMFunc.base.result import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.series import adjacent_candidates, bare_items
 from SimpleLLMFunc.base.shape import (
@@ -45,8 +44,8 @@ from SimpleLLMFunc.base.shape import (
 from SimpleLLMFunc.base.shape_builder import holds_hooks, shape_of
 from SimpleLLMFunc.base.strict_path import Look, decode_quickly, look_at
 from SimpleLLMFunc.base.tolerant_json import AmbiguousError, TruncatedError
-from SimpleLLMFunc.errors import ResponseParseError, Violation
-from SimpleLLMFunc.logger.known import end_before_secret
+from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
+from SimpleLLMFunc.type.wire import without_surrogates
 
 __all__ = ["AnswerReader"]
 
@@ -443,4 +442,4 @@ def _is_same_value(left: Any, right: Any) -> bool:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[: end_before_secret(text, 60)]}…")
+    return repr(cut(text, 61))

@@ -20,7 +20,7 @@ from SimpleLLMFunc.logger.redact import escape_control, redact, redact_head
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Card", "Part", "as_html", "as_rich", "conversation", "fact_lines", "plainly"]
+__all__ = ["Card", "Part", "as_html", "as_rich", "conversation", "counted", "fact_lines", "plainly"]
 
 _LONGEST = 4_000
 """Characters of one text that a card shows."""
@@ -85,10 +85,15 @@ def plainly(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with what it counts: ``1 run``, ``2 runs``."""
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
 def conversation(messages: Sequence[Any]) -> Part:
     """Return the messages of a conversation as a table."""
     rows = [(str(message.get("role", "")), _content(message)) for message in messages if isinstance(message, Mapping)]
-    return Part(f"{len(messages)} messages", rows, ("who", "what"))
+    return Part(counted(len(messages), "message"), rows, ("who", "what"))
 
 
 def fact_lines(card: Card) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from SimpleLLMFunc.base.json_node import is_number_of
 from SimpleLLMFunc.base.scalars import read_bool, read_number
 from SimpleLLMFunc.base.shape import ChoiceShape
 from SimpleLLMFunc.errors import cut
@@ -137,7 +138,7 @@ def _other_kinds(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
     numbers = [m for m in shape.members if isinstance(m[1], int | float) and not isinstance(m[1], bool)]
     literal = read_number(text) if numbers else None
     if literal is not None and len(literal) < 30:
-        matches = [value for value, wire, _ in numbers if float(literal) == wire]
+        matches = [value for value, wire, _ in numbers if is_number_of(literal, wire)]
         if len(matches) == 1:
             return matches[0], f"number taken from {_short(text)}", 4
     if any(isinstance(wire, bool) for _, wire, _ in shape.members):

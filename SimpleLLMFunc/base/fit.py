@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.json_node import Node, Path, path_text, shown
 from SimpleLLMFunc.base.result import Repair
-from SimpleLLMFunc.errors import Violation
-from SimpleLLMFunc.logger.known import end_before_secret
+from SimpleLLMFunc.errors import Violation, cut
 
 __all__ = ["Alignment", "Fit", "Misfit", "violations_of"]
+
+# How pydantic begins: "Input should be a valid integer", "String should have at least 3 characters".
+_WANTED: Final = re.compile(r"\A\w+(?: \w+)? should (?:be|have) ")
+_OWN_CHECKS: Final = frozenset({"value_error", "assertion_error"})
 
 
 @dataclass(slots=True)
@@ -57,14 +60,17 @@ def violations_of(error: ValidationError, root: Path = ()) -> list[Violation]:
     violations: list[Violation] = []
     for part in error.errors(include_url=False, include_context=False):
         path = tuple(step for step in part["loc"] if isinstance(step, int) or not re.search(r"[\[(]", step))
-        expected = part["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
         got = "nothing" if part["type"] == "missing" else _input_shown(part["input"])
+        expected = _WANTED.sub("", part["msg"], count=1).replace(
+            "String should match pattern", "text of the pattern", 1
+        )
+        if part["type"] in _OWN_CHECKS:
+            # A sentence of the type's own validator: what is wrong, and not what is wanted.
+            problem = part["msg"].partition(", ")[2] or "no reason given"
+            expected, got = "a value that passes the type's own check", f"{got}: {cut(problem, 300)}"
         violations.append((path_text((*root, *path)), expected, got))
     return violations
 
 
 def _input_shown(value: Any) -> str:
-    if isinstance(value, str | dict | list | bool | None):
-        return shown(value)
-    text = repr(value)
-    return text[: end_before_secret(text, 60)]
+    return shown(value) if isinstance(value, str | dict | list | bool | None) else cut(repr(value), 61)

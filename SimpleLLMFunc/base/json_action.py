@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from SimpleLLMFunc.base.json_node import Num, plain_value
-from SimpleLLMFunc.base.json_text import find_json, without_reasoning
+from SimpleLLMFunc.base.json_text import SLOW, find_json
+from SimpleLLMFunc.base.reasoning import without_reasoning
 from SimpleLLMFunc.interface.assembler import new_call_id
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.completion import ChatCompletion, FunctionCall, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.wire import content_text
 
-__all__ = ["AnswerText", "JsonActions"]
+__all__ = ["AnswerText", "JsonActions", "read_actions"]
 
 _SIGNS = frozenset({"tool", "arguments", "answer"})
+_SPACE_AT_END = re.compile(r"(?<!\s)\s+\Z")
+_NO_SIGN = re.compile(r'[^"\\]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,11 @@ class JsonActions:
         return "answer" in properties and not isinstance(node["answer"], dict)
 
 
+async def read_actions(actions: JsonActions, reply: ChatCompletion) -> ChatCompletion:
+    """Do what `actions.read` does, in a worker thread where it would hold up the event loop."""
+    return await in_thread(actions.read, reply) if len(reply.text) > SLOW else actions.read(reply)
+
+
 def _actions(text: str) -> Iterable[dict[str, Any]]:
     searched, _ = without_reasoning(text)
     for candidate in find_json(searched).candidates:
@@ -222,14 +231,22 @@ class AnswerText:
         self._is_string = False
         self._is_over = False
         self._held = ""
-        self.given = ""
+        self._given: list[str] = []
+
+    @property
+    def given(self) -> str:
+        """All that was given so far."""
+        if len(self._given) > 1:
+            self._given = ["".join(self._given)]
+        return self._given[0] if self._given else ""
 
     def feed(self, piece: str) -> str:
         """Take in the next piece of the reply; return the next piece of the answer, often empty."""
         if self._is_over or not piece:
             return ""
         if self._head is not None:
-            self._head += piece
+            # Space at its end says no more than one blank does, and some models give space for ever.
+            self._head = _SPACE_AT_END.sub(" ", self._head + piece)
             begun = self._BEGIN.match(self._head)
             if begun is None:
                 self._is_over = not self._COULD_BEGIN.match(self._head)
@@ -243,7 +260,8 @@ class AnswerText:
                 self._is_over = True  # a typed value is given whole, when its end is known
                 return ""
         text = self._decoded(self._held + piece)
-        self.given += text
+        if text:
+            self._given.append(text)
         return text
 
     def _decoded(self, text: str) -> str:
@@ -253,8 +271,8 @@ class AnswerText:
             if text[position] == '"':
                 self._is_over, end = True, position
                 break
-            if text[position] != "\\":
-                position += 1
+            if plain := _NO_SIGN.match(text, position):
+                position = plain.end()
                 continue
             width = 6 if text[position + 1 : position + 2] == "u" else 2
             if (

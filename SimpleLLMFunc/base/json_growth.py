@@ -105,7 +105,8 @@ class JsonGrowth:
                 self._closing_tag = f"</{opening.group(1).lower()}>"
                 at = opening.end()
             elif _MAYBE_REASONING.fullmatch(text):
-                self._rest = text
+                # The space before it says nothing, and some models give space for ever: no piece is looked at twice.
+                self._rest = text.lstrip()
                 return -1
         if self._closing_tag:
             at = self._after_reasoning(text, at)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, NoReturn, TypeAlias
 
-from SimpleLLMFunc.logger.known import end_before_secret
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.type.wire import without_surrogates
 
 __all__ = [
     "MAX_DIGITS",
@@ -23,11 +25,12 @@ __all__ = [
     "Path",
     "decode_at",
     "decode_strictly",
+    "is_number_of",
     "is_same",
+    "object_of",
     "path_text",
     "plain_value",
     "shown",
-    "without_surrogates",
 ]
 
 MAX_DIGITS = 4300
@@ -171,13 +174,12 @@ def number_value(text: str) -> int | float:
     return value
 
 
-def without_surrogates(text: str) -> str:
-    """Return the text with every lone surrogate replaced; such a character breaks every later write."""
+def is_number_of(text: str, wanted: float) -> bool:
+    """Tell whether the JSON literal `text` is the number `wanted`; whole ones are compared digit by digit."""
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+        return len(text) < 40 and number_value(text) == wanted
+    except ValueError:
+        return False
 
 
 def path_text(path: Path) -> str:
@@ -194,12 +196,11 @@ def path_text(path: Path) -> str:
 def shown(node: Node, limit: int = 60) -> str:
     """Return a node for a message, shortened."""
     if isinstance(node, dict):
-        keys = ", ".join(list(node)[:5])
-        return f"an object with {keys or 'no keys'}"[:limit]
+        return cut(f"an object with {', '.join(islice(node, 5)) or 'no keys'}", limit)
     if isinstance(node, list):
         return f"a list of {len(node)}"
     if node is None or isinstance(node, bool):
         return json.dumps(node)
     text = node.text if isinstance(node, Num | Bare) else str(node)
-    text = text if len(text) <= limit else f"{text[: end_before_secret(text, limit)]}…"
+    text = cut(text, limit + 1)
     return text if isinstance(node, Num) else repr(text)

@@ -1,7 +1,7 @@
-"""Finds the JSON in what a model wrote: in fences, in prose, after its reasoning, inside tags.
+"""Finds the JSON in what a model wrote, its reasoning apart (`base/reasoning.py`): in fences, in prose, inside tags.
 
-Pure text work: nothing here knows the wanted type. What stands in a reasoning block never counts. Everything
-runs in time linear in the length of the text; `WORK_FACTOR` bounds the second looks.
+Pure text work: nothing here knows the wanted type. Everything runs in time linear in the length of the text;
+`WORK_FACTOR` bounds the second looks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,38 +17,24 @@ from SimpleLLMFunc.base.result import Repair
 from SimpleLLMFunc.base.tolerant_json import AmbiguousError, TolerantReader, TruncatedError, UnreadableError
 
 __all__ = [
+    "SLOW",
     "Candidate",
     "Finding",
     "bare_text",
     "find_json",
     "unboxed",
-    "without_leading_reasoning",
-    "without_reasoning",
 ]
 
 WORK_FACTOR: Final = 8
 """How often, on average, a character may be looked at before the search gives up."""
 
-MAX_LOOKS: Final = 50
-"""How many brackets are looked at to tell a tag from a tag inside a string."""
-
 LONG: Final = 256 * 1024
 """A text longer than this is mended only if it ends as JSON does."""
 
-_TAGS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis|chain_of_thought"
-_REASONING: Final = (
-    (re.compile(rf"<({_TAGS})\b[^<>]*>", re.IGNORECASE), re.compile(rf"</({_TAGS})\s*>", re.IGNORECASE)),
-    (re.compile(r"\[THINK\]"), re.compile(r"\[/THINK\]")),
-    (re.compile("◁think▷"), re.compile("◁/think▷")),
-    (re.compile(r"<\|begin_of_thought\|>"), re.compile(r"<\|end_of_thought\|>")),
-    (re.compile(r"<\|channel\|>(?:analysis|commentary)\b[^<]*<\|message\|>"), re.compile(r"<\|end\|>")),
-)
-_MARKER: Final = (
-    r"(?:<\|(?:start\|>assistant|channel\|>final|im_start\|>assistant|(?:message|end|return|im_end|eot_id|begin_of_solution|"
-    r"end_of_solution)\|>)|</s>)"
-)
-_EDGE_MARKERS: Final = re.compile(rf"\A(?:\s*{_MARKER})+|(?:{_MARKER}\s*)+\Z")
-_ORPHAN_END: Final = re.compile(r"</(?:think|thinking|reasoning)>[ \t]*\n", re.IGNORECASE)
+SLOW: Final = 2_000
+"""Characters above which searching, mending and aligning a text may take longer than an event loop should wait: about
+two milliseconds for a thousand of them, a hundred times what well-formed JSON takes."""
+
 _KNOWN_TAGS: Final = "answer|final_answer|final|json|output|result|response|solution|value|tool_call|data"
 _WRAPPER_BEGIN: Final = re.compile(rf"<({_KNOWN_TAGS})\b[^<>]*>", re.IGNORECASE)
 _WRAPPER_END: Final = re.compile(rf"</({_KNOWN_TAGS})\s*>", re.IGNORECASE)
@@ -101,102 +86,6 @@ class Finding:
     candidates: list[Candidate] = field(default_factory=list)
     damaged: list[tuple[int, int, UnreadableError]] = field(default_factory=list)
     is_strict: bool = False
-
-
-# --- reasoning -------------------------------------------------------------------------------------------
-
-
-def without_reasoning(text: str) -> tuple[str, list[Repair]]:
-    """Return the text without its reasoning blocks, and a line where there were some.
-
-    An opening tag that is never closed hides all that follows; a closing tag alone hides all that went before.
-    """
-    if "<" not in text and "[" not in text and "◁" not in text:
-        return text, []  # every mark has one of them
-    source = text
-    for opening, closing in _REASONING:
-        if closing.search(text) or opening.search(text):
-            text = _cut_blocks(text, opening, closing)
-    repairs = [] if text == source else [("", "reasoning left out")]
-    if "<|" in text or "</s>" in text:
-        cleaned = _EDGE_MARKERS.sub("", text)
-        repairs += [] if cleaned == text else [("", "the model's control marks left out")]
-        text = cleaned
-    return text, repairs
-
-
-def without_leading_reasoning(text: str) -> tuple[str, list[Repair]]:
-    """Return a plain text without the reasoning block it begins with; later tags are part of the text.
-
-    A closing tag alone counts once, outside of code: its opening tag was part of the prompt.
-    """
-    start = len(text) - len(text.lstrip())
-    for opening, closing in _REASONING:
-        if opening.match(text, start):
-            depth = 0
-            for _, end, step in _marks(text, opening, closing):
-                depth += step
-                if depth == 0:
-                    return _EDGE_MARKERS.sub("", text[end:]).strip(), [("", "reasoning left out")]
-            return "", [("", "reasoning left out")]
-    orphans = list(_ORPHAN_END.finditer(text))
-    if len(orphans) == 1 and "`" not in text[: orphans[0].start()] and not _REASONING[0][0].search(text):
-        return text[orphans[0].end() :].strip(), [("", "reasoning left out")]
-    return text, []
-
-
-def _cut_blocks(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    kept: list[str] = []
-    depth = position = 0
-    for start, end, step in _marks(text, opening, closing):
-        if step > 0:
-            if depth == 0:
-                kept.append(text[position:start])
-            depth += 1
-        elif depth == 0:
-            # the opening tag was part of the prompt: all so far was reasoning
-            kept.clear()
-        else:
-            depth -= 1
-        position = end
-    if depth == 0:
-        kept.append(text[position:])
-    return "".join(kept)
-
-
-def _marks(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and direction of every tag; one that stands in a JSON value is part of its text."""
-    pattern = re.compile(f"(?P<in>{opening.pattern})|(?P<out>{closing.pattern})|[{{\\[]", opening.flags)
-    position = depth = 0
-    looks = MAX_LOOKS
-    while found := pattern.search(text, position):
-        position = found.end()
-        if found["in"] is not None:
-            depth += 1
-            yield found.start(), position, 1
-        elif found["out"] is not None:
-            depth = max(0, depth - 1)
-            yield found.start(), position, -1
-        elif depth == 0 and looks > 0:
-            looks -= 1
-            position = max(position, _end_of_value(text, found.start()))
-
-
-def _end_of_value(text: str, start: int) -> int:
-    """Return where the JSON value at `start` ends, -1 where there is none."""
-    try:
-        return decode_at(text, start)[1]
-    except (ValueError, RecursionError):
-        pass
-    reader = TolerantReader(text)
-    try:
-        reader.read(start)
-    except (UnreadableError, RecursionError):
-        return -1
-    return reader.end
-
-
-# --- JSON ------------------------------------------------------------------------------------------------
 
 
 def find_json(text: str, *, mend: bool = True) -> Finding:

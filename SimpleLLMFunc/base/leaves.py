@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base import scalars
-from SimpleLLMFunc.base.json_node import MAX_DIGITS, Bare, Node, Num, without_surrogates
+from SimpleLLMFunc.base.json_node import MAX_DIGITS, Bare, Node, Num
 from SimpleLLMFunc.base.shape import LeafShape
 from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.type.wire import without_surrogates
 
 __all__ = ["LeafFit", "fit_leaf"]
 

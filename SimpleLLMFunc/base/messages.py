@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatMessage, CompletionUsage, ToolCall
 from SimpleLLMFunc.type.message import ContentPart, Message
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type.multimodal import MULTIMODAL
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [
@@ -21,8 +21,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_MULTIMODAL = (Text, ImgUrl, ImgPath, Audio, File)
 
 
 def copied(messages: Sequence[T]) -> list[T]:
@@ -180,9 +178,9 @@ def _copy(value: Any) -> Any:
 
 
 def _parts(name: str, value: Any) -> Iterator[ContentPart]:
-    if isinstance(value, _MULTIMODAL):
+    if isinstance(value, MULTIMODAL):
         yield value.to_part()
-    elif isinstance(value, (list, tuple)) and any(isinstance(item, _MULTIMODAL) for item in value):
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, MULTIMODAL) for item in value):
         for item in value:
             if item is not None:
                 yield from _parts(name, item)

@@ -13,7 +13,7 @@ from types import MethodType
 from typing import Protocol
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.threads import importing
 
@@ -135,7 +135,7 @@ def show(sinks: tuple[EventSink, ...], trace_id: str, event: ReActEvent) -> None
         try:
             sink(trace_id, event)
         except Exception as error:  # noqa: BLE001 - whoever watches a run must not be able to break it
-            push_warning(f"an event sink failed and was passed over: {type(error).__name__}: {error}")
+            push_warning(f"an event sink failed and was passed over: {shown_error(error)}")
 
 
 # --- sinks that nobody has to name ---------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class _Default:
                     self._factory = _resolved(self.name)
                 self.sink = self._factory()
             except Exception as error:  # noqa: BLE001 - whoever watches a run must not be able to break it
-                push_warning(f"{self.name} cannot watch the runs of this process: {type(error).__name__}: {error}")
+                push_warning(f"{self.name} cannot watch the runs of this process: {shown_error(error)}")
                 self.is_settled = True
             else:
                 self.is_settled = self.asks_once or self.sink is not None

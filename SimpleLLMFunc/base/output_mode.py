@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -44,7 +44,7 @@ class _WireSchema(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         if schema["cls"] is Confident:
-            raise TypeError("Confident[...] is asked for as a whole: annotate the function `-> Confident[...]`")
+            raise SignatureError("Confident[...] is asked for as a whole: annotate the function `-> Confident[...]`.")
         made: JsonSchemaValue = super().dataclass_schema(schema)
         return made
 
@@ -146,6 +146,17 @@ class OutputSpec:
             return self._reader.read_text(text)
         return self._reader.read(text, repair, prefers_wrapper=is_wire)
 
+    def parse_quickly(self, text: str, *, mode: OutputMode | None = None) -> Parsed[Any] | None:
+        """Return what `parse` does with plain text, or with strict JSON of the type; None where it has to look further.
+
+        Raises:
+            ResponseParseError: a text that is nothing but reasoning.
+        """
+        is_wire = mode in {"native", "tool"}
+        if self.is_none or (self.is_text and not is_wire):
+            return self.parse(text, mode=mode)
+        return self._reader.read_quickly(text, prefers_wrapper=is_wire)
+
 
 def compile_output(return_type: Any) -> OutputSpec:
     """Return the spec of a return type; built once per type.
@@ -179,13 +190,16 @@ def _compile(return_type: Any) -> OutputSpec:
         schema = adapter.json_schema(mode="validation", by_alias=True, schema_generator=_WireSchema)
     except (PydanticUserError, PydanticSchemaGenerationError, PydanticUndefinedAnnotation, RecursionError) as error:
         raise SignatureError(_type_problem(return_type, error)) from error
+    except SignatureError as error:  # from one of our own types, which says itself how it is meant
+        raise SignatureError(f"return type {_called(return_type)}: {error}") from error
     except (TypeError, ValueError, NameError, AttributeError, KeyError) as error:
         # What a user's own hooks raise while pydantic builds the schema.
         raise SignatureError(_type_problem(return_type, error)) from error
     except ImportError as error:
         # As EmailStr without email-validator; pydantic says what to install.
-        name = getattr(return_type, "__qualname__", None) or repr(return_type)
-        raise SignatureError(f"the type {name} needs a package that cannot be imported: {error}") from error
+        raise SignatureError(
+            f"return type {_called(return_type)} needs a package that cannot be imported: {error}. Install it."
+        ) from error
     quotes = list(dict.fromkeys(_quote_paths(schema, schema.get("$defs", {}), "", ())))
     return OutputSpec(return_type, adapter, _unmarked(schema) if quotes else schema, quotes)
 
@@ -204,7 +218,8 @@ def _quote_paths(schema: Any, defs: dict[str, Any], path: str, inside: tuple[str
         yield from _quote_paths(part, defs, f"{path}.{name}".removeprefix("."), inside)
     for key in ("items", "additionalProperties"):
         yield from _quote_paths(schema.get(key), defs, f"{path}[]", inside)
-    for part in schema.get("prefixItems", ()):
+    yield from _quote_paths(schema.get("propertyNames"), defs, f"the keys of {path or 'the return value'}", inside)
+    for part in (*schema.get("prefixItems", ()), *schema.get("patternProperties", {}).values()):
         yield from _quote_paths(part, defs, f"{path}[]", inside)
     for key in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(key, ()):
@@ -213,12 +228,22 @@ def _quote_paths(schema: Any, defs: dict[str, Any], path: str, inside: tuple[str
 
 def _unmarked(schema: Any) -> Any:
     if isinstance(schema, dict):
-        return {key: _unmarked(part) for key, part in schema.items() if key != QUOTED}
+        kept = {key: _unmarked(part) for key, part in schema.items() if key != QUOTED}
+        if kept.get("propertyNames") == {}:
+            del kept["propertyNames"]  # there was nothing but the mark
+        return kept
     return [_unmarked(part) for part in schema] if isinstance(schema, list) else schema
 
 
+def _called(return_type: Any) -> str:
+    """Return what a type is called in an error: ``list[Grade]`` with what it holds, a class by its name."""
+    if get_origin(return_type) is not None:
+        return repr(return_type)
+    return getattr(return_type, "__qualname__", None) or repr(return_type)
+
+
 def _type_problem(return_type: Any, error: Exception) -> str:
-    name = getattr(return_type, "__qualname__", None) or repr(return_type)
+    name = _called(return_type)
     said = str(error).split("\n", 1)[0]
     if "TypedDict" in said and sys.version_info < (3, 12):
         return (

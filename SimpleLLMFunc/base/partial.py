@@ -35,6 +35,10 @@ from SimpleLLMFunc.errors import ResponseParseError
 __all__ = ["ItemReader", "PartialReader"]
 
 _ABSENT: Final[Any] = object()
+_LARGE_PIECE: Final = 8_000
+"""Characters that nobody streams at once: such a piece is nearly all of an answer, and is left to the reading of the
+whole, which does not hold up the event loop."""
+
 _STEADY: Final = 2048
 """Characters up to which a growing string is shown with every piece; beyond, only when it grew by 1/64."""
 
@@ -86,6 +90,8 @@ class _Reader:
         """Take the next piece; tell whether a value became complete."""
         self._pieces.append(text)
         self._has_grown = False
+        if len(text) > _LARGE_PIECE:
+            self._growth.is_over = True
         self._growth.feed(text)
         return self._has_grown
 
@@ -167,7 +173,7 @@ class PartialReader(_Reader):
     def __init__(self, spec: OutputSpec, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
         super().__init__(spec, repair=repair, mode=mode)
         self._shown: Any = _ABSENT
-        self._shown_length = 0
+        self._shown_length = self._length = self._measured = 0
         self._shown_string: list[str] | None = None
 
     def feed(self, text: str) -> list[Any]:
@@ -189,36 +195,37 @@ class PartialReader(_Reader):
         return [part]
 
     def _string_grew(self) -> bool:
-        string = self._growth.string
-        if string is None or self._growing_text() is None:
+        """Tell whether a string that is arriving has grown enough to be shown, at a cost of its new pieces alone."""
+        string = self._growing_string()
+        if string is None:
             return False
         if string is not self._shown_string:
             self._shown_string, self._shown_length = string, 0
-        length = sum(map(len, string))
-        if len(string) > 1:
-            # keep the sum short
-            string[:] = ["".join(string)] if length - self._shown_length > max(1, length // 64) else string
-        if length <= self._shown_length or (length > _STEADY and length - self._shown_length < length // 64):
+            self._length = self._measured = 0
+        self._length += sum(map(len, string[self._measured :]))
+        self._measured = len(string)
+        grown = self._length - self._shown_length
+        if not grown or (self._length > _STEADY and grown < self._length // 64):
             return False
-        self._shown_length = length
+        self._shown_length = self._length
         return True
 
-    def _growing_text(self) -> str | None:
-        """Return the string that is arriving, if it belongs to a field that may show it."""
+    def _growing_string(self) -> list[str] | None:
+        """Return the pieces of the string that is arriving, if it belongs to a field that may show it."""
         growth = self._growth
         if growth.string is None or not growth.stack or growth.stack[-1].expects != "value":
             return None
         frame = growth.stack[-1]
         if isinstance(frame.node, list) or not _is_text(self._member_shape(frame)):
             return None
-        return "".join(growth.string)
+        return growth.string
 
     def _snapshot(self) -> Any:
         """Build the value from the open containers, innermost first."""
         inner: Any = _ABSENT
-        text = self._growing_text()
-        if text:
-            inner = text
+        string = self._growing_string()
+        if string:
+            inner = "".join(string)
         stack = self._growth.stack
         value = self._value_frame
         # the whole value may have closed with this piece of text

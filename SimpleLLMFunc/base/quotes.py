@@ -25,7 +25,7 @@ from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
 
 __all__ = ["QuoteCheck"]
 
-_LARGE: Final = 20_000
+_LARGE: Final = 4_000
 """Characters of arguments above which looking for a quote that differs takes longer than an event loop should wait."""
 
 _DEEPEST: Final = 32
@@ -163,6 +163,8 @@ def _quotes(value: Any, path: str, depth: int) -> Iterator[tuple[str, Quoted[Any
     if isinstance(value, Quoted):
         yield path, value
     elif depth <= _DEEPEST and not isinstance(value, (str, bytes)) and (parts := _parts(value)) is not None:
+        if isinstance(value, Mapping):
+            yield from ((f"{path}.{key!s}".removeprefix("."), key) for key in value if isinstance(key, Quoted))
         for key, part in parts:
             yield from _quotes(part, f"{path}{key}".removeprefix("."), depth + 1)
 

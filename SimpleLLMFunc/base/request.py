@@ -99,6 +99,18 @@ class ToolWords:
         """Say that the tool `name` failed; `problem` is the type and the text of what it raised."""
         return f"The tool {name} failed: {problem}"
 
+    def unfit(self, name: str, problem: str) -> str:
+        """Say that the arguments do not fit the tool `name`; `problem` says which and why."""
+        return f"The arguments do not fit the tool {name}: {problem}. Call it again with others."
+
+    def not_confirmed(self, name: str) -> str:
+        """Say that nobody has agreed to a call of the tool `name`."""
+        return f"The tool {name} was not run: it needs a confirmation, and none was given. Go on without it."
+
+    def too_slow(self, seconds: float) -> str:
+        """Say what the problem is of a tool that was stopped after its time."""
+        return f"it took longer than {seconds:g} s and was stopped"
+
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from SimpleLLMFunc.base.cards import Card, Part, as_html, as_rich, conversation, plainly
+from SimpleLLMFunc.base.cards import Card, Part, as_html, as_rich, conversation, counted, plainly
 from SimpleLLMFunc.errors import Violation
 from SimpleLLMFunc.type.completion import ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
@@ -192,9 +192,9 @@ def _result_card(result: Result[Any]) -> Card:
     ]
     calls = [(call.function.name, call.function.arguments) for call in result.tool_calls]
     parts = [
-        Part(f"{len(result.repairs)} repairs", [(path or "the answer", what) for path, what in result.repairs]),
-        Part(f"{len(rejected)} violations of rejected answers", rejected, ("where", "expected", "got")),
-        Part(f"{len(calls)} tool calls", calls, ("tool", "arguments")),
+        Part(counted(len(result.repairs), "repair"), [(path or "the answer", what) for path, what in result.repairs]),
+        Part(counted(len(rejected), "violation") + " of rejected answers", rejected, ("where", "expected", "got")),
+        Part(counted(len(calls), "tool call"), calls, ("tool", "arguments")),
         conversation(result.messages),
     ]
     return Card("Result", [(name, text or "") for name, text in facts], parts)
@@ -215,7 +215,7 @@ def _preview_card(preview: Preview) -> Card:
     schema = [] if preview.response_format is None else [(plainly(preview.response_format),)]
     parts = [
         conversation(preview.messages),
-        Part(f"{len(tools)} tools", tools, ("tool", "parameters")),
+        Part(counted(len(tools), "tool"), tools, ("tool", "parameters")),
         Part("response format", schema),
         Part("as curl", [(preview.as_curl(),)]),
     ]

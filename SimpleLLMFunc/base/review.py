@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from SimpleLLMFunc.base.json_text import without_reasoning
+from SimpleLLMFunc.base.json_text import SLOW
 from SimpleLLMFunc.base.messages import extract_usage_from_response
 from SimpleLLMFunc.base.output_mode import OutputSpec
+from SimpleLLMFunc.base.reasoning import holds_reasoning, without_reasoning
 from SimpleLLMFunc.base.record import RunRecord
-from SimpleLLMFunc.base.result import Attempt, Parsed, RepairLevel
+from SimpleLLMFunc.base.result import Attempt, OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
 from SimpleLLMFunc.logger import get_location, push_warning
 from SimpleLLMFunc.threads import in_thread
@@ -21,7 +22,7 @@ from SimpleLLMFunc.type.usage import Usage
 if TYPE_CHECKING:  # loaded where a type has quotes
     from SimpleLLMFunc.base.quotes import QuoteCheck
 
-__all__ = ["AnswerReview", "EmptyReview", "violations_text"]
+__all__ = ["AnswerReview", "EmptyReview", "read_answer", "violations_text"]
 
 SHOWN_ANSWER = 4_000
 """Characters of a bad answer that the model is shown again."""
@@ -31,14 +32,30 @@ _SHOWN_VIOLATIONS = 20
 LARGE_ANSWER = 50_000
 """Characters above which an answer is read in a worker thread, so that the event loop goes on.
 
-Well-formed JSON of that length takes under a millisecond; the slowest text known to us (nothing but backslashes, which
-is read in several ways before it is refused) about 20.
+Well-formed JSON of that length takes a few milliseconds. What has to be mended takes twenty times as long: `SLOW`.
 """
 
 
-def _answers(text: str) -> bool:
+async def _says_something(text: str) -> bool:
     """Whether a reply says something; a model that only thought has not answered."""
-    return bool(without_reasoning(text)[0].strip())
+    is_slow = len(text) > LARGE_ANSWER or (len(text) > SLOW and holds_reasoning(text))
+    rest, _ = await in_thread(without_reasoning, text) if is_slow else without_reasoning(text)
+    return bool(rest.strip())
+
+
+async def read_answer(
+    spec: OutputSpec, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None
+) -> Parsed[Any]:
+    """Do what `OutputSpec.parse` does, in a worker thread where it would hold up the event loop.
+
+    Raises:
+        ResponseParseError: no one value fits.
+    """
+    if len(text) <= SLOW:
+        return spec.parse(text, repair, mode=mode)
+    if len(text) <= LARGE_ANSWER and (quick := spec.parse_quickly(text, mode=mode)) is not None:
+        return quick
+    return await in_thread(partial(spec.parse, text, repair, mode=mode))
 
 
 class EmptyReview:
@@ -68,8 +85,7 @@ class EmptyReview:
             OutputTruncated: nothing but a cut.
             EmptyResponseError: empty, and no further attempt is left.
         """
-        text = reply.text
-        if await in_thread(_answers, text) if len(text) > LARGE_ANSWER else _answers(text):
+        if await _says_something(reply.text):
             return await self.judge(reply, messages)
         self.note(reply)
         if reply.finish_reason == "length":
@@ -148,8 +164,7 @@ class AnswerReview(EmptyReview):
             self.note(reply)
             raise OutputTruncated(partial=reply.text)
         try:
-            parse = partial(self.spec.parse, reply.text, self.repair, mode=self.record.output_mode)
-            parsed = await in_thread(parse) if len(reply.text) > LARGE_ANSWER else parse()
+            parsed = await read_answer(self.spec, reply.text, self.repair, mode=self.record.output_mode)
             if self.quotes is not None:
                 await self.check_quotes(parsed.value, text=reply.text)
             self.parsed = parsed
@@ -177,7 +192,7 @@ class AnswerReview(EmptyReview):
         check = self.quotes
         if check is None:
             return
-        is_slow = check.is_large or len(text) > LARGE_ANSWER
+        is_slow = check.is_large or len(text) > SLOW
         if violations := await in_thread(check, value, path) if is_slow else check(value, path):
             raise ResponseParseError(text, self.spec.return_type, violations)
 

@@ -19,6 +19,7 @@ from SimpleLLMFunc.interface.deadline import Deadline, deadline_scope
 from SimpleLLMFunc.interface.tries import LISTENER
 from SimpleLLMFunc.logger import async_log_context, get_current_trace_id
 from SimpleLLMFunc.logger import log_context as in_log
+from SimpleLLMFunc.logger.context import begin_run
 
 __all__ = ["Begin", "generate_trace_id", "recorded"]
 
@@ -69,6 +70,7 @@ async def recorded(
     try:
         try:
             async with log_context() if log_context else async_log_context(record.trace_id, record.func_name):
+                begin_run(record.trace_id)
                 with deadline_scope(deadline) as clock:
                     events = await begin(clock)
                     del begin, log_context, facts  # they hold what only the beginning needs

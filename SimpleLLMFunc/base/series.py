@@ -11,7 +11,8 @@ from SimpleLLMFunc.base.shape import ChoiceShape, LeafShape, ListShape, resolved
 
 __all__ = ["adjacent_candidates", "bare_items"]
 
-_BETWEEN: Final = re.compile(r"(?:\s|[,，;；]|```\w*|~~~\w*|^\s*(?:[-*•]|\d+[.)])\s+)*", re.MULTILINE)
+# Possessive, and no two branches begin alike: a page of empty bullets is told apart in one go.
+_BETWEEN: Final = re.compile(r"(?:^[^\S\n]*+(?:[-*•]|\d++[.)])\s|\s|[,，;；]|```\w*+|~~~\w*+)*+", re.MULTILINE)
 _BULLET: Final = re.compile(r"([-*•])\s+(.*)")
 _NUMBERED: Final = re.compile(r"(\d+)[.)]\s+(.*)")
 _GROUPED: Final = re.compile(r"\s*\d{1,3}(?:,\d{3})+\s*")

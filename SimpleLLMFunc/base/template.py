@@ -15,14 +15,9 @@ from typing import Any
 from SimpleLLMFunc.base.jinja import Finished, guard_tags, render_template
 from SimpleLLMFunc.errors import TemplateError
 
-__all__ = ["Finished", "fill_fields", "find_fields", "guard_tags", "render_template"]
+__all__ = ["Finished", "fill_fields", "guard_tags", "render_template"]
 
 _FIELD = re.compile(r"(?<!\{)\{([^\W\d]\w*)\}")
-
-
-def find_fields(template: str) -> list[str]:
-    """Return the names of the fields, in order, each once."""
-    return list(dict.fromkeys(_FIELD.findall(template)))
 
 
 def fill_fields(template: str, values: Mapping[str, Any], *, name: str = "template") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-import traceback
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -17,15 +16,16 @@ from SimpleLLMFunc.base.tool_result import holds_media, render_result
 from SimpleLLMFunc.base.watch import current_watch
 from SimpleLLMFunc.errors import ToolFailed, UsageError, cut
 from SimpleLLMFunc.interface.assembler import assemble_tool_calls, rekeyed
+from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
 from SimpleLLMFunc.logger.records import push_debug, push_warning
-from SimpleLLMFunc.logger.redact import redact, redacted_cause, render_arguments
-from SimpleLLMFunc.tools.arguments import without_surrogates
+from SimpleLLMFunc.logger.redact import holds_little, render_arguments, shown_text
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.schema import ArgumentsError
 from SimpleLLMFunc.tools.tool import Tool, as_tool
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall, ToolCallDelta
 from SimpleLLMFunc.type.message import ContentPart, Message
+from SimpleLLMFunc.type.wire import without_surrogates
 
 __all__ = [
     "Confirm",
@@ -41,6 +41,9 @@ Confirm: TypeAlias = Callable[[str, dict[str, Any]], Any]
 
 MAX_AT_ONCE: Final = 128
 """Calls of one reply that run at the same time; the others wait their turn."""
+
+_LONG: Final = 50_000
+"""Characters of arguments, or of a result, that take too long for an event loop."""
 
 _MAX_RETRY_CHARS: Final = 4000
 _TIDY_SECONDS: Final = 0.1
@@ -145,6 +148,13 @@ async def process_tool_calls(
         words or ToolWords(),
         asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None,
     )
+    if len(calls) == 1 and round_.is_simple(calls[0]):
+        # Its thread is all that there is to wait for: no task for it, and nothing that could be told meanwhile.
+        only = await round_.answer(calls[0])
+        if isinstance(only, _Ended):
+            raise only.reason
+        yield only
+        return
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
     try:
         for number, call in enumerate(calls):
@@ -227,7 +237,7 @@ class _Ended:
     reason: BaseException
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Round:
     """What the calls of one reply share."""
 
@@ -244,6 +254,11 @@ class _Round:
     room: asyncio.Semaphore | None = None  # where there are more calls than may run at once
     # One question at a time: two of them on one terminal would get each other's answers.
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def is_simple(self, call: ToolCall) -> bool:
+        """Whether the call needs no task of its own: a plain function, which runs in a thread, and nobody watches."""
+        candidate = self.tool_map.get(call.function.name)
+        return isinstance(candidate, Tool) and candidate.is_plain and current_watch() is None
 
     async def answer(self, call: ToolCall) -> ToolCallFinished | _Ended:
         """Run one call; what goes wrong is an answer too."""
@@ -275,17 +290,14 @@ class _Round:
             self.trace_id, self.func_name, tool.name, call.id, self.context_value, self._emitter(call)
         )
         try:
-            values = tool.read(call.function.arguments)
-            args, kwargs = tool.bind(values, context)
+            text = call.function.arguments
+            # Reading long ones would hold up the loop, and so would writing down a long result, or files.
+            bound = await in_thread(_bound, tool, text, context) if len(text) > _LONG else _bound(tool, text, context)
+            values, args, kwargs = bound
         except ArgumentsError as error:
-            problem = f"The arguments do not fit the tool {tool.name}: {error}. Call it again with others."
-            return self._refusal(call, problem, "invalid_arguments")
+            return self._refusal(call, self.words.unfit(tool.name, str(error)), "invalid_arguments")
         if tool.confirm and not await self._is_allowed(tool, values):
-            return self._refusal(
-                call,
-                f"The tool {tool.name} was not run: it needs a confirmation, and none was given. Go on without it.",
-                "not_confirmed",
-            )
+            return self._refusal(call, self.words.not_confirmed(tool.name), "not_confirmed")
         push_debug(lambda: f"tool {tool.name} called with {render_arguments(values)}")
         started = time.monotonic()
         limit = None if tool.timeout is None else asyncio.timeout(tool.timeout)
@@ -297,10 +309,9 @@ class _Round:
                     value = await run_callable(tool.func, args, kwargs)
             seconds = time.monotonic() - started
             untrusted = tool.name if tool.untrusted else None
-            # Reading files would hold up the loop.
             content = (
                 await in_thread(lambda: render_result(value, self.max_chars, untrusted=untrusted))
-                if holds_media(value)
+                if holds_media(value) or not holds_little(value, _LONG)
                 else render_result(value, self.max_chars, untrusted=untrusted)
             )
         except _PASSES:
@@ -308,28 +319,26 @@ class _Round:
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises is told to the model
             seconds = time.monotonic() - started
             if isinstance(error, TimeoutError) and limit is not None and limit.expired():
-                return self._failure(
-                    call, tool, f"it took longer than {tool.timeout:g} s and was stopped", error, seconds
-                )
+                return self._failure(call, tool, self.words.too_slow(tool.timeout or 0.0), error, seconds)
             if isinstance(error, ModelRetry):
-                text = cut(redact(without_surrogates(str(error))), _MAX_RETRY_CHARS)
-                return ToolCallFinished(self.turn, call, text, failed=True, seconds=seconds, error_type="ModelRetry")
-            return self._failure(call, tool, _told(error), error, seconds)
+                asked = without_surrogates(shown_text(str(error), _MAX_RETRY_CHARS))
+                return ToolCallFinished(self.turn, call, asked, failed=True, seconds=seconds, error_type="ModelRetry")
+            return self._failure(call, tool, shown_error(error), error, seconds)
         push_debug(lambda: f"tool {tool.name} answered after {seconds:.3f} s")
         return ToolCallFinished(self.turn, call, content, failed=False, seconds=seconds)
 
     def _refusal(self, call: ToolCall, text: str, why: str) -> ToolCallFinished:
         push_debug(lambda: text)
-        content = cut(redact(without_surrogates(text)))
+        content = without_surrogates(shown_text(text))
         return ToolCallFinished(self.turn, call, content, failed=True, seconds=0.0, error_type=why)
 
     def _failure(
         self, call: ToolCall, tool: Tool, problem: str, error: BaseException, seconds: float
     ) -> ToolCallFinished:
-        push_warning(lambda: f"tool {tool.name} failed: {''.join(traceback.format_exception(error))}")
+        push_warning(lambda: f"tool {tool.name} failed: {shown_traceback(error)}")
         if self.raises:
-            raise ToolFailed(tool.name, cut(redact(problem))) from redacted_cause(error)
-        text = redact(without_surrogates(self.words.failed(tool.name, problem)))
+            raise ToolFailed(tool.name, shown_text(problem)) from redacted_cause(error)
+        text = without_surrogates(shown_text(self.words.failed(tool.name, problem), _MAX_RETRY_CHARS))
         # What a page or a server says in an error is as foreign as what it says elsewhere.
         content = render_result(text, 500, untrusted=tool.name) if tool.untrusted else cut(text)
         kind = type(error).__name__
@@ -344,7 +353,7 @@ class _Round:
                 return bool(await run_callable(self.confirm, [tool.name, copied([values])[0]], {}))
             except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
                 reason = error
-        push_warning(lambda: f"toolkit_confirm failed for {tool.name}: {''.join(traceback.format_exception(reason))}")
+        push_warning(lambda: f"toolkit_confirm failed for {tool.name}: {shown_traceback(reason)}")
         return False
 
     def _emitter(self, call: ToolCall) -> Callable[[Any], None]:
@@ -359,9 +368,7 @@ class _Round:
         return emit
 
 
-def _told(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - an exception with a broken __str__ still has a type
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+    """Return the arguments as an object, and as positional and keyword arguments."""
+    values = tool.read(text)
+    return values, *tool.bind(values, context)

@@ -14,14 +14,13 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.outside_text import enclosed, shortened
-from SimpleLLMFunc.tools.arguments import without_surrogates
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.type.message import ContentPart
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Multimodal, Text
+from SimpleLLMFunc.type.multimodal import MULTIMODAL, Audio, File, ImgPath, Multimodal, Text
+from SimpleLLMFunc.type.wire import without_surrogates
 
 __all__ = ["holds_media", "render_result"]
 
-_MULTIMODAL = (Text, ImgUrl, ImgPath, Audio, File)
 _MAX_NESTED_LISTS: Final = 3
 _MAX_DEPTH: Final = 50
 _MAX_NODES: Final = 200_000
@@ -65,9 +64,9 @@ def holds_media(value: Any) -> bool:
 def _parts(value: Any, depth: int = 0) -> Iterator[ContentPart]:
     if isinstance(value, str):
         yield {"type": "text", "text": str(value)}
-    elif isinstance(value, _MULTIMODAL):
+    elif isinstance(value, MULTIMODAL):
         yield value.to_part()
-    elif isinstance(value, (list, tuple)) and _has(value, _MULTIMODAL, depth):
+    elif isinstance(value, (list, tuple)) and _has(value, MULTIMODAL, depth):
         for item in value:
             yield from _parts(item, depth + 1)
     else:
@@ -108,7 +107,7 @@ class _Plain:
             return f"[{len(value)} bytes of binary data, not shown]"
         if isinstance(value, Text):
             return value.content
-        if isinstance(value, _MULTIMODAL):
+        if isinstance(value, MULTIMODAL):
             self.media.append(value)
             return f"[{type(value).__name__} {len(self.media)}]"
         if depth > _MAX_DEPTH or self._nodes > _MAX_NODES or id(value) in self._open:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 from SimpleLLMFunc.base.output_mode import compile_output
 from SimpleLLMFunc.base.type_example import example_of
 from SimpleLLMFunc.errors import SignatureError
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type.multimodal import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
 
 __all__ = [
     "build_type_description_json",
@@ -31,7 +31,6 @@ CUT = "…"
 
 Schema: TypeAlias = dict[str, Any]
 
-_MULTIMODAL = (Text, ImgUrl, ImgPath, Audio, File)
 _PLAIN_VALUES = frozenset({str, int, float, bool})
 
 _FORMATS = {
@@ -312,12 +311,12 @@ def _holds_multimodal(value: Any) -> bool:
     if isinstance(value, list | tuple):
         # A history is a long list of dicts.
         return any(type(item) is not dict and type(item) is not str and _holds_multimodal(item) for item in value)
-    return isinstance(value, _MULTIMODAL)
+    return isinstance(value, MULTIMODAL)
 
 
 def _mentions_multimodal(type_hint: Any) -> bool:
     if isinstance(type_hint, type) and get_origin(type_hint) is None:
-        return issubclass(type_hint, _MULTIMODAL)
+        return issubclass(type_hint, MULTIMODAL)
     origin = get_origin(type_hint)
     if origin is Annotated:
         return _mentions_multimodal(get_args(type_hint)[0])

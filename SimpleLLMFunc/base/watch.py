@@ -25,7 +25,8 @@ from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.errors import RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.tries import LISTENER
-from SimpleLLMFunc.logger import get_current_trace_id, push_warning
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.logger.context import get_current_run_id
 from SimpleLLMFunc.type.completion import ToolCall
 
 __all__ = ["Facts", "Watch", "current_watch"]
@@ -56,8 +57,7 @@ class Watch:
         self._judged = 0
         self._has_started = False
         outer = current_watch()
-        # Between two runs others may have named what goes on: a Call, or several votes. The run around counts.
-        around = get_current_trace_id() if outer is None else outer.record.trace_id
+        around = get_current_run_id() if outer is None else outer.record.trace_id
         parent = around if around != record.trace_id else ""
         trace_id, call_id = _CALL.get()
         self._parent = (parent, call_id if trace_id == parent else "")
@@ -112,7 +112,7 @@ class Watch:
             try:
                 enter(self.record.trace_id, call)
             except Exception as error:  # noqa: BLE001 - as in `show`
-                push_warning(f"an event sink failed and was passed over: {type(error).__name__}: {error}")
+                push_warning(f"an event sink failed and was passed over: {shown_error(error)}")
 
     def _show(self, event: ReActEvent) -> None:
         show(self.sinks, self.record.trace_id, event)
@@ -128,7 +128,7 @@ class Watch:
         try:
             facts = self._facts() if self._facts is not None else None
         except Exception as error:  # noqa: BLE001 - what cannot be told of a function must not keep it from running
-            push_warning(f"{self.record.func_name!r} cannot be described: {type(error).__name__}: {error}")
+            push_warning(f"{self.record.func_name!r} cannot be described: {shown_error(error)}")
             facts = None
         facts = facts or RunFacts(FunctionFacts(self.record.func_name))
         parent, call_id = self._parent

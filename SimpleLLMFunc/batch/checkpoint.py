@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,7 @@ from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.result import RepairLevel
 from SimpleLLMFunc.batch.file_lock import FileLock
 from SimpleLLMFunc.batch.keys import canonical, version_of
+from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.batch.row_file import RowFile
 from SimpleLLMFunc.errors import CheckpointError, ConfigError
 from SimpleLLMFunc.logger.known import mask_known
@@ -33,6 +35,9 @@ class VersionStatus:
         changed: which of these differ from the version after it; empty for the latest.
         began: when it was first used, in seconds since the epoch.
         input_tokens, output_tokens, cost: of all its rows; cost in USD, None when unknown.
+        progress: how far its latest map is, as of the last rows that it kept; None where an older version of the
+            library wrote the file.
+        is_under_way: that map goes on now.
     """
 
     name: str
@@ -45,6 +50,17 @@ class VersionStatus:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
+    progress: MapProgress | None = None
+    is_under_way: bool = False
+
+    def how_far(self) -> str:
+        """Return how far its latest map is, in words; empty where nobody knows of how many rows."""
+        progress = self.progress
+        if progress is None or progress.share is None:
+            return ""
+        if self.is_under_way:
+            return f"under way: {progress}"
+        return f"its latest map ended at {progress.done} of {progress.total} rows ({int(100 * progress.share)} %)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +100,7 @@ class CheckpointStatus:
             errors = f", {version.errors} with an error ({kinds})" if version.errors else ""
             cost = "" if version.cost is None else f", {version.cost:.4f} USD"
             lines.append(f"  {version.name} ({when}): {version.values} rows with a value{errors}{cost}")
+            lines += [f"    {how_far}"] if (how_far := version.how_far()) else []
         lines += [f"  damaged: row {number} of the file" for number in self.damaged]
         return "\n".join(lines)
 
@@ -107,8 +124,13 @@ class Checkpoint:
         self.rows = RowFile(self.path, output, repair, _shown(self.path))
         self._lock = FileLock(self.path)
 
-    def open(self, name: str, definition: Mapping[str, Any]) -> bytes:
+    def open(self, name: str, definition: Mapping[str, Any], progress: MapProgress) -> bytes:
         """Take the file for this map alone, make sure that it is whole, and return the version of the function.
+
+        Args:
+            name: of the function.
+            definition: what else tells it from others.
+            progress: how far the map is, before its first row.
 
         Raises:
             CheckpointError: somebody else writes it; it is damaged, or cannot be written.
@@ -125,6 +147,7 @@ class Checkpoint:
             self._check_mark(0 if is_new else self._lock.mark())
             self._tell_of_older(version, name, definition)
             self.rows.use_version(version, name, mask_known(canonical(dict(definition)).decode()))
+            self._note(progress)
             self._lock.set_mark(self.rows.commits)
         except BaseException:
             self.rows.file.close()
@@ -136,10 +159,16 @@ class Checkpoint:
         """Note that rows were written, so that their loss would be seen."""
         self._lock.set_mark(self.rows.commits)
 
-    def close(self) -> None:
-        """Give the file up."""
+    def close(self, progress: MapProgress | None = None) -> None:
+        """Give the file up; `progress` is how far the map came."""
         if self._lock.is_held:
+            if progress is not None:
+                self._note(progress)
             self._lock.release(ended_well=self.rows.close())
+
+    def _note(self, progress: MapProgress) -> None:
+        with suppress(CheckpointError):  # a file that takes no rows says so when there are some
+            self.rows.note(progress)
 
     def _begin(self) -> bool:
         """Return whether there is no checkpoint yet.
@@ -211,7 +240,7 @@ class Checkpoint:
             raise rows.unusable("it is no checkpoint, or all but its first bytes were cut off")
         try:
             rows.open()
-            versions = _versions(rows)
+            versions = _versions(rows, is_written=writer is not None)
             damaged = tuple(number for number, is_sound in rows.checked_rows() if not is_sound)
         finally:
             rows.file.close()
@@ -229,7 +258,9 @@ def _shown(path: Path) -> str:
     return f"the checkpoint {str(path)!r}"
 
 
-def _versions(rows: RowFile) -> tuple[VersionStatus, ...]:
+def _versions(rows: RowFile, *, is_written: bool) -> tuple[VersionStatus, ...]:
+    maps = rows.progress()
+    latest = max(maps, key=lambda number: maps[number][1], default=None)
     counts: dict[int, dict[str | None, int]] = {}
     for number, error, count in rows.query("SELECT version, error, count(*) FROM rows GROUP BY version, error"):
         counts.setdefault(number, {})[error] = count
@@ -260,6 +291,8 @@ def _versions(rows: RowFile) -> tuple[VersionStatus, ...]:
                 input_tokens=int(tokens_in or 0),
                 output_tokens=int(tokens_out or 0),
                 cost=cost,
+                progress=maps[number][0] if number in maps else None,
+                is_under_way=is_written and number == latest,
             )
         )
         after[name] = definition

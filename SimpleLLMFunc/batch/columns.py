@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 from typing_extensions import is_typeddict
 
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.failures import shown_error
 
 __all__ = ["Reported", "ReportedRow", "Table", "error_text", "plain"]
 
@@ -64,9 +64,7 @@ def plain(value: Any) -> Any:
 
 def error_text(error: Exception | None) -> str | None:
     """Return what an error is called and says, without secrets; None for none."""
-    if error is None:
-        return None
-    return redact(f"{type(error).__name__}: {error}".removesuffix(": "))
+    return None if error is None else shown_error(error)
 
 
 class Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
@@ -11,8 +12,9 @@ from itertools import islice
 from typing import Any
 
 from SimpleLLMFunc.batch.frames import frame_kind
-from SimpleLLMFunc.batch.rows import InputRow, RowsAgain, RowSource, can_read_again, read_rows
-from SimpleLLMFunc.threads import Workers
+from SimpleLLMFunc.batch.rows import InputRow, RowSource, read_rows
+from SimpleLLMFunc.batch.rows_again import RowsAgain, can_read_again, count_rows
+from SimpleLLMFunc.threads import Workers, in_thread
 
 __all__ = ["Feed"]
 
@@ -51,6 +53,16 @@ class Feed:
         self.total: int | None = None
         if isinstance(source, Sized) and (self._is_plain or is_frame):
             self.total = len(source)
+
+    async def counted(self) -> int | None:
+        """Return how many rows there will be where `total` does not know, but a look at the file tells; else None."""
+        if self.total is not None or not isinstance(self._source, (str, os.PathLike, RowSource)):
+            return self.total
+        is_over = threading.Event()
+        try:
+            return await in_thread(count_rows, self._source, is_over.is_set)
+        finally:
+            is_over.set()  # a map that ends before is waited for by nobody, and so is its count
 
     def pieces(self) -> AsyncGenerator[list[InputRow], None]:
         """Yield the rows; read as far as asked for, and a piece ahead.

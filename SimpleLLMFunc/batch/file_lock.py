@@ -66,10 +66,7 @@ class FileLock:
                 try:
                     descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
                 except OSError as error:
-                    raise CheckpointError(
-                        f"the checkpoint {str(self.path)!r} cannot be written: {error.strerror or error}. "
-                        "Give a path in a folder that you may write to."
-                    ) from error
+                    raise self._unwritable(error) from error
                 if not _locked(descriptor, patience=_PATIENCE):
                     owner = _owner(descriptor)
                     os.close(descriptor)
@@ -79,7 +76,11 @@ class FileLock:
                     _held.add(self._lock_path)
                 else:  # its last owner took it away between our opening and locking it
                     os.close(descriptor)
-            self._write(0, _own_name().ljust(_OWNER_BYTES))
+            try:
+                self._write(0, _own_name().ljust(_OWNER_BYTES))
+            except OSError as error:  # a full disk
+                self.release(ended_well=self.mark() == 0)
+                raise self._unwritable(error) from error
 
     def owner(self) -> str | None:
         """Return who holds the lock, None where nobody does; it is not taken."""
@@ -127,6 +128,12 @@ class FileLock:
         assert self._descriptor is not None, "the lock is held"
         os.lseek(self._descriptor, at, os.SEEK_SET)
         os.write(self._descriptor, data)
+
+    def _unwritable(self, error: OSError) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint {str(self.path)!r} cannot be written: {error.strerror or error}. "
+            "Give a path in a folder that you may write to, on a disk that has room."
+        )
 
     def _refused(self, owner: str) -> CheckpointError:
         return CheckpointError(

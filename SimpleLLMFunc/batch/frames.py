@@ -15,10 +15,12 @@ from SimpleLLMFunc.batch.columns import ROW, Reported, Table, plain
 from SimpleLLMFunc.errors import ConfigError, UsageError
 
 __all__ = [
+    "PARQUET",
     "FrameKind",
     "frame_kind",
     "frame_records",
     "input_record",
+    "parquet_length",
     "parquet_packages",
     "parquet_records",
     "to_frame",
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 FrameKind: TypeAlias = Literal["pandas", "polars"]
+
+PARQUET = (".parquet", ".pq")
+"""How files of Parquet end."""
 
 INSTALL = 'pip install "SimpleLLMFunc[frames]"'
 _BATCH = 1024
@@ -113,6 +118,19 @@ def parquet_records(path: Path) -> Generator[dict[str, Any], None, None]:
             for batch in file.iter_batches(batch_size=_BATCH):
                 for record in batch.to_pylist():
                     yield {str(name): _value(cell) for name, cell in record.items()}
+    except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's own are among these
+        raise ConfigError(f"{str(path)!r} cannot be read as Parquet: {error}") from error
+
+
+def parquet_length(path: Path) -> int:
+    """Return how many rows a Parquet file says that it has.
+
+    Raises:
+        ConfigError: pyarrow is not installed, or the file is none.
+    """
+    _, parquet = parquet_packages("Reading Parquet")
+    try:
+        return int(parquet.read_metadata(path).num_rows)
     except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's own are among these
         raise ConfigError(f"{str(path)!r} cannot be read as Parquet: {error}") from error
 

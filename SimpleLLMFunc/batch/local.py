@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from array import array
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.mappable import Answer, Mappable
-from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.batch.feed import PIECE, Feed
-from SimpleLLMFunc.batch.keys import KEY_BYTES, key_of
+from SimpleLLMFunc.batch.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
-from SimpleLLMFunc.batch.row_file import Found, Record
-from SimpleLLMFunc.batch.rows import InputRow, Rows, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, Rows
 from SimpleLLMFunc.batch.store import Store
+from SimpleLLMFunc.batch.stored_row import Found, Record
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     CheckpointError,
@@ -37,8 +34,9 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.budget import strictest_time_limit
 from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.interface.foreign import without_frames
+from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
 __all__ = ["LocalMap"]
@@ -46,26 +44,6 @@ __all__ = ["LocalMap"]
 R = TypeVar("R")
 
 _TICK_SECONDS = 0.5
-
-
-@dataclass(slots=True, eq=False)
-class _Row:
-    """A row on its way.
-
-    Attributes:
-        also: places of the rows that are the same.
-        id: its number in the checkpoint, where it has an error there and is asked again.
-        problem: why it cannot be asked.
-    """
-
-    place: int
-    key: bytes
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    given: Any = None
-    also: list[int] | None = None
-    id: int = 0
-    problem: Exception | None = None
 
 
 class LocalMap(Generic[R]):
@@ -86,16 +64,13 @@ class LocalMap(Generic[R]):
         self._function = function
         self._options = options
         self._clock = clock
-        self._parameters = function.signature.parameters
-        self._reads_files = any(is_multimodal_type(hint) for hint in function.type_hints.values())
         self._feed = Feed(rows)
-        self._store = Store(function, options.checkpoint)
+        self._store = Store(function, options.checkpoint, self._state)
         self._pace = concurrency_of(options.concurrency, _most_sockets()) if pace is None else pace
         self._view = progress_view(options.progress)
-        self._version = b""
         self._ids: array[int] = array("q")
-        self._ready: deque[_Row] = deque()
-        self._pending: dict[bytes, _Row] = {}
+        self._ready: deque[KeyedRow] = deque()
+        self._pending: dict[bytes, KeyedRow] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
         self._starting = 0
@@ -106,6 +81,8 @@ class LocalMap(Generic[R]):
         self._failure: BaseException | None = None
         self._stopped: SimpleLLMFuncError | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._counter: asyncio.Task[None] | None = None
+        self._total = self._feed.total
         self._timers: list[asyncio.TimerHandle] = []
         self._counts: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
@@ -117,8 +94,14 @@ class LocalMap(Generic[R]):
     async def result(self) -> MapReport[R]:
         """Ask for all rows, and return the report."""
         try:
-            self._version = await self._store.open()
-            self._reader = asyncio.create_task(self._read())
+            keys = RowKeys(
+                self._function,
+                await self._store.open(),
+                is_kept=self._store.path is not None,
+                keeps_given=self._store.path is not None or self._feed.rows is None,
+            )
+            self._reader = asyncio.create_task(self._read(keys))
+            self._counter = asyncio.create_task(self._count_rows())
             self._start_timers()
             await self._has_ended.wait()
             if self._stopped is not None:
@@ -134,25 +117,34 @@ class LocalMap(Generic[R]):
 
     # --- rows in -----------------------------------------------------------------------------------------------
 
-    async def _read(self) -> None:
+    async def _read(self, keys: RowKeys) -> None:
         try:
             async with aclosing(self._feed.pieces()) as pieces:
                 async for piece in pieces:
-                    await self._take(piece)
+                    await self._take(piece, keys)
         except Exception as error:  # noqa: BLE001 - raised by `result`, when what was read before has been asked
             if isinstance(error, CheckpointError):
                 self._fail(error)
             self._failure = self._failure or error
+        else:
+            self._total = len(self._ids)
         finally:
             self._is_fed = True
             self._look_whether_done()
 
-    async def _take(self, piece: Sequence[InputRow]) -> None:
+    async def _count_rows(self) -> None:
+        """Find out of how many rows a file is, for those who want to know how long it takes."""
+        if self._total is None and (self._view is not None or self._store.path is not None):
+            counted = await self._feed.counted()
+            if not self._is_fed:
+                self._total = counted
+
+    async def _take(self, piece: Sequence[InputRow], keys: RowKeys) -> None:
         """Look what is known of some rows, and queue the others."""
         first = len(self._ids)
         self._ids.extend([0] * len(piece))
-        rows = await in_thread(self._known_by, piece, first) if self._reads_files else self._known_by(piece, first)
-        fresh: list[_Row] = []
+        rows = await keys.keyed(piece, first)
+        fresh: list[KeyedRow] = []
         for row in rows:
             same = self._pending.get(row.key)
             if same is None:
@@ -171,25 +163,7 @@ class LocalMap(Generic[R]):
             self._has_room.clear()
             await self._has_room.wait()
 
-    def _known_by(self, piece: Sequence[InputRow], first: int) -> list[_Row]:
-        return [self._row(each, first + number) for number, each in enumerate(piece)]
-
-    def _row(self, given: InputRow, place: int) -> _Row:
-        kept = given.value if self._options.checkpoint is not None or self._feed.rows is None else None
-        try:
-            args, kwargs = row_arguments(given, self._parameters)
-            arguments = self._function.bind(args, kwargs)
-        except UsageError as error:
-            return _Row(place, key_of(self._version, ["invalid", place, str(error)]), given=kept, problem=error)
-        try:
-            return _Row(place, key_of(self._version, arguments), args, kwargs, kept)
-        except (UsageError, OSError, ValueError) as error:
-            if self._options.checkpoint is None:
-                return _Row(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
-            problem = error if isinstance(error, UsageError) else UsageError(str(error))
-            return _Row(place, key_of(self._version, ["invalid", place, str(error)]), given=kept, problem=problem)
-
-    async def _sort(self, row: _Row, found: Found | None) -> None:
+    async def _sort(self, row: KeyedRow, found: Found | None) -> None:
         if found is not None and not found.is_sound:
             raise CheckpointError(
                 f"what {str(self._store.path)!r} holds of it is damaged. Nothing more is asked, so that nothing is paid "
@@ -241,7 +215,7 @@ class LocalMap(Generic[R]):
             self._fill_places()
         self._look_whether_done()
 
-    async def _ask(self, row: _Row) -> None:
+    async def _ask(self, row: KeyedRow) -> None:
         began = self._loop.time()
         is_full = len(self._workers) >= self._pace.limit
         answer: Answer[R] | None = None
@@ -277,16 +251,18 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    async def _keep(self, row: _Row, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str) -> None:
+    async def _keep(
+        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str
+    ) -> None:
         """Return when the row is committed."""
         if error is not None:
-            _let_go_of_frames(error)
+            without_frames(error)
         number = self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
         if not isinstance(number, int):
             number = await number
         self._settle(row, number, None if error is None else type(error).__name__, way)
 
-    def _settle(self, row: _Row, number: int, error: str | None, way: str) -> None:
+    def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
         self._ids[row.place] = number
         self._counts[way] += 1
@@ -311,7 +287,7 @@ class LocalMap(Generic[R]):
     def _stop(self, error: SimpleLLMFuncError) -> None:
         """Ask for no further row; those under way may end."""
         if self._stopped is None:
-            _let_go_of_frames(error)
+            without_frames(error)
             self._stopped = error
             self._ready.clear()
             if self._reader is not None:
@@ -343,7 +319,7 @@ class LocalMap(Generic[R]):
             else:
                 self._view.show(self._state())
         except Exception as error:  # noqa: BLE001 - what only watches must not end what it watches
-            push_warning(f"the progress of {self._function.name!r} cannot be shown: {type(error).__name__}: {error}")
+            push_warning(f"the progress of {self._function.name!r} cannot be shown: {shown_error(error)}")
             self._view = None
 
     def _state(self) -> MapProgress:
@@ -352,7 +328,7 @@ class LocalMap(Generic[R]):
             done=sum(self._counts.values()),
             asked=self._counts["asked"],
             failed=sum(self._errors.values()),
-            total=self._feed.total,
+            total=self._total,
             cost=self._usage.cost,
             seconds=self._loop.time() - self._began,
             in_flight=len(self._workers),
@@ -363,7 +339,7 @@ class LocalMap(Generic[R]):
         self._has_ended.set()  # before places become free: they are for nobody now
         for timer in self._timers:
             timer.cancel()
-        tasks = [*self._workers, *([self._reader] if self._reader is not None else [])]
+        tasks = [*self._workers, *(task for task in (self._reader, self._counter) if task is not None)]
         for task in tasks:
             task.cancel()
         try:
@@ -396,7 +372,7 @@ class LocalMap(Generic[R]):
 
     def _say_how_to_go_on(self, what: str) -> None:
         done = sum(self._counts.values())
-        total = "" if self._feed.total is None else f" of {self._feed.total}"
+        total = "" if self._total is None else f" of {self._total}"
         how = (
             "Give checkpoint='run.sqlite', and the same call again goes on from there."
             if self._store.path is None
@@ -411,18 +387,6 @@ def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:
     if answer is not None:
         return answer.tries > 1
     return isinstance(error, (RateLimited, ServerUnavailable, ConnectionFailed)) or getattr(error, "tries", 0) > 1
-
-
-def _let_go_of_frames(error: BaseException) -> None:
-    """Take the tracebacks off an error that is kept: they hold everything that their functions held."""
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        part = waiting.pop()
-        if part is not None and id(part) not in seen:
-            seen.add(id(part))
-            part.__traceback__ = None
-            waiting += [part.__cause__, part.__context__]
 
 
 def _most_sockets() -> int:

@@ -11,13 +11,15 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.mappable import Answer, Mappable
+from SimpleLLMFunc.batch.feed import Feed
 from SimpleLLMFunc.batch.file_lock import FileLock
 from SimpleLLMFunc.batch.openai_lines import (
     BatchFunction,
@@ -30,7 +32,8 @@ from SimpleLLMFunc.batch.openai_shelf import BatchShelf
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.row_file import RowFile
-from SimpleLLMFunc.batch.rows import Rows, RowSource, can_read_again, read_rows
+from SimpleLLMFunc.batch.rows import Rows, RowSource
+from SimpleLLMFunc.batch.rows_again import can_read_again
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,
@@ -96,9 +99,10 @@ async def answered_in_batches(
     service = BatchService(function.llm)
     rows = await _readable_again(rows)
     place = _place_of(checkpoint)
-    with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder, ExitStack() as stack:
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-"))
         kept = Path(folder, "batches.sqlite") if place is None else place.with_name(f"{place.name}-batches")
-        stack.enter_context(_locked(kept))
+        await stack.enter_async_context(_locked(kept))
         shelf = BatchShelf(kept)
         run = BatchRun(function, service, shelf, Path(folder), _teller(progress))
         is_done = False
@@ -117,7 +121,8 @@ async def answered_in_batches(
             raise
         finally:
             run.give_back()
-            shelf.close(remove=is_done)
+            # What stands in the log goes into the file, which takes the time of the disk; in any case before the lock goes.
+            await in_thread(partial(shelf.close, remove=is_done))
 
 
 def _how_to_go_on(shelf: BatchShelf, service: BatchService, checkpoint: Path | None) -> str:
@@ -150,15 +155,17 @@ def _place_of(checkpoint: str | PathLike[str] | None) -> Path | None:
     return None if checkpoint is None else Path(checkpoint).expanduser().absolute()
 
 
-@contextmanager
-def _locked(path: Path) -> Generator[None, None, None]:
+@asynccontextmanager
+async def _locked(path: Path) -> AsyncGenerator[None, None]:
     """Let one map at a time send batches."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
-    lock.acquire()
+    taking = asyncio.ensure_future(in_thread(lock.acquire))  # it waits a moment for whoever has it
     try:
+        await asyncio.shield(taking)
         yield
     finally:
+        await asyncio.gather(taking, return_exceptions=True)  # a cancelled map does not leave it to be taken by nobody
         lock.release(ended_well=True)
 
 
@@ -180,8 +187,8 @@ async def _readable_again(rows: Rows) -> Rows:
         return rows
     if isinstance(rows, RowSource):
         return replace(rows, source=await _readable_again(rows.source))
-    async with aclosing(read_rows(rows)) as source:
-        return [row.value async for row in source]
+    async with aclosing(Feed(rows).pieces()) as pieces:
+        return [row.value async for piece in pieces for row in piece]
 
 
 # --- what the map asks -----------------------------------------------------------------------------------

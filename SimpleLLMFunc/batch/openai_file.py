@@ -11,9 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, TypeVar
 
-from SimpleLLMFunc.base.mappable import Answer, Mappable
-from SimpleLLMFunc.base.output_mode import OutputSpec
-from SimpleLLMFunc.base.result import Preview, RepairLevel
+from SimpleLLMFunc.base.mappable import Answer
+from SimpleLLMFunc.batch.feed import Feed
 from SimpleLLMFunc.batch.keys import KEY_BYTES, key_of, version_of
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.openai_lines import (
@@ -28,8 +27,9 @@ from SimpleLLMFunc.batch.openai_lines import (
 )
 from SimpleLLMFunc.batch.openai_shelf import BatchShelf, KeptLine
 from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.report import MapReport
-from SimpleLLMFunc.batch.rows import InputRow, Rows, read_rows, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, Rows, row_arguments
 from SimpleLLMFunc.batch.text_files import opened
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -39,8 +39,6 @@ from SimpleLLMFunc.threads import in_thread
 __all__ = ["read_batch_file", "to_batch_file"]
 
 R = TypeVar("R")
-
-_CHUNK = 256
 
 
 # --- out -------------------------------------------------------------------------------------------------
@@ -82,14 +80,9 @@ async def to_batch_file(
     version = version_of(function.definition())
     with ExitStack() as stack:
         parts = _Parts(stack, target, max_lines, max_bytes)
-        async with aclosing(read_rows(rows)) as source:
-            chunk: list[InputRow] = []
-            async for row in source:
-                chunk.append(row)
-                if len(chunk) >= _CHUNK:
-                    await in_thread(_add, parts, function, version, chunk, on_error == "skip")
-                    chunk = []
-            await in_thread(_add, parts, function, version, chunk, on_error == "skip")
+        async with aclosing(Feed(rows).pieces()) as pieces:
+            async for piece in pieces:
+                await in_thread(_add, parts, function, version, piece, on_error == "skip")
         return await in_thread(parts.named)
 
 
@@ -106,9 +99,9 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _add(
-    parts: _Parts, function: BatchFunction[Any], version: bytes, chunk: Sequence[InputRow], is_forgiving: bool
+    parts: _Parts, function: BatchFunction[Any], version: bytes, piece: Sequence[InputRow], is_forgiving: bool
 ) -> None:
-    for row in chunk:
+    for row in piece:
         try:
             parts.add(_line(function, version, row), row.index)
         except UsageError as error:
@@ -289,50 +282,29 @@ def _placed(request: RequestId) -> bytes:
 _BY_PLACE = inspect.Signature([inspect.Parameter("custom_id", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
 
 
-class _Reader(Mappable[R], Generic[R]):
+class _Reader(Relayed[R], Generic[R]):
     """A function whose rows were answered long ago."""
 
     def __init__(self, function: BatchFunction[R], shelf: BatchShelf, version: bytes, *, by_place: bool) -> None:
-        self._function = function
+        super().__init__(function)
+        self._answered = function
         self._shelf = shelf
         self._version = version
         self._by_place = by_place
         self._llm: LLM_Interface = function.llm
 
     @property
-    def name(self) -> str:
-        return self._function.name
-
-    @property
     def signature(self) -> inspect.Signature:
-        return _BY_PLACE if self._by_place else self._function.signature
+        return _BY_PLACE if self._by_place else super().signature
 
     @property
     def type_hints(self) -> Mapping[str, Any]:
-        return {"custom_id": str} if self._by_place else self._function.type_hints
-
-    @property
-    def output(self) -> OutputSpec:
-        return self._function.output
-
-    @property
-    def repair(self) -> RepairLevel:
-        return self._function.repair
-
-    @property
-    def has_tools(self) -> bool:
-        return False
-
-    def definition(self) -> dict[str, Any]:
-        return self._function.definition()
+        return {"custom_id": str} if self._by_place else super().type_hints
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if self._by_place:
             return _BY_PLACE.bind(*args, **kwargs).arguments
-        return self._function.bind(args, kwargs)
-
-    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
-        return self._function.preview(args, kwargs)
+        return super().bind(args, kwargs)
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         bound = self.bind(args, kwargs)
@@ -344,4 +316,4 @@ class _Reader(Mappable[R], Generic[R]):
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")
-        return await answer_of(self._function, line.mode, line.line, self._llm)
+        return await answer_of(self._answered, line.mode, line.line, self._llm)

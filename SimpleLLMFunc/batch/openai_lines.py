@@ -27,8 +27,9 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.replies import check_status, read_reply
 from SimpleLLMFunc.interface.retry import TryFailed
-from SimpleLLMFunc.interface.wire_json import encode
+from SimpleLLMFunc.interface.wire_json import encode, is_large
 from SimpleLLMFunc.logger.redact import redact_head
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import Usage
@@ -217,7 +218,11 @@ class _Told(LLM_Interface):
         **params: Any,  # noqa: ARG002
     ) -> ChatCompletion:
         """Give the answer."""
-        status, headers, body = _exchange_in(self._line, self.model_name)
+        status, headers, body = (
+            await in_thread(_exchange_in, self._line, self.model_name)
+            if is_large(self._line)
+            else _exchange_in(self._line, self.model_name)
+        )
         reply = _KeptReply(status, headers, body)
         try:
             await check_status(reply, self.model_name, 1)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json, to_json
 
 from SimpleLLMFunc.base.result import OutputMode
+from SimpleLLMFunc.batch.feed import Feed
 from SimpleLLMFunc.batch.keys import key_of, version_of
 from SimpleLLMFunc.batch.openai_lines import (
     DISCOUNT,
@@ -27,7 +28,7 @@ from SimpleLLMFunc.batch.openai_lines import (
 )
 from SimpleLLMFunc.batch.openai_shelf import BatchShelf, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.row_file import RowFile
-from SimpleLLMFunc.batch.rows import InputRow, Rows, read_rows, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, Rows, row_arguments
 from SimpleLLMFunc.errors import (
     BadRequest,
     BudgetExceeded,
@@ -59,13 +60,15 @@ LONGEST_OUTAGE = 3600.0
 _ROUNDS = 4
 """How often what a batch left unanswered (it expired, or there was no room for it) goes into a further one."""
 
-_CHUNK = 256
-
 _NO_ROOM = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
 """Why a batch is refused for now: too much is waiting already."""
 
 LEFT = frozenset({"batch_failed", "batch_expired", "batch_cancelled"})
 """Codes of lines that stand for a whole batch: to ask all of it live, at twice the price, is not ours to decide."""
+
+
+_Line: TypeAlias = tuple[RequestId, bytes, int]
+"""A request, its line, and the tokens that it will probably read."""
 
 
 @dataclass(slots=True)
@@ -78,14 +81,16 @@ class _Part:
     size: int = 0
     tokens: int = 0
 
-    def add(self, request: RequestId, line: bytes, tokens: int) -> None:
-        self.file.write(line)
-        self.requests[request.key] = request.mode
-        self.size += len(line)
-        self.tokens += tokens
-
-    def has_room(self, line: bytes) -> bool:
-        return len(self.requests) < MOST_LINES and self.size + len(line) <= MOST_BYTES
+    def add(self, lines: Sequence[_Line]) -> Sequence[_Line]:
+        """Write as many of the lines as there is room for, and return the others; waits for the disk."""
+        for number, (request, line, tokens) in enumerate(lines):
+            if len(self.requests) >= MOST_LINES or self.size + len(line) > MOST_BYTES:
+                return lines[number:]
+            self.file.write(line)
+            self.requests[request.key] = request.mode
+            self.size += len(line)
+            self.tokens += tokens
+        return ()
 
 
 class BatchRun:
@@ -165,15 +170,15 @@ class BatchRun:
     async def _send_missing(self, rows: Rows) -> None:
         part: _Part | None = None
         try:
-            async with aclosing(_chunks(read_rows(rows))) as chunks:
-                async for chunk in chunks:
-                    under_way = part.requests if part is not None else {}
-                    for request, line, tokens in await in_thread(self._lines, chunk, under_way):
-                        if part is not None and not part.has_room(line):
+            async with aclosing(Feed(rows).pieces()) as pieces:
+                async for piece in pieces:
+                    lines = await in_thread(self._lines, piece, part.requests if part is not None else {})
+                    while lines:
+                        part = part or self._new_part()
+                        lines = await in_thread(part.add, lines)
+                        if lines:  # the rest found no room
                             await self._send(part)
                             part = None
-                        part = part or self._new_part()
-                        part.add(request, line, tokens)
             if part is not None:
                 await self._send(part)
         except BudgetExceeded as error:
@@ -182,11 +187,11 @@ class BatchRun:
             if part is not None:
                 part.file.close()
 
-    def _lines(self, chunk: Sequence[InputRow], under_way: Collection[bytes]) -> list[tuple[RequestId, bytes, int]]:
+    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[_Line]:
         """Return the requests of those rows that need one."""
         parameters = self._function.signature.parameters
         rows: dict[bytes, tuple[InputRow, tuple[Any, ...], dict[str, Any]]] = {}
-        for row in chunk:
+        for row in piece:
             try:
                 args, kwargs = row_arguments(row, parameters)
                 key = self.key(args, kwargs)
@@ -358,18 +363,6 @@ class BatchRun:
         usage = CompletionUsage.from_dict(told).tokens
         cost = self._llm.price(usage, str(body.get("model") or ""))
         return replace(usage, cost=None if cost is None else cost * DISCOUNT)
-
-
-async def _chunks(rows: AsyncGenerator[InputRow, None]) -> AsyncGenerator[list[InputRow], None]:
-    async with aclosing(rows):
-        chunk: list[InputRow] = []
-        async for row in rows:
-            chunk.append(row)
-            if len(chunk) >= _CHUNK:
-                yield chunk
-                chunk = []
-        if chunk:
-            yield chunk
 
 
 def _lines_of(files: Iterable[Path]) -> Generator[KeptLine, None, None]:

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 from SimpleLLMFunc.base.result import OutputMode
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.interface.sqlite_file import SqliteFile, transaction
+from SimpleLLMFunc.logger.failures import redacted_cause
 from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.logger.redact import redacted_cause
-from SimpleLLMFunc.threads import Workers
 
 __all__ = ["BatchShelf", "KeptLine", "OpenBatch"]
 
@@ -77,20 +76,15 @@ class KeptLine:
 
 
 class BatchShelf:
-    """See the module; but for `within`, its methods wait for the disk.
+    """See the module; its methods wait for the disk.
 
     Args:
-        path: of the file, made at first use; None for one in memory.
+        path: of the file, made at first use.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self._file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
-        self._worker = Workers(1)
-
-    async def within(self, method: Callable[..., T], *args: Any) -> T:
-        """Return what one of the methods returns, called in a thread."""
-        return await self._worker.run(method, *args)
 
     # --- batches -----------------------------------------------------------------------------------------
 
@@ -218,7 +212,7 @@ class BatchShelf:
     def close(self, *, remove: bool = False) -> None:
         """Close the file, and take it away if nobody needs it any more."""
         self._file.close()
-        if remove and self.path is not None:
+        if remove:
             for suffix in ("", "-wal", "-shm"):
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from SimpleLLMFunc.batch.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
-from SimpleLLMFunc.batch.frames import input_record, parquet_packages, write_parquet
+from SimpleLLMFunc.batch.frames import PARQUET, input_record, parquet_packages, write_parquet
 from SimpleLLMFunc.batch.text_files import is_packed, suffix_of
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.logger.redact import redacted_cause
+from SimpleLLMFunc.logger.failures import redacted_cause
 
 __all__ = ["check_output_path", "json_lines", "replaced_whole", "write_rows"]
 
@@ -47,11 +47,11 @@ def check_output_path(path: str | os.PathLike[str]) -> Path:
     """
     place = Path(path)
     suffix = suffix_of(place)
-    if suffix not in _writers or (suffix in _PARQUET and is_packed(place)):
+    if suffix not in _writers or (suffix in PARQUET and is_packed(place)):
         raise ConfigError(
             f"{place.name!r}: rows are written as .jsonl, .ndjson, .csv, .tsv (also with .gz) or .parquet."
         )
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         parquet_packages("Writing Parquet")
     if place.is_dir():
         raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
@@ -153,11 +153,10 @@ def _write_parquet(report: Reported, part: Path, place: Path) -> None:  # noqa: 
     write_parquet(report, part)
 
 
-_PARQUET = (".parquet", ".pq")
 _writers: dict[str, Callable[[Reported, Path, Path], None]] = {
     ".jsonl": _write_jsonl,
     ".ndjson": _write_jsonl,
     ".csv": _write_csv,
     ".tsv": _write_csv,
-    **dict.fromkeys(_PARQUET, _write_parquet),
+    **dict.fromkeys(PARQUET, _write_parquet),
 }

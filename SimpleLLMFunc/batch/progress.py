@@ -42,6 +42,11 @@ class MapProgress:
         return self.asked / self.seconds if self.seconds > 0 else 0.0
 
     @property
+    def share(self) -> float | None:
+        """Of the rows that are finished, from 0 to 1; None where nobody knows how many there are."""
+        return min(1.0, self.done / self.total) if self.total else None
+
+    @property
     def seconds_left(self) -> float | None:
         """About how long it will take, None where that cannot be told."""
         if self.total is None or not self.rate:
@@ -50,9 +55,13 @@ class MapProgress:
 
     def __str__(self) -> str:
         total = "" if self.total is None else f" of {self.total}"
+        # Cut and not rounded: 100 % is when nothing is left to do.
+        share = "" if self.share is None else f" ({int(100 * self.share)} %)"
         cost = "" if not self.cost else f", {self.cost:.4f} USD"
         left = "" if self.seconds_left is None else f", {_clock(self.seconds_left)} left"
-        return f"{self.name}: {self.done}{total} rows, {self.rate:.1f} a second, {self.failed} failed{cost}{left}"
+        return (
+            f"{self.name}: {self.done}{total} rows{share}, {self.rate:.1f} a second, {self.failed} failed{cost}{left}"
+        )
 
 
 Progress: TypeAlias = bool | Callable[[MapProgress], object] | None

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.cards import Card, Part, as_html, as_rich, plainly
-from SimpleLLMFunc.batch.rows import RowsAgain
+from SimpleLLMFunc.batch.rows_again import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
@@ -261,7 +261,7 @@ class MapReport(Generic[R_co]):
         """Write the rows as JSONL, CSV or Parquet, as the name of the file says.
 
         Raises:
-            UsageError: another ending.
+            ConfigError: another ending, a folder that is not there, or the file cannot be written.
         """
         from SimpleLLMFunc.batch.output import write_rows
 
@@ -270,6 +270,13 @@ class MapReport(Generic[R_co]):
     def close(self) -> None:
         """Close the file behind the rows; it opens again where one is read after all, and closes by itself."""
         self.rows.close()
+
+    def __enter__(self) -> Self:
+        """Return the report; the file behind its rows is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __str__(self) -> str:
         counts = self.counts

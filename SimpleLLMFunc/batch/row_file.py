@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from SimpleLLMFunc.base.mappable import Answer
 from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.result import RepairLevel
-from SimpleLLMFunc.batch.codec import (
-    decode_error,
-    decode_given,
-    decode_usage,
-    decode_value,
-    encode_answer,
-    encode_error,
-    encode_given,
-    encode_usage,
-)
+from SimpleLLMFunc.batch.codec import decode_usage, encode_answer, encode_error, encode_given, encode_usage
+from SimpleLLMFunc.batch.progress import MapProgress
+from SimpleLLMFunc.batch.stored_row import Found, Record, StoredRow, checksum, is_sound
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.interface.sqlite_file import SqliteFile, transaction
+from SimpleLLMFunc.interface.sqlite_file import SqliteFile, is_damage, transaction
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = ["FORMAT", "Found", "Record", "RowFile", "StoredRow"]
 
 T = TypeVar("T")
 
-FORMAT: Final = 1
-"""Of the file; another one is refused."""
+FORMAT: Final = 2
+"""Of the files that are written; older ones are read as they are, and brought up to date by whoever writes them."""
 
 _APPLICATION_ID = 0x534C4D50
 """In the header of our files: "SLMP"."""
 
+_MAPS = """
+    CREATE TABLE maps (
+        version INTEGER PRIMARY KEY,
+        done INTEGER NOT NULL,
+        asked INTEGER NOT NULL,
+        failed INTEGER NOT NULL,
+        total INTEGER,
+        cost REAL,
+        seconds REAL NOT NULL,
+        at REAL NOT NULL
+    )
+    """
+"""How far the latest map of each version is, as it was told with the last commit."""
+
+_MIGRATIONS: Final = (_MAPS,)
+"""What makes format n + 1 of format n, the first of them of format 1."""
+
 _TABLES = (
     f"PRAGMA user_version = {FORMAT}",
+    _MAPS,
     "CREATE TABLE progress (commits INTEGER NOT NULL)",
     "INSERT INTO progress VALUES (0)",
     """
@@ -73,93 +81,6 @@ _SIZES = (1, 4, 16, 64)
 rows takes the interpreter's lock once and not for each row."""
 
 
-@dataclass(slots=True)
-class Record:
-    """A row that has been asked, on its way into the file.
-
-    Attributes:
-        answer: None where there is no value.
-        failure: why not.
-        id: its number in the file; 0 for a new one.
-        row: as it was given; None where it need not be kept.
-    """
-
-    key: bytes
-    answer: Answer[Any] | None
-    failure: Exception | None
-    usage: Usage
-    id: int = 0
-    row: Any = None
-
-    is_sound = True
-
-    def value(self, place: int) -> Any:
-        """Return the value."""
-        assert self.answer is not None, f"row {place} has a value"
-        return self.answer.value
-
-    def error(self, place: int) -> Exception | None:  # noqa: ARG002 - as `StoredRow`
-        """Return what went wrong."""
-        return self.failure
-
-    def given(self) -> Any:
-        """Return the row as it was given."""
-        return self.row
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the file has under a key.
-
-    Attributes:
-        error: name of the error, None where there is a value.
-        is_sound: its checksum fits.
-    """
-
-    id: int
-    error: str | None
-    is_sound: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRow:
-    """A row as it stands in the file; decoded when it is looked at."""
-
-    key: bytes
-    usage: Usage
-    is_sound: bool
-    _is_error: bool
-    _answer: bytes
-    _given: bytes | None
-    _output: OutputSpec
-
-    def value(self, place: int) -> Any:
-        """Return the value, of the function's return type.
-
-        Raises:
-            CheckpointError: it cannot be made of what is kept.
-        """
-        try:
-            return decode_value(self._answer, self._output)
-        except (ValueError, TypeError, KeyError, IndexError) as error:
-            raise CheckpointError(
-                f"what is kept of its value cannot be read as {self._output.name}: {error}", row=place
-            ) from error
-
-    def error(self, place: int) -> Exception | None:
-        """Return what went wrong, None where there is a value."""
-        if not self._is_error:
-            return None
-        try:
-            return decode_error(self._answer, self.usage)
-        except (ValueError, TypeError) as error:
-            raise CheckpointError(f"what is kept of its error cannot be read: {error}", row=place) from error
-
-    def given(self) -> Any:
-        """Return the row as it was given, as plain data."""
-        return decode_given(self._given)
-
-
 class RowFile:
     """The rows, by key and by number.
 
@@ -167,10 +88,16 @@ class RowFile:
         path: of the file.
         output, repair: of the function whose values these are.
         shown: what the file is called in errors.
+
+    Attributes:
+        format: of the file, once it was opened.
+        commits: how often rows were written.
+        last_id: the highest number of a row.
     """
 
     def __init__(self, path: Path, output: OutputSpec | None, repair: RepairLevel, shown: str) -> None:
         self.path = path
+        self.format = FORMAT
         self.commits = 0
         self._output = output
         self._repair: RepairLevel = repair
@@ -190,11 +117,11 @@ class RowFile:
         """
 
         def work(connection: sqlite3.Connection) -> None:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version != FORMAT:
+            (self.format,) = connection.execute("PRAGMA user_version").fetchone()
+            if not 1 <= self.format <= FORMAT:
                 raise CheckpointError(
-                    f"{self._shown} has format {version}, and this version of the library reads format {FORMAT}. "
-                    "Give another path, or use the version that wrote it."
+                    f"{self._shown} has format {self.format}, and this version of the library reads format {FORMAT} and "
+                    "older ones. Give another path, or use the version that wrote it."
                 )
             problems = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
             if problems:
@@ -212,9 +139,15 @@ class RowFile:
             raise
 
     def use_version(self, version: bytes, name: str, definition: str) -> None:
-        """Say of which function the rows to come are."""
+        """Say of which function the rows to come are; a file of an older format is brought up to date."""
 
         def work(connection: sqlite3.Connection) -> None:
+            if self.format < FORMAT:
+                with transaction(connection):
+                    for statement in _MIGRATIONS[self.format - 1 :]:
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {FORMAT}")
+                self.format = FORMAT
             known = connection.execute("SELECT id FROM versions WHERE hash = ?", (version,)).fetchone()
             if known is None:
                 values = (version, name, definition, time.time())
@@ -240,13 +173,13 @@ class RowFile:
             for piece, marks in _pieces(keys, "?"):
                 statement = f"SELECT {_COLUMNS} FROM rows WHERE key IN ({marks})"  # noqa: S608 - question marks
                 for row in connection.execute(statement, piece):
-                    found[row[1]] = Found(row[0], row[3], _is_sound(row))
+                    found[row[1]] = Found(row[0], row[3], is_sound(row))
             return found
 
         return self._do("read", work)
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Keep rows, all or none; each gets its number."""
+    def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
+        """Keep rows, and how far their map is with them, all or none; each row gets its number."""
         last_id, now = self.last_id, time.time()
         rows = []
         for record in records:
@@ -260,12 +193,28 @@ class RowFile:
                     values = [cell for row in piece for cell in row]
                     connection.execute(f"INSERT OR REPLACE INTO rows ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608
                 connection.execute(_COUNTED)
+                if progress is not None:
+                    self._note(connection, progress, now)
 
         self._do("written", work)
         self.commits += 1
         for record, row in zip(records, rows, strict=True):
             record.id = row[0]
         self.last_id = max(last_id, *(row[0] for row in rows))
+
+    def note(self, progress: MapProgress) -> None:
+        """Keep how far the map is."""
+        self._do("written", lambda connection: self._note(connection, progress, time.time()))
+
+    def progress(self) -> dict[int, tuple[MapProgress, float]]:
+        """Return how far the latest map of each version is, and when that was, in seconds since the epoch."""
+        if self.format < 2:
+            return {}
+        statement = (
+            "SELECT version, name, done, asked, failed, total, cost, seconds, maps.at "
+            "FROM maps JOIN versions ON versions.id = version"
+        )
+        return {version: (MapProgress(*facts), at) for version, *facts, at in self.query(statement)}
 
     def read(self, ids: Sequence[int]) -> dict[int, StoredRow]:
         """Return the rows of these numbers."""
@@ -277,9 +226,9 @@ class RowFile:
             for piece, marks in _pieces(ids, "?"):
                 statement = f"SELECT {_COLUMNS} FROM rows WHERE id IN ({marks})"  # noqa: S608 - question marks
                 for row in connection.execute(statement, piece):
-                    is_sound = _is_sound(row)
-                    usage = decode_usage(row[5]) if is_sound else Usage()
-                    found[row[0]] = StoredRow(row[1], usage, is_sound, row[3] is not None, row[4], row[6], output)
+                    fits = is_sound(row)
+                    usage = decode_usage(row[5]) if fits else Usage()
+                    found[row[0]] = StoredRow(row[1], usage, fits, row[3] is not None, row[4], row[6], output)
             return found
 
         return self._do("read", work)
@@ -293,7 +242,7 @@ class RowFile:
         with self.file.lock:
             try:
                 for row in self.file.connection().execute(f"SELECT {_COLUMNS} FROM rows ORDER BY id"):  # noqa: S608
-                    yield row[0], _is_sound(row)
+                    yield row[0], is_sound(row)
             except sqlite3.Error:
                 return
 
@@ -322,7 +271,11 @@ class RowFile:
             error, data = None, encode_answer(record.answer, self._output, self._repair)
         given = None if record.row is None else encode_given(record.row)
         row = (number, record.key, self._version, error, data, encode_usage(record.usage), given, now)
-        return (*row, _checksum(row))
+        return (*row, checksum(row))
+
+    def _note(self, connection: sqlite3.Connection, progress: MapProgress, now: float) -> None:
+        values = (progress.done, progress.asked, progress.failed, progress.total, progress.cost, progress.seconds)
+        connection.execute("INSERT OR REPLACE INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (self._version, *values, now))
 
     def _found(self) -> tuple[int, int] | None:
         try:
@@ -364,9 +317,8 @@ class RowFile:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    # A table or a column that is not there, in a file that says it is ours.
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+    # A table or a column that is not there, in a file that says it is ours, is damage as well.
+    return is_damage(error) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
 
 
 def _pieces(items: Sequence[T], mark: str) -> Iterator[tuple[Sequence[T], str]]:
@@ -376,17 +328,3 @@ def _pieces(items: Sequence[T], mark: str) -> Iterator[tuple[Sequence[T], str]]:
         size = max(each for each in _SIZES if each <= len(items) - at)
         yield items[at : at + size], ",".join([mark] * size)
         at += size
-
-
-def _checksum(row: Sequence[Any]) -> bytes:
-    number, key, version, error, answer, usage, given, at = row
-    head = f"{number}|{version}|{error}|{usage}|{at!r}|{len(answer)}|{-1 if given is None else len(given)}|"
-    text = head.encode("utf-8", "surrogateescape") + key + answer + (given or b"")
-    return hashlib.blake2b(text, digest_size=8).digest()
-
-
-def _is_sound(row: Sequence[Any]) -> bool:
-    try:
-        return bool(_checksum(row[:-1]) == row[-1])
-    except (TypeError, ValueError, AttributeError):  # a cell of another type than was written
-        return False

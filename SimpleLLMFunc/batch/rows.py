@@ -11,23 +11,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from SimpleLLMFunc.batch.frames import frame_kind, frame_records, parquet_records
+from SimpleLLMFunc.batch.frames import PARQUET, frame_kind, frame_records, parquet_records
 from SimpleLLMFunc.batch.output import write_rows
 from SimpleLLMFunc.batch.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, cut
-from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.threads import in_thread
 
-__all__ = ["InputRow", "RowSource", "Rows", "RowsAgain", "can_read_again", "read_rows", "row_arguments", "write_rows"]
+__all__ = [
+    "InputRow",
+    "RowSource",
+    "Rows",
+    "file_rows",
+    "misfit_of",
+    "read_rows",
+    "renamed",
+    "row_arguments",
+    "write_rows",
+]
 
 Rows: TypeAlias = Any
 """What `f.map` takes: an iterable or async iterable, a path, a pandas or polars frame, a `RowSource`."""
 
 _CHUNK = 256
 """Rows that are read from a file at a time, in a thread, so that a slow disk does not hold up the event loop."""
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,115 +101,6 @@ def read_rows(source: Rows) -> AsyncGenerator[InputRow, None]:
             "Parquet file, or a pandas or polars frame."
         )
     return _from_iterable(source)
-
-
-def can_read_again(source: Rows) -> bool:
-    """Say whether `read_rows` gives the same rows when it is asked a second time."""
-    if isinstance(source, RowSource):
-        return can_read_again(source.source)
-    if isinstance(source, (str, os.PathLike)) or frame_kind(source) is not None:
-        return True
-    return isinstance(source, Iterable) and not isinstance(source, Iterator)
-
-
-class RowsAgain:
-    """The rows of a file or of a frame, read once more where somebody looks at one; one after the other is fast.
-
-    What was kept under the key of a row is no substitute: rows that ask the same may differ in the columns that the
-    function does not take, such as their number.
-
-    Args:
-        source: for which `can_read_again` is true.
-    """
-
-    def __init__(self, source: Rows) -> None:
-        self._source = source
-        self._path = _path_of(source)
-        self._began_as = None if self._path is None else _identity(self._path)
-        self._lock = ForkSafeLock()
-        self._rows: Generator[Any, None, None] | None = None
-        self._next = 0
-        self._last: tuple[int, Any] = (-1, None)
-        self._has_warned = False
-
-    def __getitem__(self, place: int) -> Any:
-        """Return the row at a place; None where it could not be read, or the file is another one by now."""
-        with self._lock:
-            if self._last[0] != place:
-                self._last = (place, self._read(place))
-            return self._last[1]
-
-    def _read(self, place: int) -> Any:
-        try:
-            if self._rows is None or place < self._next:
-                self._begin()
-            assert self._rows is not None, "it has begun"
-            value = next(itertools.islice(self._rows, place - self._next, None), None)
-        except (OSError, SimpleLLMFuncError) as error:
-            self._lost(str(error))
-            value = None
-        self._next = place + 1
-        return value
-
-    def close(self) -> None:
-        """Close the file; it opens again where it is needed."""
-        with self._lock:
-            if self._rows is not None:
-                self._rows.close()
-            self._rows, self._last = None, (-1, None)
-
-    def _begin(self) -> None:
-        if self._rows is not None:
-            self._rows.close()
-        self._next = 0
-        is_same = self._path is None or _is_same_or_longer(self._began_as, _identity(self._path))
-        self._rows = _values_again(self._source) if is_same else _nothing()
-        if not is_same:
-            self._lost("it was replaced or cut")
-
-    def _lost(self, why: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            push_warning(
-                f"{self._path} is not what was mapped any more ({why}), so the rows stand without their input."
-            )
-
-
-def _values_again(source: Rows) -> Generator[Any, None, None]:
-    if isinstance(source, RowSource):
-        for value in itertools.islice(_values_again(source.source), source.limit):
-            columns = source.columns
-            yield value if not columns else None if _unlike(value, columns) else _with_names(value, columns)
-    elif frame_kind(source) is not None:
-        yield from frame_records(source)
-    elif isinstance(source, (str, os.PathLike)):
-        for row in _file_rows(Path(source)):
-            yield row.value
-    else:
-        yield from source
-
-
-def _nothing() -> Generator[Any, None, None]:
-    yield from ()
-
-
-def _path_of(source: Rows) -> Path | None:
-    if isinstance(source, RowSource):
-        return _path_of(source.source)
-    return Path(source) if isinstance(source, (str, os.PathLike)) else None
-
-
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size
-
-
-def _is_same_or_longer(then: tuple[int, int, int] | None, now: tuple[int, int, int] | None) -> bool:
-    # Rows that were added at the end change nothing about those that were mapped.
-    return then is not None and now is not None and then[:2] == now[:2] and now[2] >= then[2]
 
 
 def row_arguments(row: InputRow, parameters: Mapping[str, inspect.Parameter]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -285,10 +182,10 @@ async def _from_records(records: Iterable[dict[str, Any]]) -> AsyncGenerator[Inp
 
 
 def _from_file(path: Path) -> AsyncGenerator[InputRow, None]:
-    return _in_chunks(_file_rows(path), path)
+    return _in_chunks(file_rows(path), path)
 
 
-def _file_rows(path: Path) -> Generator[TextRow, None, None]:
+def file_rows(path: Path) -> Generator[TextRow, None, None]:
     """Return the rows of a file; raises what `read_rows` does."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}. Rows given as a str are the path of a file.")
@@ -297,7 +194,7 @@ def _file_rows(path: Path) -> Generator[TextRow, None, None]:
         return json_lines(path)
     if suffix in {".csv", ".tsv"}:
         return csv_records(path)
-    if suffix in {".parquet", ".pq"} and not is_packed(path):
+    if suffix in PARQUET and not is_packed(path):
         return _numbered(parquet_records(path))
     hint = " Write one JSON value a line, and call it .jsonl." if suffix == ".json" else ""
     raise ConfigError(
@@ -335,18 +232,18 @@ async def _as_told(rows: AsyncGenerator[InputRow, None], told: RowSource) -> Asy
         is_first = True
         async for row in rows:
             if told.columns and row.error is None:
-                problem = _unlike(row.value, told.columns)
+                problem = misfit_of(row.value, told.columns)
                 if problem and is_first:
                     # The rows to come will hardly have it either.
                     raise ConfigError(f"{_place(row.line)}{problem}")
                 is_first = False
-                row = _renamed(row, told.columns, problem)  # noqa: PLW2901 - the same row, told otherwise
+                row = _row_renamed(row, told.columns, problem)  # noqa: PLW2901 - the same row, told otherwise
             yield row
             if told.limit is not None and row.index + 1 >= told.limit:
                 return
 
 
-def _unlike(value: Any, columns: Mapping[str, str]) -> str:
+def misfit_of(value: Any, columns: Mapping[str, str]) -> str:
     """Return why columns of a row cannot be renamed, empty where they can."""
     if not isinstance(value, dict):
         return "it has no columns that could be renamed."
@@ -356,13 +253,14 @@ def _unlike(value: Any, columns: Mapping[str, str]) -> str:
     return f"there is no column {missing!r}; the columns are {cut(', '.join(map(repr, value)), 300)}."
 
 
-def _renamed(row: InputRow, columns: Mapping[str, str], problem: str) -> InputRow:
+def _row_renamed(row: InputRow, columns: Mapping[str, str], problem: str) -> InputRow:
     if problem:
         return replace(row, value=None, error=UsageError(f"{_place(row.line)}{problem}"))
-    return replace(row, value=_with_names(row.value, columns))
+    return replace(row, value=renamed(row.value, columns))
 
 
-def _with_names(value: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+def renamed(value: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return a row under the names of parameters; a column that had such a name already gives way."""
     taken = set(columns.values())
     kept = {name: cell for name, cell in value.items() if name in columns or name not in taken}
     return {columns.get(name, name): cell for name, cell in kept.items()}

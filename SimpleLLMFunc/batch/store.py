@@ -6,15 +6,18 @@ import asyncio
 import os
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from SimpleLLMFunc.base.mappable import Mappable
 from SimpleLLMFunc.batch.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.keys import version_of
-from SimpleLLMFunc.batch.row_file import Found, Record, RowFile, StoredRow
+from SimpleLLMFunc.batch.progress import MapProgress
+from SimpleLLMFunc.batch.row_file import RowFile
+from SimpleLLMFunc.batch.stored_row import Found, Record, StoredRow
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.threads import Workers
 
@@ -33,12 +36,20 @@ class Store:
     Args:
         function: whose rows they are.
         checkpoint: the path of a file; None for memory, and a temporary file beyond `MOST_IN_MEMORY` rows.
+        progress: says how far the map is; a checkpoint keeps that with the rows.
     """
 
-    def __init__(self, function: Mappable[Any], checkpoint: str | os.PathLike[str] | None) -> None:
+    def __init__(
+        self,
+        function: Mappable[Any],
+        checkpoint: str | os.PathLike[str] | None,
+        progress: Callable[[], MapProgress],
+    ) -> None:
         self._function = function
+        self._progress = progress
         self._worker = Workers(1)
         self.first_new_id = 0
+        self._done = 0
         self._checkpoint: Checkpoint | None = None
         self._file: RowFile | None = None
         self._memory: list[Record] = []
@@ -65,7 +76,9 @@ class Store:
         definition = self._function.definition()
         if self._checkpoint is None:
             return version_of(definition)
-        opening = asyncio.ensure_future(self._worker.run(self._checkpoint.open, self._function.name, definition))
+        opening = asyncio.ensure_future(
+            self._worker.run(self._checkpoint.open, self._function.name, definition, self._progress())
+        )
         try:
             version = await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -115,7 +128,10 @@ class Store:
         """Write what waits, and give the checkpoint up for others; the rows can still be read."""
         await self.flush()
         if self._checkpoint is not None:
-            await self._worker.run(self._checkpoint.close)
+            progress = self._progress()
+            # Rows that were committed while the map was being cancelled are finished, although nobody took note of them.
+            done = max(progress.done, self._done)
+            await self._worker.run(self._checkpoint.close, replace(progress, done=done))
 
     async def _write(self) -> None:
         group: list[tuple[Record, asyncio.Future[int]]] = []
@@ -126,7 +142,7 @@ class Store:
                 self._memory, self._ids = [], {}
             while self._waiting:
                 group, self._waiting = self._waiting, []
-                await self._worker.run(self._committed, [record for record, _ in group])
+                await self._worker.run(self._committed, [record for record, _ in group], self._progress())
                 for record, committed in group:
                     if not committed.done():
                         committed.set_result(record.id)
@@ -141,11 +157,15 @@ class Store:
 
     # --- in the thread ---------------------------------------------------------------------------------------
 
-    def _committed(self, records: list[Record]) -> None:
+    def _committed(self, records: list[Record], progress: MapProgress) -> None:
         assert self._file is not None, "it was opened before"
-        self._file.write(records)
-        if self._checkpoint is not None:
-            self._checkpoint.committed()
+        if self._checkpoint is None:
+            self._file.write(records)
+            return
+        done = progress.done + len(records)
+        self._file.write(records, replace(progress, done=done))
+        self._done = done
+        self._checkpoint.committed()
 
     def _spilled(self) -> RowFile:
         """Move what is in memory to a temporary file, which is gone when nobody needs it any more."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from SimpleLLMFunc.errors import CallError, DeadlineExceeded, RunAborted, SimpleLLMFuncError, cut
-from SimpleLLMFunc.logger.redact import redact, redacted_cause
+from SimpleLLMFunc.errors import CallError, DeadlineExceeded, RunAborted, SimpleLLMFuncError
+from SimpleLLMFunc.logger.failures import redacted_cause
+from SimpleLLMFunc.logger.redact import redact, shown_text, shown_value
 
 __all__ = ["as_call_error", "call_errors"]
 
@@ -57,7 +58,7 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
     """
     if isinstance(error, CallError):
         return error
-    said = cut(redact(_text_of(error)), 2000)
+    said = shown_text(_text_of(error), 2000)
     data: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, SimpleLLMFuncError):
         for name in _FACTS:
@@ -96,7 +97,7 @@ def _violations(error: ValidationError) -> list[tuple[str, str, str]]:
 
 
 def _shown(value: Any) -> str:
-    return cut(redact(repr(value)), 200)
+    return shown_value(value, 200)
 
 
 def _without_secrets(fact: Any) -> Any:

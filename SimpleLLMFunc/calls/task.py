@@ -123,16 +123,30 @@ class Task(ByPosition):
         return task
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the task to a file; the old content stays until the new one is whole."""
+        """Write the task to a file, for its owner alone to read; the old content stays until the new one is whole.
+
+        Raises:
+            CheckpointError: it cannot be written there.
+        """
         target = Path(path)
-        handle, draft = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
+        content = self.to_json().encode("utf-8", "replace")  # half a character has no place in a file
+        draft: str | None = None
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.to_json())
+            handle, draft = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             Path(draft).replace(target)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+            draft = None
+        except OSError as error:
+            raise CheckpointError(
+                f"the task cannot be saved as {str(target)!r}: {error.strerror or error}. Give the name of a file in a "
+                "folder that you may write to."
+            ) from error
+        finally:
+            if draft is not None:
+                Path(draft).unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

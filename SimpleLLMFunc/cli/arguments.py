@@ -15,37 +15,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
-from SimpleLLMFunc.llm_decorator.decorated import (
-    AsyncLLMChat,
-    AsyncLLMFunction,
-    AsyncLLMStream,
-    LLMChat,
-    LLMFunction,
-    LLMStream,
-)
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FILES, FUNCTIONS, Chat, Function
 from SimpleLLMFunc.logger.redact import escape_control
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type.multimodal import ImgUrl, Text
 
-__all__ = ["CHATS", "FUNCTIONS", "STREAMS", "Runnable", "argument_options", "arguments_of", "function_named"]
+__all__ = ["Runnable", "argument_options", "arguments_of", "function_named"]
 
-FUNCTIONS = (AsyncLLMFunction, LLMFunction)
-STREAMS = (AsyncLLMStream, LLMStream)
-CHATS = (AsyncLLMChat, LLMChat)
-
-Runnable: TypeAlias = (
-    AsyncLLMFunction[..., Any]
-    | LLMFunction[..., Any]
-    | AsyncLLMStream[..., Any]
-    | LLMStream[..., Any]
-    | AsyncLLMChat[..., Any]
-    | LLMChat[..., Any]
-)
+Runnable: TypeAlias = Function | Chat
 """What has a model for a body."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FILES = (ImgPath, Audio, File)
-_SHORTHANDS = (Text, ImgUrl, *_FILES)
+_SHORTHANDS = (Text, ImgUrl, *FILES)
 
 
 def argument_options(command: F) -> F:
@@ -95,7 +76,7 @@ def function_named(target: str) -> Runnable:
         ConfigError: there is none.
     """
     found = load_object(target)
-    if not isinstance(found, (*FUNCTIONS, *STREAMS, *CHATS)):
+    if not isinstance(found, (*FUNCTIONS, *CHATS)):
         raise ConfigError(
             f"{target!r} is a {type(found).__name__}. Name a function under @llm_function or @llm_chat, such as "
             "module:function."

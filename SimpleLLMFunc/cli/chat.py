@@ -15,9 +15,11 @@ import click
 
 from SimpleLLMFunc.assistant import AIAssistant, SearchClient, SqliteMemory, TavilySearch, WikipediaSearch
 from SimpleLLMFunc.assistant.context import new_session_id
+from SimpleLLMFunc.base.cards import counted
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
+from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.config import Settings
-from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.current import named_model, resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local_model import LocalModel
@@ -44,6 +46,7 @@ class _Talk:
     memory: SqliteMemory
     user: str
     session: str = field(default_factory=new_session_id)
+    has_answered: bool = False
 
     def ask(self, text: str) -> None:
         """Print the answer as it comes; Ctrl-C stops it, and then it is not kept."""
@@ -54,15 +57,18 @@ class _Talk:
         except KeyboardInterrupt:
             click.secho("\n(stopped; not kept)", dim=True)
         except SimpleLLMFuncError as error:
-            click.secho(f"\nError: {escape_control(str(error))}", fg="red", err=True)
+            if isinstance(error, ConfigError) and not self.has_answered:
+                raise  # no key, a missing extra: it will be the same for every line
+            click.secho(f"\nError: {printable(str(error))}", fg="red", err=True)
         else:
+            self.has_answered = True
             click.echo()
 
     @staticmethod
     def _show(item: object) -> None:
         match item:
             case str():
-                click.echo(_printable(item), nl=False)
+                click.echo(printable(item), nl=False)
             case ToolCallStarted(call=call):
                 arguments = cut(escape_control(call.function.arguments), 200)
                 click.secho(f"[{escape_control(call.function.name)} {arguments}]", dim=True)
@@ -95,7 +101,7 @@ class _Talk:
         """Print what is remembered of the user."""
         known = run_sync(self.memory.memories(self.user))
         for memory in known:
-            click.echo(f"- {_printable(memory.text)} ({memory.type})")
+            click.echo(f"- {printable(memory.text)} ({memory.type})")
         if not known:
             click.echo("Nothing yet. Memories are drawn from every ten messages.")
 
@@ -121,7 +127,7 @@ class _Talk:
         except (OSError, ValueError) as error:
             click.secho(f"{path} cannot be written: {error}", fg="red", err=True)
         else:
-            click.echo(f"{len(said)} messages written to {path}.")
+            click.echo(f"{counted(len(said), 'message')} written to {path}.")
 
     def new(self, _: str) -> None:
         """Begin a new conversation."""
@@ -149,7 +155,7 @@ class _Talk:
             try:
                 commands[name](rest.strip())
             except SimpleLLMFuncError as error:
-                click.secho(f"Error: {escape_control(str(error))}", fg="red", err=True)
+                click.secho(f"Error: {printable(str(error))}", fg="red", err=True)
         elif name.startswith("/"):
             click.echo(f"{name} is no command.\n{HELP}")
         elif line:
@@ -184,7 +190,7 @@ def chat(
     search: str,
     tools: bool | None,
 ) -> None:
-    """Talk with the assistant; without a key, to the small model inside this process."""
+    """Talk with the assistant: with the small model inside this process, or with the model that is named."""
     llm = _model(model)
     memory = SqliteMemory(memory_path or ":memory:", llm=llm, language=language)
     offers = not isinstance(llm, LocalModel) if tools is None else tools
@@ -234,12 +240,12 @@ def _lines() -> Iterator[str]:
             except KeyboardInterrupt:
                 click.echo()
             continue
-        line = stdin.readline()
+        try:
+            line = stdin.readline()
+        except UnicodeDecodeError:
+            raise click.ClickException(
+                f"The input is not {stdin.encoding}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."
+            ) from None
         if not line:
             return
         yield line
-
-
-def _printable(text: str) -> str:
-    """Return model text that may go to a terminal: its lines stay, control characters are shown as escapes."""
-    return "\n".join(escape_control(line) for line in text.split("\n"))

@@ -39,6 +39,7 @@ __all__ = ["Finding", "doctor", "findings"]
 _DISTRIBUTION = "SimpleLLMFunc"
 _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 _EXTRA = re.compile(r"extra == ['\"]([^'\"]+)['\"]")
+_PLATFORM = re.compile(r"sys_platform == ['\"]([^'\"]+)['\"]")
 _FOR_DEVELOPERS = {"dev", "dev-heavy", "all"}
 _SECONDS = 10.0
 _PORT = 8000
@@ -145,7 +146,8 @@ def _packages() -> Iterator[Finding]:
     for line in _requirements():
         name = _REQUIREMENT.match(line)
         extra = _EXTRA.search(line)
-        if name is None:
+        platform_only = _PLATFORM.search(line)
+        if name is None or (platform_only and platform_only.group(1) != sys.platform):
             continue
         if extra is None:
             yield _package(name.group(), name.group())

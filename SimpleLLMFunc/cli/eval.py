@@ -126,13 +126,14 @@ def eval_command(
             progress=False if quiet else None,
             **options,
         )
+    if not quiet:
+        # Before anything is written: what was paid for is seen, whatever happens to the file.
+        click.echo(_shown(str(report)))
+        _show_errors(report)
     if report_path is not None:
         report.save(report_path)
     if svg is not None:
         report.plot(svg)
-    if not quiet:
-        click.echo(_shown(str(report)))
-        _show_errors(report)
     worse: list[str] = []
     if earlier is not None:
         comparison = earlier.compare(report)

@@ -13,7 +13,8 @@ from types import ModuleType
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
+from SimpleLLMFunc.logger.failures import shown_error
 
 __all__ = ["load_module", "load_object", "split_target"]
 
@@ -59,14 +60,22 @@ def load_object(target: str) -> Any:
     found: Any = load_module(module_name)
     for part in name.split("."):
         if not hasattr(found, part):
-            known = (
-                ", ".join(each for each in vars(found) if not each.startswith("_"))
-                if hasattr(found, "__dict__")
-                else ""
-            )
-            raise ConfigError(f"{module_name!r} has no {name!r}. It has: {cut(known, 300) or 'nothing'}.")
+            raise ConfigError(f"{module_name!r} has no {name!r}. It has: {cut(_names_in(found), 300) or 'nothing'}.")
         found = getattr(found, part)
     return found
+
+
+def _names_in(found: Any) -> str:
+    """Return the names that may have been meant: of decorated functions, else of whatever was written there."""
+    public = {name: each for name, each in getattr(found, "__dict__", {}).items() if not name.startswith("_")}
+    decorated = [name for name, each in public.items() if isinstance(each, (*FUNCTIONS, *CHATS))]
+    home = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
+    own = [
+        name
+        for name, each in public.items()
+        if not isinstance(each, ModuleType) and getattr(each, "__module__", home) == home
+    ]
+    return ", ".join(decorated or own)
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -112,7 +121,7 @@ def _translated(name: str) -> Generator[None, None, None]:
                 f"there is no module {name!r}. Looked in the working directory and where Python looks; "
                 "start in the folder that holds it, or install its package."
             ) from error
-        said = cut(redact(f"{type(error).__name__}: {error}".removesuffix(": ")), 500)
+        said = shown_error(error)
         raise ConfigError(
             f"{name!r} failed while it was imported: {said}. Import it with Python alone to see where."
         ) from error

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from SimpleLLMFunc.base.cards import counted
 from SimpleLLMFunc.cli.load import load_module
+from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.lock import LOCK_FILE, check_lock, lock_of, read_lock, write_lock
-from SimpleLLMFunc.logger import escape_control
 
 __all__ = ["lock_command"]
 
@@ -53,15 +54,14 @@ def lock_command(
     now = lock_of(*(load_module(target) for target in targets))
     if not check:
         has_changed = write_lock(path, now, targets)
-        count = f"{len(now)} function{'' if len(now) == 1 else 's'}"
+        count = counted(len(now), "function")
         click.echo(f"{path}: {count}" if has_changed else f"{path}: {count}, nothing new")
         return
     found = check_lock(before, now, folders or (Path(),))
     if found.is_clean:
-        click.echo(f"{path}: {len(now)} function{'' if len(now) == 1 else 's'}, nothing has changed")
+        click.echo(f"{path}: {counted(len(now), 'function')}, nothing has changed")
         return
-    for line in str(found).split("\n"):
-        click.echo(escape_control(line))
+    click.echo(printable(str(found)))
     click.echo(
         f"If that is meant: `simplellmfunc lock` writes {path} anew; `pytest --llm-record=all` and another evaluation "
         "renew what is stale.",

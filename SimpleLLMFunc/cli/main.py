@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from SimpleLLMFunc import __version__
+from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger.redact import redact
 
@@ -60,7 +61,8 @@ class _Program(click.Group):
             return super().invoke(ctx)
         except SimpleLLMFuncError as error:
             click.secho("Error: ", fg="red", nl=False, err=True)
-            click.echo(redact(str(error)), err=True)
+            # It may repeat what a service said, which is to do nothing to the terminal.
+            click.echo(printable(redact(str(error))), err=True)
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("\nStopped.", err=True)
@@ -70,7 +72,7 @@ class _Program(click.Group):
 @click.group(
     cls=_Program,
     name="simplellmfunc",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 an error that is told, 2 wrong usage, 130 stopped with Ctrl-C.",
 )
 @click.version_option(__version__, prog_name="simplellmfunc")

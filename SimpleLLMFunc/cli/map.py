@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 import click
 
@@ -20,15 +20,14 @@ from SimpleLLMFunc.batch.output import check_output_path, json_lines, write_rows
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows import RowSource
 from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import named_model, use_llm
-from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
+from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS, Function
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.logger.redact import redact
 
 __all__ = ["map_command"]
-
-Mapped: TypeAlias = AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]
 
 _SHOWN_ERRORS = 3
 
@@ -147,7 +146,7 @@ def map_command(
 
 
 def _mapped(
-    function: Mapped,
+    function: Function,
     source: Any,
     checkpoint: Path | None,
     budget: Mapping[str, float],
@@ -170,9 +169,9 @@ def _mapped(
     return report
 
 
-def _function(target: str) -> Mapped:
+def _function(target: str) -> Function:
     found = load_object(target)
-    if not isinstance(found, (AsyncLLMFunction, LLMFunction, AsyncLLMStream, LLMStream)):
+    if not isinstance(found, FUNCTIONS):
         raise ConfigError(f"{target!r} is a {type(found).__name__}. Name a function under @llm_function.")
     return found
 
@@ -221,7 +220,6 @@ def _say_how_to_go_on(checkpoint: Path | None) -> None:
 
 def _show_status(ctx: click.Context, path: Path) -> None:
     status = Checkpoint.status(path)
-    for line in str(status).splitlines():
-        click.echo(escape_control(line))
+    click.echo(printable(str(status)))
     if status.damaged:
         ctx.exit(1)

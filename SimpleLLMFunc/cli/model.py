@@ -16,7 +16,12 @@ def model() -> None:
     """Weights of the models that run inside this process."""
 
 
-_name = click.argument("name", default=SMOLLM2_135M.name, type=click.Choice(sorted(KNOWN_WEIGHTS)))
+_name = click.argument(
+    "name",
+    default=SMOLLM2_135M.name,
+    type=click.Choice(sorted(KNOWN_WEIGHTS)),
+    metavar=f"[{'|'.join(sorted(KNOWN_WEIGHTS))}]",  # click 8.2 would write the brackets twice
+)
 
 
 @model.command()

@@ -12,11 +12,13 @@ from typing import Any
 
 import click
 
+from SimpleLLMFunc.base.cards import counted
 from SimpleLLMFunc.base.observe import watching
 from SimpleLLMFunc.base.result import Result
-from SimpleLLMFunc.cli.arguments import CHATS, STREAMS, argument_options, arguments_of, function_named
+from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
 from SimpleLLMFunc.interface.current import named_model, use_llm
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.sync import iterate_sync
 
@@ -142,5 +144,5 @@ def _took(result: Result[Any]) -> str:
     repairs = "".join(f"\n  {path or 'the answer'}: {what}" for path, what in result.repairs)
     return printable(
         f"{usage.input_tokens} tokens read, {usage.output_tokens} written{cost}, {result.seconds:.2f} s, "
-        f"{asked} answer{'' if asked == 1 else 's'}, mode {result.output_mode}, trace {result.trace_id}{repairs}"
+        f"{counted(asked, 'answer')}, mode {result.output_mode}, trace {result.trace_id}{repairs}"
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from SimpleLLMFunc.base.cards import counted
 from SimpleLLMFunc.cli.load import split_target
 from SimpleLLMFunc.cli.mcp import functions_of
 from SimpleLLMFunc.serve.http import serve_functions
@@ -64,7 +65,7 @@ def serve_command(
     functions = functions_of(targets)
 
     def announce(address: str) -> None:
-        who = f"{len(callers)} callers with keys" if callers else "this machine only, no keys"
+        who = f"{counted(len(callers), 'caller')} with keys" if callers else "this machine only, no keys"
         click.echo(f"Offering {', '.join(functions)} at {address} ({who}; {address}/openapi.json); Ctrl-C ends it.")
 
     asyncio.run(

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from SimpleLLMFunc.base.cards import counted
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 from SimpleLLMFunc.cli.show import show_table
 from SimpleLLMFunc.config import Settings
@@ -212,7 +213,7 @@ def prune(store: Path | None, older_than: float | None, max_size: int | None, *,
     if as_data:
         echo_json({"deleted": gone})
     else:
-        click.echo(f"{gone} run{'' if gone == 1 else 's'} deleted.")
+        click.echo(f"{counted(gone, 'run')} deleted.")
 
 
 def _reader(store: Path | None) -> TraceReader:

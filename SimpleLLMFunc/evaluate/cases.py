@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from SimpleLLMFunc.batch.keys import canonical
 from SimpleLLMFunc.errors import UsageError, cut
-from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, as_answer, recorded_lines
+from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
+from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, recorded_lines
 
 __all__ = ["UNKNOWN", "Case", "Cases", "CheckedCase", "Unknown", "checked_cases", "read_cases"]
 

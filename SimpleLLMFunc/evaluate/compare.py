@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.plot import differences_svg
 from SimpleLLMFunc.evaluate.report import EvalReport
@@ -88,8 +89,13 @@ class Comparison:
         return differences_svg(f"{self.first} → {self.second}", bars)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture as an SVG file."""
-        Path(path).write_text(self.svg(), encoding="utf-8")
+        """Write the picture as an SVG file.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with replaced_whole(Path(path)) as part:
+            part.write_text(self.svg(), encoding="utf-8")
 
     def got_worse(self, *, alpha: float = 0.05) -> list[str]:
         """Return the names of the scores that are lower in the second report, with p below `alpha`."""

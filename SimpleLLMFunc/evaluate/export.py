@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.evaluate.run import Evaluated
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
@@ -70,7 +71,7 @@ def export_examples(
         where: only runs for which it says True: ``lambda run: not run.summary.reasks``.
 
     Raises:
-        ConfigError: there is no such store.
+        ConfigError: there is no such store, or the file cannot be written.
         UsageError: `form` is none, or `f` is no decorated function.
     """
     core = getattr(f, "_core", None)
@@ -83,16 +84,13 @@ def export_examples(
         store.flush()
     reader = own or (store.reader if isinstance(store, TraceStore) else store)
     assert isinstance(reader, TraceReader), "a store has a reader"
-    place = Path(path)
-    part = place.with_name(f"{place.name}.part")
     export = _Export(core, form, limit, where)
+    query = RunQuery(function=core.metadata[4], status="ok", version=version)
     try:
-        with part.open("w", encoding="utf-8") as file:
-            for line in export.lines(_runs(reader, RunQuery(function=core.metadata[4], status="ok", version=version))):
+        with replaced_whole(Path(path)) as part, part.open("w", encoding="utf-8") as file:
+            for line in export.lines(_runs(reader, query)):
                 file.write(line + "\n")
-        part.replace(place)
     finally:
-        part.unlink(missing_ok=True)
         if own is not None:
             own.close()
     return Exported(export.written, dict(export.skipped))

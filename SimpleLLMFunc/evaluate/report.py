@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.plot import scores_svg
 from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
@@ -178,8 +179,13 @@ class EvalReport:
         return scores_svg(f"{self.name} · {self.model} · {len(self.results)} cases", bars)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture as an SVG file."""
-        Path(path).write_text(self.svg(), encoding="utf-8")
+        """Write the picture as an SVG file.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with replaced_whole(Path(path)) as part:
+            part.write_text(self.svg(), encoding="utf-8")
 
     # --- to hold somebody to ------------------------------------------------------------------------------------
 
@@ -224,13 +230,15 @@ class EvalReport:
         return {"kind": KIND, "format": FORMAT, **asdict(self), "scores": _finite(shown)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to a JSON file; keys of the process are masked in it."""
+        """Write the report to a JSON file; keys of the process are masked in it.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
-        place = Path(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f"{place.name}.part")
-        part.write_text(mask_known(text) + "\n", encoding="utf-8", errors="replace")
-        part.replace(place)
+        with replaced_whole(Path(path)) as part:
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(mask_known(text) + "\n", encoding="utf-8", errors="replace")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> EvalReport:

@@ -25,8 +25,8 @@ from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike,
 from SimpleLLMFunc.evaluate.statistics import wilson_interval
 from SimpleLLMFunc.interface.deadline import deadline_scope
 from SimpleLLMFunc.interface.samples import sample_scope
-from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.kinds import Function
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
@@ -37,10 +37,8 @@ from SimpleLLMFunc.type.markers import Confident
 
 __all__ = ["Evaluated", "evaluate", "evaluate_async"]
 
-Evaluated: TypeAlias = (
-    AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]
-)
-"""A function under `@llm_function`."""
+Evaluated: TypeAlias = Function
+"""What can be evaluated."""
 
 _REPEAT = " repeat"
 """No parameter can be called so."""
@@ -136,7 +134,7 @@ async def evaluate_async(
         function=core.facts.place,
         version=core.facts.version,
         model=function.llm.model_name,
-        results=tuple(_results(checked, answers, judges, graded)),
+        results=tuple(await in_thread(_results, checked, answers, judges, graded)),
         repeats=repeats,
         confidence=confidence,
         created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),

@@ -126,7 +126,7 @@ class _Exact:
     ignore_case: bool
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:  # noqa: ARG002
-        return [self._of(answer) for answer in answers]
+        return await in_thread(lambda: [self._of(answer) for answer in answers])
 
     def _of(self, answer: Answered) -> Grades:
         if answer.expected is UNKNOWN:
@@ -160,7 +160,7 @@ class _Fields:
     ignore_case: bool
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:  # noqa: ARG002
-        return [self._of(answer) for answer in answers]
+        return await in_thread(lambda: [self._of(answer) for answer in answers])
 
     def _of(self, answer: Answered) -> Grades:
         if answer.expected is UNKNOWN:
@@ -309,14 +309,7 @@ class _Judge:
         self._ask = deciding.with_options(template_params=params)
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:
-        rows = [
-            {
-                "arguments": _shown({name: render_value(value) for name, value in answer.arguments.items()}),
-                "expected": "unknown" if answer.expected is UNKNOWN else _shown(answer.wanted),
-                "answer": _shown(answer.got),
-            }
-            for answer in answers
-        ]
+        rows = await in_thread(lambda: [_row(answer) for answer in answers])
         report = await self._ask.map(rows, checkpoint=checkpoint, progress=False)
         return await in_thread(self._read, report)
 
@@ -336,6 +329,15 @@ class _Judge:
         if isinstance(said, (ConfigError, UsageError)) or not isinstance(said, SimpleLLMFuncError):
             raise said
         return Grades({}, f"{type(said).__name__}: {said}", cost)
+
+
+def _row(answer: Answered) -> dict[str, str]:
+    """Return an answer as the judge reads it."""
+    return {
+        "arguments": _shown({name: render_value(value) for name, value in answer.arguments.items()}),
+        "expected": "unknown" if answer.expected is UNKNOWN else _shown(answer.wanted),
+        "answer": _shown(answer.got),
+    }
 
 
 async def _passes(arguments: str, expected: str, answer: str) -> _Verdict:  # noqa: ARG001 - a model reads them

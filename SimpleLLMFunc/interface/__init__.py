@@ -13,7 +13,7 @@
 | `cache`, `cache_store`, `flights` | `CachedLLM`: answers kept in a file |
 | `budget`, `cost` | what may be spent, and what was |
 | `current`, `guard` | which model a call asks, and whether it may |
-| `local_model`, `local_server`, `weights` | a model inside this process |
+| `local_model`, `local_server`, `weights`, `wheel` | a model inside this process, and how its weights come here |
 
 The names below are loaded on first use.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -144,6 +144,14 @@ class _CallAssembler:
             ],
             new_id,
         )
+
+
+def are_in_order(calls: Sequence[ToolCall]) -> bool:
+    """Whether `rekeyed` would change nothing."""
+    for call in calls:
+        if not call.id or not call.function.arguments.strip():
+            return False
+    return len(calls) == 1 or len({call.id for call in calls}) == len(calls)
 
 
 def rekeyed(calls: Iterable[ToolCall], new_id: Callable[[], str] = new_call_id) -> tuple[ToolCall, ...]:

@@ -7,7 +7,6 @@ before it leaves, and settles with what it really took.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from SimpleLLMFunc.errors import BudgetExceeded, UsageError
+from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [
@@ -52,7 +52,7 @@ class Spent:
         self._reserved_usd = 0.0
         self._started = time.monotonic()
         self._ended: float | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     @property
     def seconds(self) -> float:

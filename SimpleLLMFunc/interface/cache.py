@@ -19,7 +19,7 @@ from SimpleLLMFunc.interface.cache_store import AnswerStore
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.dialect import ReplyAssembler, chunk_of_reply
 from SimpleLLMFunc.interface.flights import Flights
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.interface.request import number
 from SimpleLLMFunc.interface.samples import current_sample
 from SimpleLLMFunc.interface.thoughts import without_thoughts
@@ -195,7 +195,7 @@ class CachedLLM(LLM_Interface):
     def _bodies(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
         return [
             [part.provider, part.base_url, {k: v for k, v in part.render(messages, **options).items() if v is not None}]
-            for part in _answering(self.llm)
+            for part in answering_models(self.llm)
         ]
 
     def _look_up(self, body: list[Any]) -> tuple[bytes, ChatCompletion | None]:
@@ -305,11 +305,6 @@ def _library() -> str:
     from SimpleLLMFunc import __version__
 
     return __version__
-
-
-def _answering(llm: LLM_Interface) -> list[LLM_Interface]:
-    """Return the models that answer in the end."""
-    return [part for member in llm.members for part in _answering(member)] if llm.members else [llm]
 
 
 def _may_be_kept(reply: ChatCompletion) -> bool:

@@ -1,4 +1,4 @@
-"""The client that a user brought with `client=`, for whichever event loop asks."""
+"""Clients of the openai package, whose connections serve one event loop only: the user's, and our own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 from SimpleLLMFunc.interface.per_loop import PerLoop
 
-__all__ = ["ClientPerLoop"]
+__all__ = ["ClientPerLoop", "closed_with_loop"]
+
+_first_loops: weakref.WeakKeyDictionary[Any, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()
+"""The loop that each client serves itself, whichever of several models asks."""
 
 
 class ClientPerLoop:
@@ -20,15 +23,13 @@ class ClientPerLoop:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self._first: weakref.ref[asyncio.AbstractEventLoop] | None = None
-        self._copies: PerLoop[Any] = PerLoop(self._copy, _closed, lambda copy: not copy.is_closed())
+        self._copies: PerLoop[Any] = PerLoop(self._copy, _close, lambda copy: not copy.is_closed())
 
     def here(self) -> Any:
         """Return the client for the running loop."""
         loop = asyncio.get_running_loop()
-        if self._first is None:
-            self._first = weakref.ref(loop)
-        if self._first() is loop or self.client.is_closed() or not _has_its_own_connections(self.client):
+        first = _first_loops.setdefault(self.client, weakref.ref(loop))
+        if first() is loop or self.client.is_closed() or not _has_its_own_connections(self.client):
             return self.client
         return self._copies.here()
 
@@ -40,8 +41,22 @@ class ClientPerLoop:
         return self.client.copy(http_client=connections)
 
 
-async def _closed(client: Any) -> None:
+def closed_with_loop(client: Any) -> Any:
+    """Return `client`, which is closed at the end of the running event loop, if somebody still has it then."""
+    _ours.here().add(client)
+    return client
+
+
+async def _close(client: Any) -> None:
     await client.close()
+
+
+async def _close_all(clients: weakref.WeakSet[Any]) -> None:
+    for client in list(clients):
+        await client.close()
+
+
+_ours: PerLoop[weakref.WeakSet[Any]] = PerLoop(weakref.WeakSet, _close_all, lambda _: True)
 
 
 def _has_its_own_connections(client: Any) -> bool:

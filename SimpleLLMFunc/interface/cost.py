@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.threads import importing
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
@@ -184,7 +185,7 @@ def _genai_prices() -> Any:
         except ImportError:
             _module = _MISSING
         except Exception as error:  # noqa: BLE001 - a broken package must not break the call that it would price
-            push_warning(f"genai-prices cannot be used, so no cost is known: {error!r}")
+            push_warning(f"genai-prices cannot be used, so no cost is known: {shown_error(error)}")
             _module = _MISSING
         else:
             _module = genai_prices

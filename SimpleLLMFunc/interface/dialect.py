@@ -17,7 +17,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.assembler import ReplyAssembler, assemble_tool_calls, new_call_id, rekeyed
+from SimpleLLMFunc.interface.assembler import (
+    ReplyAssembler,
+    are_in_order,
+    assemble_tool_calls,
+    new_call_id,
+    rekeyed,
+)
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.type.completion import (
     ChatCompletion,
@@ -46,7 +52,10 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 def normalise_reply(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its tool calls put right: an id each that no other has, ``{}`` for no arguments."""
-    if not any(choice.message.tool_calls for choice in reply.choices):
+    for choice in reply.choices:
+        if choice.message.tool_calls and not are_in_order(choice.message.tool_calls):
+            break
+    else:
         return reply
     return replace(
         reply,
@@ -171,5 +180,21 @@ def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
         # Null is for messages that call tools; an empty answer is an empty text.
         sent["content"] = None if calls else ""
     if calls:
-        sent["tool_calls"] = [ToolCall.from_dict(call).to_dict() for call in calls]
+        sent["tool_calls"] = [call if _is_whole(call) else ToolCall.from_dict(call).to_dict() for call in calls]
     return sent
+
+
+def _is_whole(call: Any) -> bool:
+    """Whether a call is as this package writes it, with nothing to put right."""
+    function = call.get("function") if type(call) is dict else None
+    return (
+        type(function) is dict
+        and len(call) == 3
+        and len(function) == 2
+        and bool(call.get("type"))
+        and type(call["type"]) is str
+        and type(call.get("id")) is str
+        and type(function.get("name")) is str
+        and bool(function.get("arguments"))
+        and type(function["arguments"]) is str
+    )

@@ -10,9 +10,10 @@ from typing import TypeVar
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
 from SimpleLLMFunc.interface.patience import Silence
 from SimpleLLMFunc.interface.retry import Again, TryFailed
-from SimpleLLMFunc.logger.redact import redact, redacted_cause
+from SimpleLLMFunc.logger.failures import redacted_cause
+from SimpleLLMFunc.logger.redact import redact
 
-__all__ = ["failure_of_exception", "is_about_tls", "translated"]
+__all__ = ["failure_of_exception", "is_about_tls", "translated", "without_frames"]
 
 T = TypeVar("T")
 
@@ -34,21 +35,24 @@ def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:
     """
     failure = _among_ours(error, model, tries)
     if failure is not error:
-        failure.__cause__ = _without_frames(redacted_cause(error))
+        failure.__cause__ = without_frames(redacted_cause(error))
     return failure
 
 
-def _without_frames(error: BaseException) -> BaseException:
-    """Return `error` without its traceback: the frames of an HTTP client hold the headers of the request.
+def without_frames(error: BaseException) -> BaseException:
+    """Return `error`, its tracebacks and those of what led to it taken off: they hold all that their functions held.
 
-    Programs that report errors send the variables of every frame along.
+    The frames of an HTTP client hold the headers of the request, and programs that report errors send the variables of
+    every frame along; an error that is kept for long keeps them for as long.
     """
-    part: BaseException | None = error
-    for _ in range(8):
-        if part is None:
-            break
-        part.__traceback__ = None
-        part = part.__cause__ or part.__context__
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        part = waiting.pop()
+        if part is not None and id(part) not in seen:
+            seen.add(id(part))
+            part.__traceback__ = None
+            waiting += [part.__cause__, part.__context__]
     return error
 
 

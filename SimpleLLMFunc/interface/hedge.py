@@ -146,10 +146,12 @@ async def race(
                 running.remove(racer)
                 lost(racer, error, not running)
     finally:
-        for racer in running:
-            if racer is not winner:
-                await racer.cancel()
-                lost(racer, None, False)
+        others = [racer for racer in running if racer is not winner]
+        for racer in others:
+            racer.task.cancel()  # all of them first: whoever waits here may be cancelled again
+        for racer in others:
+            await racer.cancel()
+            lost(racer, None, False)
 
 
 class StreamPump:
@@ -208,6 +210,11 @@ class StreamPump:
             async with aclosing(self._source) as source:
                 async for chunk in source:
                     await self._queue.put(chunk)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            end = error  # the stream's own: whoever reads it must not wait for more
         except Exception as error:  # noqa: BLE001 - raised again by `_next`, where the chunks are read
             end = error
         await self._queue.put(end)

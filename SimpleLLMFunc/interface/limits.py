@@ -6,8 +6,9 @@ headers of replies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.deadline import Deadline
@@ -67,18 +68,29 @@ class Limits:
         return True
 
     async def wait(self, model_name: str, tokens: int, deadline: Deadline) -> None:
-        """Wait until a request of about `tokens` may leave.
+        """Wait until a request of about `tokens` may leave; one that does not get so far has taken nothing.
 
         Raises:
             DeadlineExceeded: that takes too long.
             ConfigError: it never may.
         """
-        await self._learned_requests.wait(1, deadline)
-        if tokens:
-            await self._learned_tokens.wait(tokens, deadline)
-        for bucket in self._requests:
-            if not await bucket.acquire(1, timeout=deadline.left()):
-                raise DeadlineExceeded(deadline.seconds, doing="waiting for the rate limit")
+        taken: list[Callable[[], None]] = []
+        try:
+            await self._learned_requests.wait(1, deadline)
+            taken.append(partial(self._learned_requests.give_back, 1))
+            if tokens:
+                await self._learned_tokens.wait(tokens, deadline)
+                taken.append(partial(self._learned_tokens.give_back, tokens))
+            for bucket in self._requests:
+                await _take(bucket, 1, deadline, "waiting for the rate limit")
+                taken.append(partial(bucket.adjust, 1))
+            await self._wait_for_tokens(model_name, tokens, deadline)
+        except BaseException:
+            for give_back in taken:
+                give_back()
+            raise
+
+    async def _wait_for_tokens(self, model_name: str, tokens: int, deadline: Deadline) -> None:
         if self._tokens is None:
             return
         if tokens > self._tokens.capacity:
@@ -86,8 +98,7 @@ class Limits:
                 f"{model_name}: the request takes about {tokens} tokens, and tokens_per_minute is "
                 f"{self._tokens.capacity:g}. Raise it, or send less."
             )
-        if not await self._tokens.acquire(max(1, tokens), timeout=deadline.left()):
-            raise DeadlineExceeded(deadline.seconds, doing="waiting for the limit of tokens per minute")
+        await _take(self._tokens, max(1, tokens), deadline, "waiting for the limit of tokens per minute")
 
     def settle(self, tokens: int, usage: CompletionUsage | None) -> None:
         """Correct an estimate by what it turned out to be."""
@@ -135,9 +146,15 @@ class _Learned:
         """
         bucket = self.bucket
         # What is more than all that is allowed is for the service to judge.
-        if bucket is not None and not await bucket.acquire(min(count, bucket.capacity), timeout=deadline.left()):
-            raise DeadlineExceeded(deadline.seconds, doing="waiting for the rate limit of the service")
+        if bucket is not None:
+            await _take(bucket, min(count, bucket.capacity), deadline, "waiting for the rate limit of the service")
         self._flying += count
+
+    def give_back(self, count: int) -> None:
+        """Note that `count` will not leave after all."""
+        self.landed(count)
+        if self.bucket is not None:
+            self.bucket.adjust(min(count, self.bucket.capacity))
 
     def takes_off(self, count: int) -> None:
         """Note that `count` is on its way."""
@@ -163,6 +180,11 @@ class _Learned:
             bucket.adjust(left - level)
         else:
             bucket.limit_to(told.left)
+
+
+async def _take(bucket: TokenBucket, count: float, deadline: Deadline, doing: str) -> None:
+    if not await bucket.acquire(count, timeout=deadline.left()):
+        raise DeadlineExceeded(deadline.seconds, doing=doing)
 
 
 def _per_minute(count: float) -> TokenBucket:

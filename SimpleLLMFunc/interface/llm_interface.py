@@ -12,7 +12,7 @@ from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import Usage
 
-__all__ = ["LLM_Interface"]
+__all__ = ["LLM_Interface", "answering_models"]
 
 
 class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
@@ -121,3 +121,8 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         """
         told = price_of(usage, model, self.provider, self.base_url) if model else None
         return price_of(usage, self.model_name, self.provider, self.base_url) if told is None else told
+
+
+def answering_models(llm: LLM_Interface) -> list[LLM_Interface]:
+    """Return the models that answer in the end: `llm` itself, or the members of its members."""
+    return [part for member in llm.members for part in answering_models(member)] if llm.members else [llm]

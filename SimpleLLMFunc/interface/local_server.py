@@ -18,8 +18,9 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -225,7 +226,7 @@ def start_server(options: ServerOptions, *, port: int = 0) -> LocalServer:
     """
     check_weights_file(options.path)
     llama = require_llama()
-    _read_through(options.path)
+    read_through(options.path)
     key = secrets.token_urlsafe(24)
     try:
         handle = llama.Server(_params(llama, options, key, port))
@@ -242,15 +243,8 @@ def check_weights_file(path: Path) -> None:
     Raises:
         ConfigError: it is missing, unreadable, empty or of another format.
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(GGUF_MAGIC))
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"there is no model file {path}. Give LocalModel the path of a .gguf file, or no argument for the default model."
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"the model file {path} cannot be read ({error.strerror or error}).") from error
+    with _readable(path), path.open("rb") as file:
+        head = file.read(len(GGUF_MAGIC))
     if not head:
         raise ConfigError(f"the model file {path} is empty. Fetch it again, or give LocalModel another .gguf file.")
     if head != GGUF_MAGIC:
@@ -259,9 +253,26 @@ def check_weights_file(path: Path) -> None:
         )
 
 
-def _read_through(path: Path) -> None:
-    """Bring the file into memory while other threads may run; llama.cpp would keep them waiting for the disk."""
-    with path.open("rb") as file:
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Tell what is wrong with a weights file that cannot be read."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"there is no model file {path}. Give LocalModel the path of a .gguf file, or no argument for the default model."
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"the model file {path} cannot be read ({error.strerror or error}).") from error
+
+
+def read_through(path: Path) -> None:
+    """Bring a weights file into memory while other threads may run; llama.cpp would keep them waiting for the disk.
+
+    Raises:
+        ConfigError: it is missing, or breaks off in its middle.
+    """
+    with _readable(path), path.open("rb") as file:
         block = bytearray(1 << 20)
         while file.readinto(block):
             pass

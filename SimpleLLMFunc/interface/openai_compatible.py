@@ -17,7 +17,7 @@ from SimpleLLMFunc.errors import ConfigError, RateLimited
 from SimpleLLMFunc.interface.budget import charge_try
 from SimpleLLMFunc.interface.circuit import Circuit, Ticket
 from SimpleLLMFunc.interface.client_exchange import ClientExchange, check_client
-from SimpleLLMFunc.interface.client_loops import ClientPerLoop
+from SimpleLLMFunc.interface.client_loops import ClientPerLoop, closed_with_loop
 from SimpleLLMFunc.interface.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.direct import RequestHeaders
@@ -481,7 +481,7 @@ class OpenAICompatible(LLM_Interface):
     def client(self) -> Any:
         """An `openai.AsyncOpenAI` set up the same way, for endpoints that are not covered here; one per event loop.
 
-        Whoever asks for it closes it.
+        It is closed with its loop. Outside of a loop it is a new one each time, which whoever asks for it closes.
         """
         if self._client is not None:
             return self._client.client
@@ -492,7 +492,7 @@ class OpenAICompatible(LLM_Interface):
         for known in [known for known in self._clients if known.is_closed()]:
             del self._clients[known]
         if loop not in self._clients or self._clients[loop].is_closed():
-            self._clients[loop] = self._new_client()
+            self._clients[loop] = closed_with_loop(self._new_client())
         return self._clients[loop]
 
     @asynccontextmanager

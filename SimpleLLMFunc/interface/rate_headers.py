@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from SimpleLLMFunc.interface.retry import header_number
 
 __all__ = ["Told", "told_limits"]
 
@@ -63,19 +64,11 @@ _NAMES = tuple(
 
 
 def _told(headers: Mapping[str, str], remaining: str, name: str, now: float) -> Told | None:
-    left = _number(remaining)
+    left = header_number(remaining)
     if left is None:
         return None
-    limit = _number(headers.get(name.format("limit")))
+    limit = header_number(headers.get(name.format("limit")))
     return Told(left, limit if limit and limit >= left else None, _seconds(headers.get(name.format("reset")), now))
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text) if text is not None else None
-    except ValueError:
-        return None
-    return value if value is not None and math.isfinite(value) and value >= 0 else None
 
 
 _PIECES = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?(?:ms|us|µs|ns|h|m|s|d)){1,6}")
@@ -93,7 +86,7 @@ def _seconds(text: str | None, now: float) -> float | None:
     text = text.strip()
     if _PIECES.fullmatch(text):
         return sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
-    value = _number(text)
+    value = header_number(text)
     if value is not None and value < _EARLIEST_MOMENT:
         return value
     if value is not None and value > _EARLIEST_MOMENT * 1000:

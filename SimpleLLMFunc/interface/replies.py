@@ -24,7 +24,7 @@ from SimpleLLMFunc.interface.service_error import failure_of, read_error, status
 from SimpleLLMFunc.interface.sse import EventDecoder
 from SimpleLLMFunc.interface.thoughts import without_thoughts
 from SimpleLLMFunc.interface.transport import LARGEST_BODY, HttpReply, now, read_all
-from SimpleLLMFunc.interface.wire_json import decode, decode_large, is_large
+from SimpleLLMFunc.interface.wire_json import decode, decode_large, is_large, off_loop
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["check_status", "read_chunks", "read_reply"]
@@ -53,7 +53,8 @@ async def check_status(reply: HttpReply, model: str, tries: int) -> None:
     if 200 <= reply.status < 300:
         return
     body = await read_all(reply, model, tries)
-    raise failure_of(reply.status, read_error(body), headers=reply.headers, now=now(), model=model, tries=tries)
+    error = await off_loop(read_error, body) if is_large(body) else read_error(body)
+    raise failure_of(reply.status, error, headers=reply.headers, now=now(), model=model, tries=tries)
 
 
 # --- whole replies ---------------------------------------------------------------------------------------
@@ -70,9 +71,9 @@ async def read_reply(reply: HttpReply, model: str, tries: int) -> ChatCompletion
 
 
 async def _whole(reply: HttpReply, body: bytes, model: str, tries: int) -> ChatCompletion:
-    start = body[:64].lstrip(_SPACE)
+    start, given = body[:64].lstrip(_SPACE), (body, model, tries)
     if start.startswith((b"data:", b"event:", b":")):
-        return _from_events(body, model, tries)
+        return await off_loop(_from_events, *given) if is_large(body) else _from_events(*given)
     try:
         data = await decode_large(body) if is_large(body) else decode(body)
     except ValueError:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 
-__all__ = ["Again", "TryFailed", "backoff", "decide", "retry_after_seconds"]
+__all__ = ["Again", "TryFailed", "backoff", "decide", "header_number", "retry_after_seconds"]
 
 Again: TypeAlias = Literal["never", "once", "always"]
 """Whether a failure is worth a further try: never, one only, or as many as the caller allows."""
@@ -87,13 +87,13 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 
     Source: RFC 9110, section 10.2.3; `retry-after-ms` is an extension of OpenAI's.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = header_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     value = headers.get("retry-after")
     if value is None:
         return None
-    seconds = _number(value)
+    seconds = header_number(value)
     if seconds is not None:
         return seconds
     try:
@@ -106,7 +106,8 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
     return seconds if seconds > 0 else None
 
 
-def _number(text: str | None) -> float | None:
+def header_number(text: str | None) -> float | None:
+    """Return the number that the value of a header is; None where there is none, or none from 0 up."""
     try:
         value = float(text) if text is not None else None
     except ValueError:

@@ -17,7 +17,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.retry import TryFailed, retry_after_seconds
 from SimpleLLMFunc.interface.wire_json import decode
-from SimpleLLMFunc.logger.redact import redact, redact_head
+from SimpleLLMFunc.logger.redact import redact, redact_head, shown_value
 
 __all__ = ["ErrorReply", "failure_of", "read_error", "status_of_error"]
 
@@ -92,18 +92,22 @@ def read_error(body: bytes | Any) -> ErrorReply:
     while isinstance(data, list) and data:  # Gemini wraps the error into a list
         data = data[0]
     if not isinstance(data, Mapping):
-        return ErrorReply(redact_head(str(data), 2000), frozenset())
+        return ErrorReply(_text_of(data), frozenset())
     inner = data.get("error")
     error: Mapping[str, Any] = inner if isinstance(inner, Mapping) else data
     words = [error.get("code"), error.get("type"), error.get("status")]
     message = inner if isinstance(inner, str) else next(filter(None, map(error.get, ("message", "detail", "msg"))), "")
     limit = error.get("n_ctx")
     return ErrorReply(
-        message=redact_head(str(message or data), 2000),
+        message=_text_of(message or data),
         codes=frozenset(str(word).lower() for word in words if word is not None),
         status=next((status for word in words if (status := _status(word)) is not None), None),
         limit=limit if isinstance(limit, int) else None,
     )
+
+
+def _text_of(value: Any) -> str:
+    return redact_head(value, 2000) if isinstance(value, str) else shown_value(value, 2000)
 
 
 def status_of_error(error: ErrorReply) -> int | None:

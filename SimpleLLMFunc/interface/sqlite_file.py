@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.logger.redact import redacted_cause
+from SimpleLLMFunc.logger.failures import redacted_cause
 from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child
 
 __all__ = ["SqliteFile", "is_damage", "transaction"]
@@ -74,6 +74,9 @@ class SqliteFile:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         else:
             self._make(path)
+            if _size(path) == 1:
+                # SQLite takes it for an empty one, and would write over what somebody keeps there.
+                raise self._unusable("it is no such file")
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
             )
@@ -178,6 +181,13 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Say whether SQLite found the file itself broken, or no database at all."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -11,9 +11,9 @@ import io
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
+from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import BadReply, BadRequest
 from SimpleLLMFunc.interface.direct import DirectReply, RequestHeaders, ask_directly
 from SimpleLLMFunc.interface.foreign import failure_of_exception
@@ -259,12 +259,6 @@ def now() -> float:
     return time.time()
 
 
-@lru_cache(maxsize=1)
 def user_agent() -> str:
     """Return the name and version that requests carry."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"SimpleLLMFunc/{version('SimpleLLMFunc')}"
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return "SimpleLLMFunc"
+    return f"SimpleLLMFunc/{__version__}"

@@ -22,7 +22,7 @@ from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.retry import TryFailed, decide
 from SimpleLLMFunc.interface.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.transport import Exchange, HttpReply, HttpRequest, now, user_agent
-from SimpleLLMFunc.interface.wire_json import decode_large
+from SimpleLLMFunc.interface.wire_json import decode_large, is_large, off_loop
 from SimpleLLMFunc.logger.redact import redact
 
 __all__ = ["MAX_BYTES", "get_json"]
@@ -100,7 +100,7 @@ async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -
     if reply.status != 200:
         raise failure_of(
             reply.status,
-            read_error(body),
+            await off_loop(read_error, body) if is_large(body) else read_error(body),
             headers=reply.headers,
             now=now(),
             model=request.model,

@@ -11,8 +11,9 @@ from pydantic_core import from_json, to_json
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.threads import Workers
+from SimpleLLMFunc.type.wire import without_surrogates
 
-__all__ = ["decode", "decode_large", "encode", "is_large", "is_long", "mend", "off_loop", "without_surrogates"]
+__all__ = ["decode", "decode_large", "encode", "is_large", "is_long", "mend", "off_loop"]
 
 T = TypeVar("T")
 
@@ -125,11 +126,6 @@ def _text_size(part: dict[str, Any]) -> int:
 async def off_loop(function: Callable[..., T], *args: Any) -> T:
     """Run `function`, which reads or writes something long, in a worker thread and return its result."""
     return await _workers.run(function, *args)
-
-
-def without_surrogates(text: str) -> str:
-    """Return `text` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def mend(value: Any) -> Any:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.mappable import Answer
@@ -30,15 +29,15 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     StreamInterrupted,
     UsageError,
-    cut,
 )
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline, deadline_scope
 from SimpleLLMFunc.llm_decorator.plain_code import Agreement, Disagreement, Emit, PlainCode
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.llm_decorator.steps.function.examples import as_answer, problems_of
+from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values
 from SimpleLLMFunc.llm_decorator.voting import voted
-from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.logger.redact import shown_value
 from SimpleLLMFunc.type.markers import ABSTAIN, Confident
 from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.utils import in_context, stepped
@@ -241,7 +240,7 @@ class _Call:
     async def _asked(self) -> tuple[Result[Any], str]:
         core = self._core
         if core.confident_output is not None:
-            return await voted(core, self._args, self._kwargs, self._emit)
+            return await voted(core, self._signature, self._args, self._kwargs, self._emit)
         run = core.start(self._args, dict(self._kwargs), stream=self._emit is not None)
         if self._emit is not None:
             await self._emit.all_of(run)
@@ -274,7 +273,7 @@ class _Call:
             problem = f"{violations[0][0]}: expected {violations[0][1]}" if violations else ""
         if problem:
             raise UsageError(
-                f"{self._signature.func_name}: the plain code of {name}= returned {cut(repr(said), 120)}, which is not "
+                f"{self._signature.func_name}: the plain code of {name}= returned {shown_value(said, 120)}, which is not "
                 f"what the function returns ({problem})."
             )
         return Confident(said, asked=0) if core.confident_output is not None else said
@@ -299,11 +298,7 @@ class _Call:
         ), text
 
     def _text_of(self, value: Any) -> str:
-        try:
-            answer = as_answer(self._core.spec, value.value if isinstance(value, Confident) else value)
-        except (PydanticSerializationError, ValueError, TypeError):
-            return str(value)
-        text = str(answer) if self._core.spec.is_text else json.dumps(answer, ensure_ascii=False)
+        text = answer_text(self._core.spec, value.value if isinstance(value, Confident) else value)
         if isinstance(value, Confident):
             mode = "text" if self._core.spec.is_text else "prompt"
             return json.dumps({"asked": 1, "escalated": False, "answers": [[mode, text]]})
@@ -344,7 +339,9 @@ class _Call:
             said = await self._said_by(code, clock)
         except Exception as error:  # noqa: BLE001 - asked only to compare: the call has its answer
             agreement.count_failure()
-            push_warning(f"{self._signature.func_name!r}: fallback= could not be compared with the model: {error}")
+            push_warning(
+                f"{self._signature.func_name!r}: fallback= could not be compared with the model: {shown_error(error)}"
+            )
             return
         if said is not ABSTAIN:
             self._compare(said, found.value, code.name, agreement)

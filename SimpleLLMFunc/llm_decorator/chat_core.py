@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.review import EmptyReview
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.wire_json import is_long
 from SimpleLLMFunc.llm_decorator.core import Core, Plan
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import compacted, fits, room_for_input, trimmed
 from SimpleLLMFunc.llm_decorator.steps.chat.message import build_chat_messages, find_history_param
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.message import Message
 
 __all__ = ["ChatCore"]
+
+T = TypeVar("T")
 
 
 class ChatCore(Core):
@@ -40,12 +45,17 @@ class ChatCore(Core):
         request = plan.request
         room = room_for_input(llm.context_window, self.options.llm_kwargs)
         messages = request.messages
-        if not fits(messages, request.tools, room):
+        if not await _counted(fits, messages, request.tools, room):
             if self.options.compact is not None:
                 messages = await compacted(messages, self.options.compact, func_name)
-            messages = trimmed(messages, request.tools, room, func_name)
+            messages = await _counted(trimmed, messages, request.tools, room, func_name)
         return replace(plan, request=replace(request, messages=messages))
 
     def review(self, record: RunRecord, signature: FunctionSignature) -> EmptyReview:  # noqa: ARG002
         """Ask again only for an empty answer."""
         return EmptyReview(record, self.options.retry_times)
+
+
+async def _counted(count: Callable[..., T], messages: list[Message], *args: Any) -> T:
+    """Return what `count` makes of the messages; counting the tokens of long ones would hold up the event loop."""
+    return await in_thread(count, messages, *args) if is_long(messages) else count(messages, *args)

@@ -43,6 +43,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_tools_for_exe
 from SimpleLLMFunc.llm_decorator.steps.common.signature import Metadata, parse_function_signature
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
+from SimpleLLMFunc.logger.redact import holds_little
 from SimpleLLMFunc.sync import run_sync
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.message import ToolSpec
@@ -53,6 +54,11 @@ from SimpleLLMFunc.utils import in_context, stepped
 __all__ = ["CallContext", "Core", "Plan", "Run"]
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+_LONG = 50_000
+"""Characters of arguments that take too long for an event loop to write down."""
+
+_LONG_TEXT = 500_000
+"""The same of what is text already."""
 
 
 @dataclass(slots=True)
@@ -113,7 +119,7 @@ class Core(ABC):
         self.binds_class = isinstance(func, classmethod)
         self.is_static = isinstance(func, staticmethod)
         self.func = func.__func__ if self.binds_class or self.is_static else func
-        if not callable(self.func):
+        if not callable(self.func) or isinstance(self.func, type):
             raise SignatureError(f"{func!r} is not a function. Decorate a def or an async def.")
         self.options = options
         self.is_method = False
@@ -363,8 +369,8 @@ class CallContext:
         core, options, signature = self.core, self.core.options, self.signature
         llm = self.llm = resolve_llm(options.llm_interface)
         asked = (signature, self.template_params, llm)
-        # A file may be long, and its disk slow.
-        is_slow = core.plans_slowly or _may_read_files(signature)
+        # A file may be long, and its disk slow; data may take long to write down.
+        is_slow = core.plans_slowly or _may_be_long(signature)
         plan = await in_thread(core.plan, *asked) if is_slow else core.plan(*asked)
         plan = await core.fitted(plan, llm, signature.func_name)
         self.opening = len(plan.request.messages)
@@ -411,8 +417,8 @@ def _without(hints: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {known: hint for known, hint in hints.items() if known != name}
 
 
-def _may_read_files(signature: FunctionSignature) -> bool:
+def _may_be_long(signature: FunctionSignature) -> bool:
     arguments = signature.bound_args.arguments
     if all(type(value) in _PLAIN for value in arguments.values()):
-        return False
-    return check_multimodal_content(arguments, signature.type_hints)
+        return any(type(value) is str and len(value) > _LONG_TEXT for value in arguments.values())
+    return not holds_little(arguments, _LONG) or check_multimodal_content(arguments, signature.type_hints)

@@ -144,6 +144,7 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
         # inspect looks for these before it believes that an object is a coroutine function.
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             setattr(self, name, getattr(core.func, name, None))
+        self._shown = getattr(self, "__qualname__", type(self).__name__)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Ask the model; the value when awaited.
@@ -151,11 +152,11 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
         Raises:
             SignatureError: the arguments do not fit the function.
         """
-        return self._core.ask_value(args, kwargs)
+        return self._named(self._core.ask_value(args, kwargs))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
         """Ask the model; when awaited, the value with everything known about how it came about."""
-        return self._core.ask_result(args, kwargs)
+        return self._named(self._core.ask_result(args, kwargs), ".call")
 
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
@@ -175,7 +176,7 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
         deadline: float | None = None,
     ) -> Coroutine[Any, Any, MapReport[R]]:
         """Ask once for each row; when awaited, what came of each, in the order of the input. See `map_rows`."""
-        return map_rows(
+        work = map_rows(
             MappedFunction[R](self._core),
             rows,
             concurrency=concurrency,
@@ -187,6 +188,12 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
             retry_errors=retry_errors,
             deadline=deadline,
         )
+        return self._named(work, ".map")
+
+    def _named(self, work: Coroutine[Any, Any, T], view: str = "") -> Coroutine[Any, Any, T]:
+        # Python's warning about a missing `await` then names what its reader wrote.
+        work.__qualname__ = self._shown + view  # type: ignore[attr-defined]  # every coroutine that Python makes has one
+        return work
 
     @property
     def agreement(self) -> Agreement:

@@ -250,7 +250,7 @@ class FunctionCore(Core):
         Raises:
             ConfigError: there is no model to ask.
         """
-        from SimpleLLMFunc.llm_decorator.steps.function.examples import answer_messages
+        from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 
         signature, hints, _, docstring, name = self.metadata
         bound = inspect.BoundArguments(signature, OrderedDict(example.arguments))

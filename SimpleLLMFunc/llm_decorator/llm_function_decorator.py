@@ -206,7 +206,9 @@ def llm_function(
 
 
 def _is_function(thing: Any) -> bool:
-    return isinstance(thing, (classmethod, staticmethod)) or (callable(thing) and not isinstance(thing, type))
+    # A class of models was meant as the model; any other one was decorated, and is told so.
+    is_model = isinstance(thing, type) and issubclass(thing, LLM_Interface)
+    return isinstance(thing, (classmethod, staticmethod)) or (callable(thing) and not is_model)
 
 
 def _decorated(func: Any, options: Options, scope: Scope) -> Any:

@@ -14,7 +14,7 @@ from SimpleLLMFunc.base.result import Preview, RepairLevel
 from SimpleLLMFunc.base.review import AnswerReview
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.shipped import Parts, Reducer, parts_of, reducers_of
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
@@ -98,7 +98,7 @@ class MappedFunction(Generic[R_co]):
         """
         core, options = self._core, self._core.options
         llm = resolve_llm(options.llm_interface)
-        bodies = [_body(part, core.tools[0], options.llm_kwargs) for part in _answering(llm)]
+        bodies = [_body(part, core.tools[0], options.llm_kwargs) for part in answering_models(llm)]
         fixed = core.fixed_prompt
         return {
             "model": [body.pop("model", "") for body in bodies],
@@ -154,11 +154,6 @@ class MappedFunction(Generic[R_co]):
 def _again(kind: type[MappedFunction[Any]], parts: Parts) -> MappedFunction[Any]:
     make, arguments = parts
     return kind(make(*arguments))
-
-
-def _answering(llm: LLM_Interface) -> list[LLM_Interface]:
-    """Return the models that answer in the end."""
-    return [part for member in llm.members for part in _answering(member)] if llm.members else [llm]
 
 
 def _body(llm: LLM_Interface, tools: Sequence[ToolSpec] | None, params: Mapping[str, Any]) -> dict[str, Any]:

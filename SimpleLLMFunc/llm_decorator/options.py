@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from SimpleLLMFunc.base.abort import Abort
@@ -69,18 +70,22 @@ class Options:
         if given.llm_interface is not None and not isinstance(given.llm_interface, LLM_Interface):
             raise ConfigError(
                 f"llm_interface must be an LLM_Interface such as OpenAICompatible(...) or LocalModel(), "
-                f"not {type(given.llm_interface).__name__}."
+                f"not {_kind_of(given.llm_interface)}."
             )
         _check_one_of("output_mode", self.output_mode, get_args(OutputMode))
         _check_one_of("repair", self.repair, get_args(RepairLevel))
         _check_one_of("on_tool_error", self.on_tool_error, ("report", "raise"))
+        if isinstance(given.tools, Sequence) and not isinstance(given.tools, str):
+            raise ConfigError(
+                "tools= says how tools are offered: 'auto', 'native' or 'json'. Give them as toolkit=[...]."
+            )
         _check_one_of("tools", self.tools, ("auto", "native", "json"))
         _check_one_of("return_mode", self.return_mode, ("text", "raw"))
         for name in ("max_tool_calls", "max_reasks", "retry_times", "max_result_chars", "max_examples"):
             value = getattr(given, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise ConfigError(f"{name} must be a whole number from 0 up, not {value!r}.")
-        if given.deadline is not None and not (isinstance(given.deadline, (int, float)) and given.deadline > 0):
+        if given.deadline is not None and not (_is_number(given.deadline) and given.deadline > 0):
             raise ConfigError(f"deadline must be seconds above 0, or None, not {self.deadline!r}.")
         for name in ("system_prompt_template", "user_prompt_template"):
             template = getattr(given, name)
@@ -93,6 +98,10 @@ class Options:
             raise ConfigError(
                 f"{', '.join(contradicting)} cannot be given here: the library fills it for each request."
             )
+        for name, value in self.llm_kwargs.items():
+            # Sent to the provider, it would be refused there with words that tell nobody what was meant.
+            if meant := "llm_interface" if isinstance(value, LLM_Interface) else _meant(name):
+                raise ConfigError(f"There is no argument {name}. Did you mean {meant}?")
 
     def _check_answering(self) -> None:
         """Check what says who answers: several votes, plain code."""
@@ -129,6 +138,20 @@ class Options:
         ours = {name: value for name, value in options.items() if name in names}
         theirs = {name: value for name, value in options.items() if name not in names}
         return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs})
+
+
+@lru_cache(maxsize=256)
+def _meant(name: str) -> str | None:
+    """Return the argument that `name` is a misspelling of; None for everything that may be a provider's."""
+    from difflib import get_close_matches
+
+    # Names of providers come close as well: "samplers" is 0.86 of "sample", "toolkits" 0.93 of "toolkit".
+    close = get_close_matches(name, [known.name for known in fields(Options)], n=1, cutoff=0.9)
+    return close[0] if close else None
+
+
+def _kind_of(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def _is_number(value: object) -> bool:

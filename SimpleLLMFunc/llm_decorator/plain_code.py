@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import inspect
 import textwrap
-import threading
 import typing
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
 from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention
 
@@ -66,7 +66,7 @@ class Agreement:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self.reset()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Agreement:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def reset(self) -> None:
         """Count anew."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
+from SimpleLLMFunc.base.facts import RunFacts
 from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.quotes import QuoteCheck
+from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.result import OutputMode, Parsed, RepairLevel, Result
-from SimpleLLMFunc.base.run import generate_trace_id
+from SimpleLLMFunc.base.review import LARGE_ANSWER
+from SimpleLLMFunc.base.run import generate_trace_id, recorded
 from SimpleLLMFunc.errors import (
     ContentBlocked,
     EmptyResponseError,
@@ -25,12 +29,15 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
 )
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.interface.samples import sample_scope
 from SimpleLLMFunc.llm_decorator.plain_code import Emit
-from SimpleLLMFunc.llm_decorator.steps.function.examples import as_answer
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, as_answer
 from SimpleLLMFunc.llm_decorator.votes import agreement_of, comparable, decide
-from SimpleLLMFunc.logger import async_log_context
+from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatMessage, Choice
 from SimpleLLMFunc.type.markers import Confident
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
@@ -86,6 +93,18 @@ class ConfidentOutput(OutputSpec):
         abstained = any(share < self._min_agreement - 1e-9 for share in agreement.values())
         return Confident(value, agreement, abstained, tuple(answers), asked, is_escalated)
 
+    def decided_and_kept(
+        self, results: Sequence[Result[Any]], asked: int, is_escalated: bool, arguments: Mapping[str, Any]
+    ) -> tuple[Confident[Any], str]:
+        """Return what the answers come to, and the text from which `parse` makes it again."""
+        values = [one.value for one in results]
+        kept = {
+            "asked": asked,
+            "escalated": is_escalated,
+            "answers": [[one.output_mode, one.text] for one in results],
+        }
+        return self.decided(values, asked, is_escalated=is_escalated, arguments=arguments), json.dumps(kept)
+
     def _built(self, data: Any, arguments: Mapping[str, Any] | None) -> Any:
         if self.inner.is_text:
             return data
@@ -96,30 +115,61 @@ class ConfidentOutput(OutputSpec):
 
 
 async def voted(
-    core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None
+    core: FunctionCore, signature: FunctionSignature, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None
 ) -> tuple[Result[Any], str]:
     """Ask as often as the function says, escalate where that is not clear, and return the result.
 
-    The second item is text from which `ConfidentOutput.parse` makes the value again.
+    To those who watch it is a run, without turns of its own, of which the votes are parts. The second item is text
+    from which `ConfidentOutput.parse` makes the value again.
 
     Raises:
         SimpleLLMFuncError: no answer could be used, or the service, a budget or a deadline ended it.
     """
-    began = time.monotonic()
-    options = core.options
-    trace_id = generate_trace_id(core.metadata[4])
-    async with async_log_context(trace_id, core.metadata[4]):
-        result, kept = await _round(core, args, kwargs, emit, None)
-        if result.value.abstained and options.escalate_to is not None:
-            stronger, kept = await _round(core, args, kwargs, emit, options.escalate_to)
-            usage = result.usage + stronger.usage
-            attempts = [*result.attempts, *stronger.attempts]
-            result = replace(stronger, usage=usage, cost=usage.cost, attempts=attempts)
-    return replace(result, seconds=time.monotonic() - began, trace_id=trace_id), kept
+    arguments = signature.bound_args.arguments
+    record = RunRecord(signature.func_name, generate_trace_id(signature.func_name))
+    found: list[tuple[Result[Any], str]] = []
+
+    async def events() -> AsyncGenerator[ReActEvent, None]:
+        yield RunStarted(record.trace_id, [])
+        result, kept = await _decided(core, arguments, args, kwargs, emit)
+        found.append((result, kept))
+        record.parsed = Parsed(result.value)
+        said = partial(answer_text, core.spec, result.value.value)
+        text = await in_thread(said) if len(result.text) > LARGE_ANSWER else said()
+        choice = Choice(ChatMessage(content=text), finish_reason=result.finish_reason)
+        # The votes have told what was asked, and what it took.
+        yield RunFinished(ChatCompletion((choice,), cached=result.cached), [], NO_USAGE, 0)
+
+    async def begin(_: Deadline) -> AsyncGenerator[ReActEvent, None]:
+        return events()
+
+    run = recorded(record, begin, sinks=core.options.sinks, facts=lambda: RunFacts(core.facts, arguments))
+    async with aclosing(run):
+        async for _ in run:
+            pass
+    ((result, kept),) = found
+    return replace(result, seconds=record.seconds, trace_id=record.trace_id), kept
+
+
+async def _decided(
+    core: FunctionCore,
+    arguments: Mapping[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    emit: Emit | None,
+) -> tuple[Result[Any], str]:
+    result, kept = await _round(core, arguments, args, kwargs, emit, None)
+    if result.value.abstained and core.options.escalate_to is not None:
+        stronger, kept = await _round(core, arguments, args, kwargs, emit, core.options.escalate_to)
+        usage = result.usage + stronger.usage
+        attempts = [*result.attempts, *stronger.attempts]
+        result = replace(stronger, usage=usage, cost=usage.cost, attempts=attempts)
+    return result, kept
 
 
 async def _round(
     core: FunctionCore,
+    arguments: Mapping[str, Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     emit: Emit | None,
@@ -145,14 +195,10 @@ async def _round(
         raise lost.with_run(usage=usage, cost=usage.cost)
     output = core.confident_output
     assert output is not None, "it votes"
-    arguments = core.signature_of(args, dict(kwargs))[0].bound_args.arguments if core.spec.quotes else None
-    is_escalated = stronger is not None
-    value = output.decided([one.value for one in results], asked, is_escalated=is_escalated, arguments=arguments)
-    kept = {
-        "asked": asked,
-        "escalated": is_escalated,
-        "answers": [[one.output_mode, one.text] for one in results],
-    }
+    decide_on = partial(output.decided_and_kept, results, asked, stronger is not None, arguments)
+    # Comparing long answers would hold up the event loop.
+    is_long = sum(len(one.text) for one in results) > LARGE_ANSWER
+    value, kept = await in_thread(decide_on) if is_long else decide_on()
     attempts = [attempt for one in outcomes for attempt in one.attempts]
     last = results[-1]
     calls = [call for one in results for call in one.tool_calls]
@@ -160,7 +206,7 @@ async def _round(
     found = replace(
         last, value=value, attempts=attempts, usage=usage, cost=usage.cost, tool_calls=calls, cached=is_cached
     )
-    return found, json.dumps(kept)
+    return found, kept
 
 
 async def _vote(
@@ -179,9 +225,7 @@ async def _vote(
 
 def _reseeded(core: FunctionCore, number: int) -> FunctionCore:
     """Return the core with another seed where one is set: the same one would give the same answer again."""
-    llm = resolve_llm(core.options.llm_interface)
-    while llm.members:
-        llm = llm.members[0]
+    llm = answering_models(resolve_llm(core.options.llm_interface))[0]
     own: Any = getattr(llm, "api_params", None)
     seeds = (core.options.llm_kwargs.get("seed"), own.get("seed") if isinstance(own, Mapping) else None)
     seed = next((each for each in (*seeds, getattr(llm, "seed", None)) if isinstance(each, int)), None)

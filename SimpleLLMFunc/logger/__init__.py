@@ -13,6 +13,7 @@ from SimpleLLMFunc.logger.context import (
     get_current_trace_id,
     log_context,
 )
+from SimpleLLMFunc.logger.failures import shown_error, shown_traceback
 from SimpleLLMFunc.logger.handlers import setup_logging
 from SimpleLLMFunc.logger.records import (
     app_log,
@@ -45,6 +46,8 @@ __all__ = [
     "render_arguments",
     "setup_logging",
     "shown_data",
+    "shown_error",
+    "shown_traceback",
 ]
 
 # Without any handler, Python would print our warnings to stderr by itself; whether they are shown is the user's choice.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from SimpleLLMFunc.sync import ForkSafeLock
@@ -13,8 +13,10 @@ from SimpleLLMFunc.utils import Block, ScopedVar
 __all__ = [
     "LogContext",
     "async_log_context",
+    "begin_run",
     "count_tokens",
     "get_current_context",
+    "get_current_run_id",
     "get_current_trace_id",
     "log_context",
 ]
@@ -29,6 +31,7 @@ class LogContext:
         function_name: the decorated function, or whatever else runs.
         parent_trace_id: id of the run around this one, empty where there is none.
         input_tokens, output_tokens: read and written by the model so far, in this run alone.
+        run_id: the trace id of the run, or of the nearest one around: not all that is named here is one.
     """
 
     trace_id: str = ""
@@ -36,6 +39,7 @@ class LogContext:
     parent_trace_id: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
+    run_id: str = field(default="", compare=False)
 
 
 _current: ScopedVar[LogContext] = ScopedVar("SimpleLLMFunc.log_context")
@@ -84,6 +88,7 @@ def _inherit(context: LogContext, around: LogContext) -> None:
         context.trace_id = around.trace_id
         context.parent_trace_id = around.parent_trace_id
     context.function_name = context.function_name or around.function_name
+    context.run_id = around.run_id
 
 
 def log_context(
@@ -112,6 +117,19 @@ def get_current_trace_id() -> str:
     """Return the id of the run that is going on here, empty outside of any."""
     context = _current.get()
     return "" if context is None else context.trace_id
+
+
+def begin_run(trace_id: str) -> None:
+    """Note that what has just been named is a run; others may be parts of it."""
+    context = _current.get()
+    if context is not None:
+        context.run_id = trace_id
+
+
+def get_current_run_id() -> str:
+    """Return the trace id of the nearest run that this is a part of, empty outside of any."""
+    context = _current.get()
+    return "" if context is None else context.run_id
 
 
 def count_tokens(usage: Usage) -> None:

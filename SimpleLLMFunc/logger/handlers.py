@@ -122,7 +122,7 @@ def _in_ascii(line: str) -> str:
 
 
 def _level(level: int | str) -> int:
-    number = level if isinstance(level, int) else logging.getLevelNamesMapping().get(level.strip().upper())
+    number = level if isinstance(level, int) else logging.getLevelNamesMapping().get(str(level).strip().upper())
     if number is None:
         raise ConfigError(f"no log level is named {level!r}. Use DEBUG, INFO, WARNING, ERROR or CRITICAL.")
     return number
@@ -132,4 +132,6 @@ def _file_handler(file: str | os.PathLike[str]) -> logging.Handler:
     try:
         return logging.FileHandler(file, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the log cannot be written to {os.fspath(file)!r}: {error}") from error
+        raise ConfigError(
+            f"the log cannot be written to {os.fspath(file)!r}: {error}. Give a file that can be, or none for stderr."
+        ) from error

@@ -76,7 +76,7 @@ _PEM = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*")
 def _masked_field(match: re.Match[str]) -> str:
     name, value = match.groups()
     bare = value.strip("\\\"'")
-    if not bare or bare.lower() in {"none", "null", "true", "false", MASK}:
+    if not bare or bare.lower() in {"none", "null", "true", "false", "…", "...", MASK}:
         return match.group()
     opening = re.match(r"[bru]?\\*[\"']|\[", value)
     if opening is None:

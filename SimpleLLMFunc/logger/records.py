@@ -10,7 +10,8 @@ from types import FrameType
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.logger.context import LogContext, get_current_context
-from SimpleLLMFunc.logger.redact import escape_control, redact
+from SimpleLLMFunc.logger.failures import shown_error
+from SimpleLLMFunc.logger.redact import escape_control, shown_text
 
 __all__ = [
     "LogMessage",
@@ -29,6 +30,9 @@ LogMessage: TypeAlias = str | Callable[[], str]
 
 _PACKAGE = "SimpleLLMFunc"
 _HERE = f"{_PACKAGE}.logger"
+_LONGEST = 16_000
+"""Characters of a message. Records are written on event loops, and redacting a megabyte takes longer than a call."""
+
 _NO_RUN = LogContext()
 _loggers: dict[str, logging.Logger] = {}
 
@@ -100,8 +104,8 @@ def _rendered(message: LogMessage) -> str:
         try:
             message = message()
         except Exception as error:  # noqa: BLE001 - a line of the log must never end the run it tells about
-            message = f"(this message could not be rendered: {type(error).__name__}: {error})"
-    return escape_control(redact(message))
+            message = f"(this message could not be rendered: {shown_error(error)})"
+    return escape_control(shown_text(message, _LONGEST))
 
 
 def _caller() -> FrameType:

@@ -7,18 +7,20 @@ import json
 import logging
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import ItemsView, Iterable, KeysView, Mapping, ValuesView
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from itertools import islice
 from pathlib import PurePath
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel
 
-from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.errors import BODY_LIMIT, cut
 from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_secret, mask_known, remember_secret
 from SimpleLLMFunc.logger.looks import is_secret_name, mask_looks
 from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl
@@ -26,16 +28,17 @@ from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl
 __all__ = [
     "HTTP_LOGGERS",
     "MASK",
-    "RedactedCause",
     "escape_control",
+    "holds_little",
     "looks_secret",
     "redact",
     "redact_head",
     "redact_logs_of",
-    "redacted_cause",
     "remember_secret",
     "render_arguments",
     "shown_data",
+    "shown_text",
+    "shown_value",
 ]
 
 # --- secrets -------------------------------------------------------------------------------------------------
@@ -79,8 +82,8 @@ class RedactingFilter(logging.Filter):
             text = record.getMessage()
         except Exception:  # noqa: BLE001 - a record that cannot be rendered is for the handlers to complain about
             return True
-        if redact(text) != text:
-            record.msg, record.args = redact(text), ()
+        if (redacted := redact(text)) != text:
+            record.msg, record.args = redacted, ()
         return True
 
 
@@ -92,6 +95,10 @@ def redact_logs_of(*names: str) -> None:
             logger.addFilter(RedactingFilter())
 
 
+BEYOND = 10_000
+"""Characters that are looked at beyond those that are shown."""
+
+
 def redact_head(text: str, limit: int) -> str:
     """Return the first `limit` characters of `text`, redacted; no secret is cut in two, of which half would be left."""
     if len(text) <= limit:
@@ -100,46 +107,13 @@ def redact_head(text: str, limit: int) -> str:
     return redact(text[:end]) + ("…" if end == limit else f"{MASK}…")
 
 
-class RedactedCause(Exception):
-    """What a foreign exception said, without the secret that it held."""
-
-
-def redacted_cause(error: BaseException) -> BaseException:
-    """Return `error`, or a copy without secrets if it holds one, itself or in what led to it.
-
-    A cause is printed with the traceback, and kept by whoever keeps errors.
-    """
-    parts = list(_with_causes(error))
-    if not any(_holds_secret(each) for each in parts):
-        return error
-    return RedactedCause(redact("; after ".join(map(_said, parts))))
-
-
-def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield `error` and whatever is printed with it."""
-    waiting, seen = [error], set[int]()
-    while waiting:
-        part = waiting.pop()
-        if id(part) not in seen:
-            seen.add(id(part))
-            yield part
-            groups = part.exceptions if isinstance(part, BaseExceptionGroup) else ()
-            waiting += [each for each in (*groups, part.__context__, part.__cause__) if each is not None]
-
-
-def _said(error: BaseException) -> str:
-    try:
-        return "\n".join([f"{type(error).__name__}: {error}", *map(str, getattr(error, "__notes__", ()))])
-    except Exception:  # noqa: BLE001 - an exception of the user's may fail at showing itself, and then shows nothing
-        return type(error).__name__
-
-
-def _holds_secret(error: BaseException) -> bool:
-    try:
-        texts = [_said(error), repr(error.args), repr(vars(error))]
-    except Exception:  # noqa: BLE001 - as above, and what cannot be shown is not known to be harmless
-        return True
-    return any(redact(text) != text for text in texts)
+def shown_text(text: str, limit: int = BODY_LIMIT) -> str:
+    """Return `text` redacted and cut to `limit` characters, at a cost that does not grow with what is left out."""
+    # Redacted before it is cut: half a key at the cut would be recognised by nobody. Of a text that is much too long
+    # no more is looked at than what will be shown and the longest key that may begin in it.
+    head = text[: limit + BEYOND]
+    shown = redact(head)
+    return f"{shown}…" if len(head) < len(text) and len(shown) < limit else cut(shown, limit)
 
 
 # --- characters that do something ----------------------------------------------------------------------------
@@ -168,8 +142,11 @@ def _escaped(match: re.Match[str]) -> str:
 # --- arguments -----------------------------------------------------------------------------------------------
 
 _DEEPEST = 8
-_BEYOND = 10_000
-"""Characters that are looked at beyond those that are shown."""
+
+_MOST_CELLS = 100
+"""Of an array or a frame that is shown as it shows itself; a larger one is named by its size."""
+
+_LISTED = (list, tuple, set, frozenset, deque, KeysView, ValuesView, ItemsView)
 
 _DATA_URL = re.compile(r"data:(?P<kind>[a-z]{1,20})/[^,;\s]{0,80}(?:;[^,;\s]{0,80}){0,4};base64,", re.IGNORECASE)
 _IMAGE_HEADS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
@@ -186,6 +163,13 @@ def shown_data(value: Any, limit: int = 2000, deepest: int = _DEEPEST) -> Any:
     return _Plain(limit, deepest).of(value, 0)
 
 
+def shown_value(value: Any, limit: int) -> str:
+    """Return `value` as Python shows it, redacted and cut to `limit` characters; one that holds much as JSON, as far as it goes."""
+    if holds_little(value):
+        return shown_text(repr(value), limit)
+    return cut(json.dumps(shown_data(value, limit), ensure_ascii=False), limit)
+
+
 def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
     """Return `arguments` as JSON text for a log: redacted, images as ``<image 34 kB>``, at most `limit` characters.
 
@@ -194,6 +178,35 @@ def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
     """
     plain = _Plain(limit).of_pairs(arguments.items(), 0)
     return cut(escape_control(json.dumps(plain, ensure_ascii=False)), limit)
+
+
+_OF_A_VALUE = 10
+"""Characters that a value counts for beside those it holds."""
+
+
+def holds_little(value: Any, room: int = BEYOND) -> bool:
+    """Say whether `value` holds at most about `room` characters, so that its repr takes no time to speak of.
+
+    Looks into Python's own containers and into what shows its fields, no further than `room` goes.
+    """
+    waiting = [value]
+    while waiting and room >= 0:
+        item = waiting.pop()
+        room -= _OF_A_VALUE
+        most = max(room, 0) // _OF_A_VALUE + 1
+        match item:
+            case str() | bytes() | bytearray():
+                room -= len(item)
+            case dict():
+                waiting += islice(item, most)
+                waiting += islice(item.values(), most)
+            case list() | tuple() | set() | frozenset() | deque():
+                waiting += islice(item, most)
+            case BaseModel() | SimpleNamespace():
+                waiting += islice(vars(item).values(), most)
+            case _ if dataclasses.is_dataclass(item) and not isinstance(item, type):
+                waiting += [getattr(item, field.name, None) for field in dataclasses.fields(item)]
+    return room >= 0
 
 
 class _Plain:
@@ -218,7 +231,7 @@ class _Plain:
             case None | bool() | int() | float() | bytes() | bytearray() | memoryview():
                 return _scalar(value)
         pairs = _pairs(value)
-        if pairs is None and not isinstance(value, list | tuple | set | frozenset):
+        if pairs is None and not isinstance(value, _LISTED):
             return self.of_text(_one_text(value))
         if depth >= self.deepest or self.room <= 0:
             return "…"
@@ -228,12 +241,7 @@ class _Plain:
         data = _DATA_URL.match(text)
         if data is not None:
             text = _named_by_size(data["kind"].lower(), (len(text) - data.end()) * 3 // 4)
-        # Redacted before it is cut: half a key at the cut would be recognised by nobody. Of a text that is much too long
-        # no more is looked at than what will be shown and the longest key that may begin in it.
-        room = max(self.room, 1)
-        head = text[: room + _BEYOND]
-        shown = redact(head)
-        text = f"{shown}…" if len(head) < len(text) and len(shown) < room else cut(shown, room)
+        text = shown_text(text, max(self.room, 1))
         self.room -= len(text)
         return text
 
@@ -295,7 +303,12 @@ def _one_text(value: Any) -> str:
             return _file_by_size(value)
         case PurePath() | date() | time() | timedelta() | Decimal() | UUID():
             return str(value)
-    return repr(value)
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and math.prod(shape) > _MOST_CELLS:
+        return f"<{type(value).__name__} {'x'.join(map(str, shape))}>"
+    # What an object shows of itself is seldom more than what it holds.
+    is_short = holds_little(value) and holds_little(getattr(value, "__dict__", None))
+    return repr(value) if is_short else f"<{type(value).__name__}>"
 
 
 def _file_by_size(value: ImgPath | Audio | File) -> str:

@@ -29,7 +29,4 @@ class Meters:
 
 
 def _histogram(meter: Meter, name: str, unit: str, description: str, buckets: Sequence[float]) -> Histogram:
-    try:
-        return meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=buckets)
-    except TypeError:  # before version 1.29 of the API nobody could advise
-        return meter.create_histogram(name, unit, description)
+    return meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=buckets)

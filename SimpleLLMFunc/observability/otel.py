@@ -34,7 +34,7 @@ from SimpleLLMFunc.base.events import (
 )
 from SimpleLLMFunc.base.facts import RunFacts, SentRequest
 from SimpleLLMFunc.errors import ProviderError, SimpleLLMFuncError
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import shown_text
 from SimpleLLMFunc.observability.attributes import (
     address,
     declared_path,
@@ -385,12 +385,12 @@ class SpanSink:
     def _told(self, error: BaseException) -> str:
         """Return what may be said of an error: its text may repeat what was sent or answered."""
         if self.captures_content:
-            return redact(str(error))[:4000] or type(error).__name__
+            return shown_text(str(error), 4000) or type(error).__name__
         status = error.status if isinstance(error, ProviderError) else None
         return f"{type(error).__name__} ({status})" if status else type(error).__name__
 
     def _content(self, text: str) -> str:
-        return redact(text)[:4000] if self.captures_content else ""
+        return shown_text(text, 4000) if self.captures_content else ""
 
     def _path(self, run: _Run, path: str) -> str:
         return self._content(path) if self.captures_content else declared_path(path, run.facts.function.output_schema)

@@ -153,8 +153,8 @@ class TraceReader:
                 tries=_tries(connection, summary.id),
                 reviews=_reviews(connection, summary.id),
                 tool_calls=_tool_calls(connection, summary.id),
-                children=_related(connection, "parent", summary.trace_id, newest=False),
-                parent_run=next(iter(_related(connection, "trace_id", summary.parent)), None),
+                children=_children(connection, summary.trace_id),
+                parent_run=_latest(connection, summary.parent),
                 function_version=next(iter(_versions(connection, summary.function, summary.version)), None),
                 incomplete=bool(incomplete),
             )
@@ -197,12 +197,13 @@ class TraceReader:
             rows = connection.execute(
                 f"""
                 WITH RECURSIVE names (name) AS (
-                    SELECT min({column}) FROM runs
+                    SELECT min({column}) FROM runs WHERE {column} != ''
                     UNION ALL
-                    SELECT (SELECT min({column}) FROM runs WHERE {column} > name) FROM names WHERE name IS NOT NULL
+                    SELECT (SELECT min({column}) FROM runs WHERE {column} > name AND {column} != '')
+                    FROM names WHERE name IS NOT NULL
                     LIMIT 10000
                 )
-                SELECT name FROM names WHERE name IS NOT NULL AND name != ''
+                SELECT name FROM names WHERE name IS NOT NULL
                 """  # noqa: S608 - the column is ours
             ).fetchall()
         return [name for (name,) in rows]
@@ -230,12 +231,19 @@ def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[
         if (wanted := getattr(query, name)) is not None:
             values[name] = _stored(wanted)
             parts.append(f"runs.{name} = :{name}")
+            if name in {"parent", "session"} and wanted:
+                parts.append(f"runs.{name} != ''")  # what the index is restricted to
+    if query.version is not None and query.function is None:
+        parts.append(_functions_with(values, connection))
     if query.status in {"running", "lost"}:
         seen = "SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive"
-        parts.append(f"runs.status = 'running' AND {'NOT ' if query.status == 'lost' else ''}EXISTS ({seen})")
+        parts.append("runs.status = 'running' AND runs.status != 'ok'")
+        parts.append(f"{'NOT ' if query.status == 'lost' else ''}EXISTS ({seen})")
     elif query.status is not None:
         values["status"] = query.status
-        parts.append("runs.status = :status")
+        parts.append(
+            "runs.status = :status" if query.status == "ok" else "runs.status = :status AND runs.status != 'ok'"
+        )
     if query.since is not None:
         values["since"] = query.since
         parts.append("runs.started >= :since")
@@ -245,6 +253,16 @@ def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[
     if query.text:
         parts.append(_text_condition(query.text, connection, values))
     return " AND ".join(parts), values
+
+
+def _functions_with(values: dict[str, Any], connection: sqlite3.Connection) -> str:
+    """Return the condition that names the functions of a version: its index begins with them."""
+    of_version = "SELECT function FROM versions WHERE versions.version = :version"
+    functions = connection.execute(f"{of_version} LIMIT 2", {"version": values["version"]}).fetchall()
+    if len(functions) != 1:
+        return f"runs.function IN ({of_version})"
+    ((values["function"],),) = functions
+    return "runs.function = :function"
 
 
 def _text_condition(text: str, connection: sqlite3.Connection, values: dict[str, Any]) -> str:
@@ -299,15 +317,22 @@ def _summary(row: Sequence[Any]) -> RunSummary:
     return RunSummary(*values)
 
 
-def _related(connection: sqlite3.Connection, column: str, trace_id: str, *, newest: bool = True) -> list[RunSummary]:
-    if not trace_id:
-        return []
-    order = "DESC" if newest else ""
+def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]:
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM runs WHERE runs.{column} = :trace_id ORDER BY runs.started {order} LIMIT :limit",  # noqa: S608
+        f"SELECT {_COLUMNS} FROM runs WHERE runs.parent = :trace_id AND runs.parent != '' "  # noqa: S608
+        "ORDER BY runs.started LIMIT :limit",
         {"trace_id": trace_id, "limit": _MOST_CHILDREN, "alive": _alive()},
     ).fetchall()
     return [_summary(row) for row in rows]
+
+
+def _latest(connection: sqlite3.Connection, trace_id: str) -> RunSummary | None:
+    """Return the latest run with this trace id; None where there is none."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM runs WHERE runs.trace_id = :trace_id ORDER BY runs.started DESC LIMIT 1",  # noqa: S608
+        {"trace_id": trace_id, "alive": _alive()},
+    ).fetchone()
+    return None if row is None or not trace_id else _summary(row)
 
 
 def _messages(connection: sqlite3.Connection, run: int) -> list[Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from SimpleLLMFunc.base.cards import Card, Part, as_html, as_rich, conversation, plainly
+from SimpleLLMFunc.base.cards import as_html, as_rich
+from SimpleLLMFunc.observability.reader_cards import page_card, run_card
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -132,10 +132,10 @@ class RunPage:
     seq: int
 
     def _repr_html_(self) -> str:
-        return as_html(_page_card(self))
+        return as_html(page_card(self))
 
     def __rich__(self) -> RenderableType:
-        return as_rich(_page_card(self))
+        return as_rich(page_card(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,10 +337,10 @@ class RunDetail:
     incomplete: bool
 
     def _repr_html_(self) -> str:
-        return as_html(_run_card(self))
+        return as_html(run_card(self))
 
     def __rich__(self) -> RenderableType:
-        return as_rich(_run_card(self))
+        return as_rich(run_card(self))
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
         yield "summary", self.summary
@@ -348,81 +348,3 @@ class RunDetail:
         yield "value", self.value
         yield "turns", len(self.turns)
         yield "tool_calls", [call.name for call in self.tool_calls]
-
-
-def _page_card(page: RunPage) -> Card:
-    rows = [
-        (
-            str(run.id),
-            _when(run.started),
-            run.function,
-            run.model,
-            run.status,
-            _seconds(run.seconds),
-            run.question,
-            run.answer,
-        )
-        for run in page.runs
-    ]
-    headers = ("run", "began", "function", "model", "status", "seconds", "arguments", "answer")
-    more = "there are more" if page.next is not None else ""
-    return Card("Runs", [("runs", str(len(rows))), ("next", more)], [Part(f"{len(rows)} runs", rows, headers)])
-
-
-def _run_card(detail: RunDetail) -> Card:
-    run = detail.summary
-    facts = [
-        ("status", run.status),
-        ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
-        ("value", "" if detail.value is None else plainly(detail.value)),
-        ("arguments", "" if not detail.arguments else plainly(detail.arguments)),
-        ("model", f"{run.model} ({run.provider})" if run.model else ""),
-        ("began", _when(run.started)),
-        ("seconds", _seconds(run.seconds)),
-        ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
-        ("cost", "" if run.cost is None else f"{run.cost:.6f} USD"),
-        ("version", run.version),
-        ("trace", run.trace_id),
-        ("part of", run.parent),
-    ]
-    turns = [
-        (
-            str(turn.turn),
-            _seconds(turn.seconds),
-            turn.model,
-            f"{turn.input_tokens} / {turn.output_tokens}",
-            turn.finish_reason,
-        )
-        for turn in detail.turns
-    ]
-    calls = [
-        (
-            call.name,
-            plainly(call.arguments),
-            plainly(call.content) if call.content is not None else "",
-            _seconds(call.seconds),
-        )
-        for call in detail.tool_calls
-    ]
-    tries = [(f"{each.at:.2f}", each.error, each.text) for each in detail.tries]
-    violations = [(str(path) or "the answer", *rest) for review in detail.reviews for path, *rest in review.violations]
-    repairs = [(str(path) or "the answer", *rest) for review in detail.reviews for path, *rest in review.repairs]
-    children = [(str(child.id), child.function, child.status, _seconds(child.seconds)) for child in detail.children]
-    parts = [
-        Part(f"{len(turns)} turns", turns, ("turn", "seconds", "model", "read / written", "ended")),
-        Part(f"{len(tries)} failed tries", tries, ("after s", "error", "text")),
-        Part(f"{len(violations)} violations", violations, ("where", "expected", "got")),
-        Part(f"{len(repairs)} repairs", repairs, ("where", "what")),
-        Part(f"{len(calls)} tool calls", calls, ("tool", "arguments", "result", "seconds")),
-        Part(f"{len(children)} runs inside", children, ("run", "function", "status", "seconds")),
-        conversation(detail.messages),
-    ]
-    return Card(f"Run {run.id}: {run.function}", facts, parts)
-
-
-def _when(moment: float) -> str:
-    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"

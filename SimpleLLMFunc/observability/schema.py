@@ -9,7 +9,8 @@ from pathlib import Path
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.sqlite_file import SqliteFile, is_damage, transaction
-from SimpleLLMFunc.logger.redact import redact, redacted_cause
+from SimpleLLMFunc.logger.failures import redacted_cause
+from SimpleLLMFunc.logger.redact import redact
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "TraceFile", "has_text_index"]
 
@@ -210,7 +211,19 @@ def _add_text_index(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_begin, _add_text_index)
+def _thin_out_indexes(connection: sqlite3.Connection) -> None:
+    """Version 3: only rows that a search by it picks out stand in an index; each costs every run a write."""
+    for name in ("function_version", "version", "status", "parent", "session"):
+        connection.execute(f"DROP INDEX runs_by_{name}")
+    # In the order of the list, so that it serves a function's version too.
+    connection.execute("CREATE INDEX runs_by_function_version ON runs (function, version, started, id, status)")
+    # Asked for together with the condition that they have; see `reader.conditions`.
+    connection.execute("CREATE INDEX runs_by_status ON runs (status, started) WHERE status != 'ok'")
+    connection.execute("CREATE INDEX runs_by_parent ON runs (parent, started) WHERE parent != ''")
+    connection.execute("CREATE INDEX runs_by_session ON runs (session, started) WHERE session != ''")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_begin, _add_text_index, _thin_out_indexes)
 """What makes a file of each version out of one of the version before; the first begins with an empty file."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -9,23 +9,13 @@ import sqlite3
 import sys
 import threading
 import time
-from dataclasses import replace
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
 
-from SimpleLLMFunc.base.events import (
-    ReActEvent,
-    ReplyDelta,
-    ReplyReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallProgress,
-    TryFailed,
-    TurnStarted,
-)
+from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_info, push_warning
@@ -33,11 +23,12 @@ from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.observability.reader import TraceReader
 from SimpleLLMFunc.observability.schema import TraceFile
 from SimpleLLMFunc.observability.store_content import Content
+from SimpleLLMFunc.observability.store_items import Intake, Item, said, size_of
 from SimpleLLMFunc.observability.writer import HEARTBEAT, TraceWriter
-from SimpleLLMFunc.observability.writer_runs import Ended, Fold, Item, failed_try, said
+from SimpleLLMFunc.observability.writer_runs import Fold
 from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child
 
-__all__ = ["TraceStore", "from_environment"]
+__all__ = ["TraceStore", "TraceStoreWarning", "from_environment"]
 
 _Waiting: TypeAlias = tuple[str, float, Item, int]
 """An item with its trace id, when it happened, and its size."""
@@ -58,11 +49,19 @@ _MOST_CHARS = 64_000_000
 """Characters of texts that may wait for the thread, and bytes that may wait for the disk."""
 
 
+class TraceStoreWarning(RuntimeWarning):
+    """Runs are missing from a trace store: its file cannot be written, or events came faster than they can be.
+
+    Shown once for each store, for nobody may be there to see it missing: a call is never the worse for it. To have it
+    not shown: ``warnings.filterwarnings("ignore", category=TraceStoreWarning)``.
+    """
+
+
 class TraceStore:
     """Keeps every run that it is shown: ``with watching(TraceStore("runs.sqlite")): …``, or SIMPLELLMFUNC_TRACE=path.
 
     A call hands over what happened and goes on; a thread writes it in batches. What goes wrong with the file costs
-    entries in it and one warning, never a call. Several processes may write the same file. Texts are redacted; no key
+    entries in it and one `TraceStoreWarning`, which is logged too, and never a call. Several processes may write the same file. Texts are redacted; no key
     is ever in it. What was not written yet is written at the end of the interpreter; a process that dies before loses
     its last batch.
 
@@ -123,11 +122,11 @@ class TraceStore:
 
     def __call__(self, trace_id: str, event: ReActEvent) -> None:
         """Take in one event of a run; a sink."""
-        item = self._item(trace_id, event)
+        item = self._intake.item_of(trace_id, event)
         if item is None:
             return
         is_end = isinstance(event, RunFinished | RunFailed)
-        size = _size(item)
+        size = size_of(item)
         if self._queue.qsize() >= self._queue_size or self._waiting_chars + size > _MOST_CHARS:
             self._incomplete.add(trace_id)
             if not is_end:  # which takes next to no room, and without which the run would seem to go on
@@ -200,42 +199,11 @@ class TraceStore:
         self._thread: threading.Thread | None = None
         self._fold = Fold(self._content)
         self._incomplete: set[str] = set()
-        self._streaming: dict[str, int] = {}
+        self._intake = Intake(self._content)
         self._waiting_chars = 0
         self._retry_at = 0.0
         self._pause = 1.0
         self._writing = threading.Lock()
-
-    def _item(self, trace_id: str, event: ReActEvent) -> Item | None:
-        """Return what is kept of an event: as it is now, whatever the caller does to its objects afterwards."""
-        match event:
-            case ReplyDelta(turn=turn):
-                if self._streaming.get(trace_id) == turn:
-                    return None
-                self._streaming[trace_id] = turn
-                return ReplyDelta(turn, "")
-            case ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
-                return ReplyReceived(turn, reply, usage, seconds)  # without the reply as it came, `raw`
-            case RunStarted(run=run):
-                facts = run and replace(run, arguments=self._content.snapshot(dict(run.arguments)))
-                return replace(event, messages=self._content.snapshot(event.messages), run=facts)
-            case RunFinished():
-                self._streaming.pop(trace_id, None)
-                return replace(event, messages=[], value=self._content.snapshot(event.value))
-            case RunFailed(how=how, error=error):
-                self._streaming.pop(trace_id, None)
-                if how == "error":
-                    return Ended("error", type(error).__name__, said(error))
-                return Ended("cancelled", "", how)
-            case TryFailed():
-                return failed_try(event)
-            case ToolCallProgress():
-                return None
-            case TurnStarted():
-                self._streaming.pop(trace_id, None)
-                return event
-            case _:
-                return event
 
     def _start(self) -> bool:
         """See that somebody will write; return False where no thread can be had any more."""
@@ -257,10 +225,14 @@ class TraceStore:
         self.dropped += count
         if not self._has_warned:
             self._has_warned = True
-            push_warning(
+            text = (
                 f"the trace store {redact(str(self.path))!r} is missing something: {why}. Calls go on; "
                 "TraceStore.dropped counts what is lost."
             )
+            push_warning(text)
+            # Who has set up no log would not hear of it. Where warnings are errors there is nobody here to catch one.
+            with suppress(TraceStoreWarning):
+                warnings.warn(text, TraceStoreWarning, stacklevel=2)
 
     # --- in the thread that writes -----------------------------------------------------------------------
 
@@ -297,8 +269,8 @@ class TraceStore:
                 batch.append(self._queue.get_nowait())
             except queue.Empty:
                 break
-        else:
-            self._hurry.set()  # there may be more, and somebody who waits for it
+        if not self._queue.empty():
+            self._hurry.set()  # somebody may wait for what is left
         self._round(batch)
 
     def _round(self, batch: list[_Waiting | threading.Event] | None = None) -> None:
@@ -373,19 +345,6 @@ class TraceStore:
             return
         for trace_id in list(runs)[: max(len(runs) // 2, 1)]:
             self._drop(len(runs.pop(trace_id).rows) + 1, self._problem)
-
-
-def _size(item: Item) -> int:
-    """Return about how many characters of text an item holds on to."""
-    match item:
-        case RunStarted(messages=messages):
-            return sum(len(content) for each in messages if isinstance(content := each.get("content"), str))
-        case ReplyReceived(reply=reply):
-            return len(reply.text)
-        case ToolCallFinished(content=str(content)):
-            return len(content)
-        case _:
-            return 0
 
 
 def from_environment() -> TraceStore | None:

@@ -12,14 +12,12 @@ from typing import Any, TypeAlias
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
     MessageAppended,
-    ReActEvent,
     ReplyDelta,
     ReplyReceived,
     RunFinished,
     RunStarted,
     ToolCallFinished,
     ToolCallStarted,
-    TryFailed,
     TurnStarted,
 )
 from SimpleLLMFunc.base.facts import FunctionFacts, SentRequest
@@ -28,11 +26,12 @@ from SimpleLLMFunc.interface.request import endpoint
 from SimpleLLMFunc.interface.secret_parts import Address
 from SimpleLLMFunc.observability.attributes import declared_path
 from SimpleLLMFunc.observability.store_content import Content, pack, storable
+from SimpleLLMFunc.observability.store_items import Ended, FailedTry, Item
 from SimpleLLMFunc.type.completion import ToolCall
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
-__all__ = ["Ended", "FailedTry", "Fold", "Item", "OpenRun", "Prompt", "failed_try", "said"]
+__all__ = ["Fold", "OpenRun", "Prompt"]
 
 _HEAD = 300
 """Characters of the arguments and of the answer in the list of runs."""
@@ -43,31 +42,6 @@ _MOST_VERSIONS = 256
 _SEARCHED = 2_000
 """Characters of each of them that can be searched for."""
 
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A run ended without an answer; what the error said, not the error, which holds the frames of the run."""
-
-    status: str
-    error: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class FailedTry:
-    """A try failed; the same."""
-
-    turn: int
-    error: str
-    text: str
-    status: int | None
-    pause: float
-    model: str
-    next_model: str
-
-
-Item: TypeAlias = ReActEvent | Ended | FailedTry
-"""What comes from the runs."""
 
 Row: TypeAlias = dict[str, Any]
 
@@ -488,25 +462,3 @@ def _body(sent: SentRequest) -> Any:
         return sent.llm.render(messages, tools=tools, response_format=response_format, stream=sent.stream, **wire)
     except Exception:  # noqa: BLE001 - an interface of the user's may raise anything, and the run is none the worse
         return {"messages": messages, "tools": tools, "response_format": response_format, **wire}
-
-
-def failed_try(event: TryFailed) -> FailedTry:
-    """Return what is kept of a failed try."""
-    status = getattr(event.error, "status", None)
-    return FailedTry(
-        event.turn,
-        type(event.error).__name__,
-        said(event.error),
-        status if isinstance(status, int) else None,
-        event.pause,
-        event.model,
-        event.next_model,
-    )
-
-
-def said(error: BaseException) -> str:
-    """Return what an error says; one of the user's may fail at it."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - as above
-        return ""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.serve.http_api import THIS_MACHINE, Api, McpDoor, told
+from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.serve.http_events import problem_response
 from SimpleLLMFunc.serve.http_problem import Problem
+from SimpleLLMFunc.serve.listening import address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.mcp import PATH as MCP_PATH
 from SimpleLLMFunc.serve.mcp import http_sessions
 from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
@@ -28,7 +27,6 @@ __all__ = ["http_app", "serve_functions"]
 
 _MAX_BODY: Final = 1_000_000
 _DEADLINE: Final = 120.0
-_GRACE_SECONDS: Final = 1
 
 
 def http_app(
@@ -124,31 +122,14 @@ async def serve_functions(
     app = await importing(
         partial(http_app, functions, callers=callers, deadline=deadline, max_body=max_body, title=title, mcp=mcp)
     )
-    import uvicorn
-
-    with _listening(host, port, has_keys=bool(callers)) as listener:
-        web = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                ws="none",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
-            )
-        )
-        # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
-        web.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+    others = (
+        "without callers nobody knows who asks, and every call costs. Give a file of callers (simplellmfunc serve "
+        "--new-key NAME), and put a proxy with TLS in front."
+    )
+    with listening(host, port, others="" if callers else others) as listener:
         if announce is not None:
-            shown = f"[{host}]" if ":" in host else host
-            announce(f"http://{shown}:{listener.getsockname()[1]}")
-        serving = asyncio.ensure_future(web.serve(sockets=[listener]))
-        try:
-            await asyncio.shield(serving)
-        finally:
-            # Not cancelled: it would leave its connections open.
-            web.should_exit = True
-            await asyncio.wait({serving})
+            announce(address_of(host, listener))
+        await serve_until_cancelled(app, listener, server_header=False)
 
 
 def _require_extra() -> None:
@@ -159,22 +140,3 @@ def _require_extra() -> None:
         raise ConfigError('serving needs Starlette and uvicorn: pip install "SimpleLLMFunc[view]"') from error
     with contextlib.suppress(ImportError):
         import anyio._backends._asyncio  # noqa: F401 - it is imported with the first request otherwise, which waits
-
-
-@contextlib.contextmanager
-def _listening(host: str, port: int, *, has_keys: bool) -> Any:
-    if host not in THIS_MACHINE and not has_keys:
-        raise ConfigError(
-            f"without callers the functions are offered on this machine only ({', '.join(sorted(THIS_MACHINE))}), not at "
-            f"{host!r}: every call costs. Give a file of callers (simplellmfunc serve --new-key NAME), and put a proxy "
-            "with TLS in front."
-        )
-    try:
-        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"{host}:{port} cannot be used ({reason}). Choose another port, or 0 for any free one."
-        ) from error
-    with listener:
-        yield listener

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import traceback
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
@@ -19,12 +18,13 @@ from SimpleLLMFunc.base.observe import watching
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.interface.deadline import deadline_scope
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream
+from SimpleLLMFunc.logger.failures import shown_traceback
 from SimpleLLMFunc.logger.records import push_error, push_info, push_warning
-from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
 from SimpleLLMFunc.serve.http_openapi import openapi_document
 from SimpleLLMFunc.serve.http_problem import Problem, problem_of
+from SimpleLLMFunc.serve.listening import THIS_MACHINE
 from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import ArgumentsError
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["THIS_MACHINE", "Api", "McpDoor", "told"]
+__all__ = ["Api", "McpDoor", "told"]
 
-THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _LONG_BODY: Final = 10_000
 
 
@@ -73,12 +72,12 @@ class Api:
         try:
             if not await unless_gone(task, request.receive):
                 return _json_response({}, status=499)  # nobody reads it
-            data = task.result()
+            text = task.result()
         except Problem as problem:
             self._log(offer, caller, problem.status, began)
             raise
         self._log(offer, caller, 200, began)
-        return _json_response(data)
+        return _response(text)
 
     async def stream(self, request: Request) -> Response:
         """Answer in server-sent events."""
@@ -200,8 +199,8 @@ class Api:
 
     # --- answers ---
 
-    async def _whole(self, offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the body of a whole answer.
+    async def _whole(self, offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Return the body of a whole answer, JSON.
 
         Raises:
             Problem: whatever went wrong.
@@ -210,14 +209,14 @@ class Api:
             with deadline_scope(self._deadline):
                 result = await offer.core.ask_result(args, kwargs)
             facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
-            return {**_value(offer, result.value), **facts, "usage": _usage(result.usage)}
+            return await in_thread(_answer, offer, result.value, {**facts, "usage": _usage(result.usage)})
         except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
             raise told(error, offer) from None
 
     async def _pieces(
         self, offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
-        """Yield the events of a streamed answer, by name and data.
+    ) -> AsyncGenerator[tuple[str, str], None]:
+        """Yield the events of a streamed answer, by name and data, JSON.
 
         Raises:
             Problem: whatever went wrong.
@@ -238,14 +237,14 @@ class Api:
                 async for value in _closing(_values(offer, args, kwargs)):
                     if offer.is_iterator:
                         texts.append(value)
-                        yield "item", {"item": _plain(value)}
+                        yield "item", await in_thread(_piece, "item", value)
                     elif offer.spec.is_text and isinstance(value, str):
                         texts.append(value)
-                        yield "text", {"text": value}
+                        yield "text", json.dumps({"text": value})
                     else:
-                        yield "value", {"value": _plain(value)}
+                        yield "value", await in_thread(_piece, "value", value)
             whole = texts if offer.is_iterator else "".join(texts) if offer.spec.is_text and texts else value
-            yield "result", {**_value(offer, whole), **facts}
+            yield "result", await in_thread(_answer, offer, whole, facts)
         except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
             raise told(error, offer) from None
 
@@ -306,12 +305,13 @@ async def _closing(source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, Non
 # --- data ------------------------------------------------------------------------------------------------
 
 
-def _value(offer: Offer, value: Any) -> dict[str, Any]:
-    """Return the value of an answer as data; with how far the votes agreed, where there were any."""
+def _answer(offer: Offer, value: Any, facts: Mapping[str, Any]) -> str:
+    """Return an answer as JSON; with how far the votes agreed, where there were any. For a thread: it may be large."""
+    votes: dict[str, Any] = {}
     if isinstance(value, Confident):
         votes = {"agreement": value.agreement, "abstained": value.abstained}
-        return {"value": _written(offer, value.value), **votes}
-    return {"value": _written(offer, value)}
+        value = value.value
+    return json.dumps({"value": _written(offer, value), **votes, **facts})
 
 
 def _written(offer: Offer, value: Any) -> Any:
@@ -320,9 +320,9 @@ def _written(offer: Offer, value: Any) -> Any:
     return json.loads(offer.spec.adapter.dump_json(value, by_alias=True, warnings=False))
 
 
-def _plain(value: Any) -> Any:
-    """Return a growing value as data; it need not fit its type yet."""
-    return to_jsonable_python(value, by_alias=True, serialize_unknown=True)
+def _piece(name: str, value: Any) -> str:
+    """Return a growing value, or an item, as JSON; it need not fit its type yet."""
+    return json.dumps({name: to_jsonable_python(value, by_alias=True, serialize_unknown=True)})
 
 
 def _usage(usage: Any) -> dict[str, int]:
@@ -340,12 +340,15 @@ def told(error: BaseException, offer: Offer | None = None) -> Problem:
         return Problem(status, str(getattr(error, "detail", "")), headers=getattr(error, "headers", None))
     problem = problem_of(error)
     if problem.status == 500:
-        trace = "".join(traceback.format_exception(error))
-        push_error(redact(f"{'' if offer is None else offer.name} failed: {trace}"))
+        push_error(f"{'' if offer is None else offer.name} failed: {shown_traceback(error)}")
     return problem
 
 
 def _json_response(data: Any, *, status: int = 200) -> Response:
+    return _response(json.dumps(data), status=status)
+
+
+def _response(text: str, *, status: int = 200) -> Response:
     from starlette.responses import Response
 
-    return Response(json.dumps(data), status, media_type="application/json")
+    return Response(text, status, media_type="application/json")

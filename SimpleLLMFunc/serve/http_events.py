@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,14 +23,14 @@ __all__ = ["Events", "cancelled", "problem_response", "unless_gone"]
 _PING_SECONDS: Final = 15.0
 _QUEUED: Final = 16
 
-_Item: TypeAlias = "tuple[str, dict[str, Any]] | Problem | None"
-"""An event by name and data, what went wrong, or the end."""
+_Item: TypeAlias = "tuple[str, str] | Problem | None"
+"""An event by name and data (JSON), what went wrong, or the end."""
 
 
 class Events:
     """A stream of events on its way to one caller; the run ends when the caller is gone."""
 
-    def __init__(self, events: AsyncGenerator[tuple[str, dict[str, Any]], None], caller: Caller | None) -> None:
+    def __init__(self, events: AsyncGenerator[tuple[str, str], None], caller: Caller | None) -> None:
         self._events = events
         self._caller = caller
         self._queue: asyncio.Queue[_Item] = asyncio.Queue(_QUEUED)
@@ -66,7 +66,8 @@ class Events:
         while event is not None:
             if isinstance(event, Problem):
                 status = event.status
-                await send({"type": "http.response.body", "body": _sse("error", event.to_dict()), "more_body": True})
+                told = _sse("error", json.dumps(event.to_dict()))
+                await send({"type": "http.response.body", "body": told, "more_body": True})
                 break
             await send({"type": "http.response.body", "body": _sse(*event), "more_body": True})
             event = await self._next(send)
@@ -83,9 +84,9 @@ class Events:
                 await send({"type": "http.response.body", "body": b": still at it\n\n", "more_body": True})
 
 
-def _sse(name: str, data: Mapping[str, Any]) -> bytes:
+def _sse(name: str, data: str) -> bytes:
     # JSON has no line breaks of its own, so one line of data is enough.
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+    return f"event: {name}\ndata: {data}\n\n".encode()
 
 
 async def unless_gone(task: asyncio.Task[Any], receive: Callable[[], Awaitable[Any]]) -> bool:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from SimpleLLMFunc import __version__
-from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger.records import push_debug
+from SimpleLLMFunc.serve.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.offer import Decorated, Offer, OfferFailed, decorated_functions, offers
 from SimpleLLMFunc.serve.stdio import Lines, Printer, protocol_streams
+from SimpleLLMFunc.threads import importing
 from SimpleLLMFunc.tools.mcp_server import require_mcp
-
-if TYPE_CHECKING:
-    import uvicorn
 
 __all__ = ["PATH", "decorated_functions", "http_sessions", "serve_http", "serve_mcp", "serve_stdio"]
 
 PATH: Final = "/mcp"
 """Where the HTTP server has its endpoint."""
 
-_THIS_MACHINE: Final = ("127.0.0.1", "localhost", "::1")
 _GRACE_SECONDS: Final = 1
 
 
@@ -63,7 +58,7 @@ async def serve_stdio(
     Raises:
         ConfigError: the extra is missing.
     """
-    server = _server(functions, name)
+    server = await importing(_server, functions, name)
     lines = Lines(reading)
     serving = asyncio.ensure_future(_converse(server, lines, Printer(writing)))
     try:
@@ -110,27 +105,14 @@ async def serve_http(
     Raises:
         ConfigError: another machine's address, a port that is taken, or the extra is missing.
     """
-    manager, application = http_sessions(functions, name)
-    import uvicorn
-
-    with _listening(host, port) as listener:
-        web = uvicorn.Server(
-            uvicorn.Config(
-                application,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                ws="none",
-                timeout_graceful_shutdown=_GRACE_SECONDS,
-            )
-        )
-        # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
-        web.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+    # What it stands on takes its time to be imported.
+    manager, application = await importing(http_sessions, functions, name)
+    others = "there is no login, and every call costs. For others, put a server with a login in front."
+    with listening(host, port, others=others) as listener:
         async with manager.run():
             if announce is not None:
-                shown = f"[{host}]" if ":" in host else host
-                announce(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
-            await _run_until_cancelled(web, listener)
+                announce(f"{address_of(host, listener)}{PATH}")
+            await serve_until_cancelled(application, listener, lifespan="off")
 
 
 def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: bool = False) -> tuple[Any, Any]:
@@ -157,35 +139,6 @@ def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: 
     return manager, _application(manager)
 
 
-async def _run_until_cancelled(web: uvicorn.Server, listener: socket.socket) -> None:
-    serving = asyncio.ensure_future(web.serve(sockets=[listener]))
-    try:
-        await asyncio.shield(serving)
-    finally:
-        # Not cancelled: it would leave its connections open.
-        web.should_exit = True
-        await asyncio.wait({serving})
-
-
-@contextlib.contextmanager
-def _listening(host: str, port: int) -> Any:
-    if host not in _THIS_MACHINE:
-        raise ConfigError(
-            f"the functions are offered on this machine only ({', '.join(_THIS_MACHINE)}), not at {host!r}: there is no "
-            "login, and every call costs. For others, put a server with a login in front."
-        )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"port {port} cannot be used ({reason}). Choose another one, or 0 for any free one."
-        ) from error
-    with listener:
-        yield listener
-
-
 def _security(*, is_guarded: bool) -> Any:
     """Return the settings that refuse a web page whose name has been made to lead to this machine."""
     from mcp.server.transport_security import TransportSecuritySettings
@@ -193,7 +146,7 @@ def _security(*, is_guarded: bool) -> Any:
     if is_guarded:
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
-    hosts = [f"[{host}]:*" if ":" in host else f"{host}:*" for host in _THIS_MACHINE]
+    hosts = [f"[{host}]:*" if ":" in host else f"{host}:*" for host in THIS_MACHINE]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
     )

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-import traceback
 from collections.abc import Iterable, Mapping
 from types import ModuleType
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.strict_schema import inlined_root
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
-from SimpleLLMFunc.llm_decorator.decorated import (
-    AsyncLLMChat,
-    AsyncLLMFunction,
-    AsyncLLMStream,
-    LLMChat,
-    LLMFunction,
-    LLMStream,
-)
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS, STREAMS, Function, is_offered, takes_a_file
+from SimpleLLMFunc.logger.failures import shown_error, shown_traceback
 from SimpleLLMFunc.logger.records import push_error
-from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.sync import submit
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import ArgumentsError, Tool
 from SimpleLLMFunc.tools.names import wire_names
 from SimpleLLMFunc.type.markers import Confident
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath
 
 __all__ = ["Decorated", "Offer", "decorated_functions", "offers"]
 
-Decorated: TypeAlias = (
-    AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]
-)
-"""What can be offered: what `@llm_function` returns."""
+Decorated: TypeAlias = Function
+"""What can be offered."""
 
-_KINDS: Final = (AsyncLLMFunction, LLMFunction, AsyncLLMStream, LLMStream)
-_CHATS: Final = (AsyncLLMChat, LLMChat)
-_FILES: Final = (ImgPath, Audio, File)
 _MAX_ERROR_CHARS: Final = 2000
 
 
@@ -55,17 +42,14 @@ def decorated_functions(module: ModuleType, names: Iterable[str] = ()) -> dict[s
         ConfigError: a name is not there or no decorated function, or the module has none at all.
     """
     wanted = list(names)
-    found = {name: value for name, value in vars(module).items() if isinstance(value, _KINDS)}
+    found = {name: value for name, value in vars(module).items() if isinstance(value, FUNCTIONS)}
     if wanted:
         for name in wanted:
             if name not in found:
                 raise ConfigError(_why_not(module, name, found))
         return {name: found[name] for name in wanted}
-    listed = getattr(module, "__all__", None)
     offered = {
-        name: value
-        for name, value in found.items()
-        if (name in listed if listed is not None else not name.startswith("_") and _is_of(module, value))
+        name: value for name, value in found.items() if is_offered(module, name, str(getattr(value, "__module__", "")))
     }
     if not offered:
         raise ConfigError(
@@ -75,21 +59,11 @@ def decorated_functions(module: ModuleType, names: Iterable[str] = ()) -> dict[s
     return offered
 
 
-def _names_a_file(hint: Any) -> bool:
-    return hint in _FILES or any(_names_a_file(part) for part in get_args(hint))
-
-
-def _is_of(module: ModuleType, function: Decorated) -> bool:
-    # A package shows what its modules hold.
-    home = str(getattr(function, "__module__", ""))
-    return home == module.__name__ or home.startswith(f"{module.__name__}.")
-
-
 def _why_not(module: ModuleType, name: str, found: Iterable[str]) -> str:
     known = ", ".join(found) or "none"
     if not hasattr(module, name):
         return f"the module {module.__name__} has no {name!r}. Its decorated functions are: {known}."
-    if isinstance(getattr(module, name), _CHATS):
+    if isinstance(getattr(module, name), CHATS):
         return f"{module.__name__}.{name} is a chat, which keeps a history. Offer an @llm_function: {known}."
     return f"{module.__name__}.{name} is not decorated with @llm_function. Those that are: {known}."
 
@@ -117,10 +91,10 @@ class Offer:
     def __init__(self, name: str, function: Decorated) -> None:
         self.name = name
         self.tool = Tool(func=function, name=name)
-        self.is_iterator = isinstance(function, (AsyncLLMStream, LLMStream))
+        self.is_iterator = isinstance(function, STREAMS)
         self._core = function._core  # noqa: SLF001 - the one coroutine behind all four kinds of functions
         for parameter, hint in self._core.metadata[1].items():
-            if parameter != "return" and _names_a_file(hint):
+            if parameter != "return" and takes_a_file(hint):
                 # A caller from outside must not name files of this machine.
                 raise ConfigError(
                     f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
@@ -152,13 +126,13 @@ class Offer:
             raise OfferFailed(f"The arguments do not fit {self.name}: {error}.") from None
         try:
             value = await asyncio.wrap_future(submit(self._value(tuple(args), kwargs)))
-            return self._rendered(value)
+            return await in_thread(self._rendered, value)
         except SimpleLLMFuncError as error:
-            problem = f"{type(error).__name__}: {error}"
+            problem = shown_error(error, _MAX_ERROR_CHARS)
         except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
-            push_error(f"{self.name} failed: {''.join(traceback.format_exception(error))}")
-            problem = f"{type(error).__name__}: {error}"
-        raise OfferFailed(cut(redact(problem), _MAX_ERROR_CHARS))
+            push_error(f"{self.name} failed: {shown_traceback(error)}")
+            problem = shown_error(error, _MAX_ERROR_CHARS)
+        raise OfferFailed(problem)
 
     async def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = await self._core.ask_value(args, kwargs)

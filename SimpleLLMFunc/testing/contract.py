@@ -32,6 +32,7 @@ import unittest
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
@@ -334,8 +335,8 @@ class ProviderContract:
     def test_cancellation(self) -> None:
         """A cancelled call ends within 100 ms and leaves no task."""
 
-        async def seconds_to_cancel(work: Awaitable[object]) -> float:
-            task = asyncio.ensure_future(work)
+        async def seconds_to_cancel(ask: Callable[..., Coroutine[Any, Any, object]], llm: LLM_Interface) -> float:
+            task = asyncio.ensure_future(ask(llm, Hang()))
             await asyncio.sleep(0.05)  # let the request leave
             begun = time.monotonic()
             task.cancel()
@@ -345,9 +346,8 @@ class ProviderContract:
 
         async def check(llm: LLM_Interface) -> None:
             for ask in (self._ask, self._streamed):
-                # The best of three: a machine busy with something else is not the provider's fault.
-                taken = [await seconds_to_cancel(ask(llm, Hang())) for _ in range(3)]
-                assert min(taken) < 0.1, f"cancelling took {min(taken):.3f} s"
+                taken = await _least(partial(seconds_to_cancel, ask, llm), enough=0.1)
+                assert taken < 0.1, f"cancelling took {taken:.3f} s"
                 await _no_other_task()
 
         self._run(Hang(), check)
@@ -488,18 +488,33 @@ class ProviderContract:
         assert not self.is_scripted or text == Answer().text
 
     def _check_deadline(self, ask: Callable[[LLM_Interface], Awaitable[object]]) -> None:
-        async def check(llm: LLM_Interface) -> None:
+        async def seconds_to_end(llm: LLM_Interface) -> float:
             begun = time.monotonic()
             try:
                 await ask(llm)
             except DeadlineExceeded:
-                taken = time.monotonic() - begun
-                assert taken < 0.3 + 0.5, f"a deadline of 0.3 s took {taken:.2f} s"
-            else:
-                raise AssertionError("the call ended before its deadline; `Hang` must not answer within a second")
+                return time.monotonic() - begun
+            raise AssertionError("the call ended before its deadline; `Hang` must not answer within a second")
+
+        async def check(llm: LLM_Interface) -> None:
+            taken = await _least(lambda: seconds_to_end(llm), enough=0.8)
+            assert taken < 0.8, f"a deadline of 0.3 s took {taken:.2f} s"
             await _no_other_task()
 
         self._run(Hang(), check)
+
+
+async def _least(measured: Callable[[], Awaitable[float]], *, enough: float) -> float:
+    """Return the least of at most three measures; one below `enough` will do.
+
+    A machine that is busy with something else is not the provider's fault.
+    """
+    least = await measured()
+    for _ in range(2):
+        if least < enough:
+            break
+        least = min(least, await measured())
+    return least
 
 
 async def _no_other_task() -> None:

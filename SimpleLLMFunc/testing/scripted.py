@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import re
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, TypeAlias
 
@@ -17,19 +16,16 @@ from pydantic_core import to_jsonable_python
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError, cut
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.testing.answering import answer_message, tool_calls
+from SimpleLLMFunc.testing.replies import assembled, completion_of, message_text, split_reply, text_chunk
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message, ToolSpec
 
 __all__ = ["Answer", "Reply", "ScriptedLLM", "ScriptedRequest", "When", "answer", "tool_calls", "when"]
-
-_PIECE = re.compile(r"\s*\S{1,4}|\s+")
-"""What one chunk holds by default: about what a model writes at a time, white space before the word it leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +52,12 @@ class ScriptedRequest:
     @property
     def text(self) -> str:
         """The text of the last message, empty where it has none."""
-        return _message_text(self.messages[-1]) if self.messages else ""
+        return message_text(self.messages[-1]) if self.messages else ""
 
     @property
     def texts(self) -> list[str]:
         """The text of each message."""
-        return [_message_text(message) for message in self.messages]
+        return [message_text(message) for message in self.messages]
 
     def __str__(self) -> str:
         return request_text(self.messages, tools=self.tools, response_format=self.response_format, params=self.params)
@@ -203,7 +199,7 @@ class ScriptedLLM(LLM_Interface):
         reply = await self._reply_to(asked, clock)
         if isinstance(reply, ChatCompletion):
             return reply
-        return _assembled([chunk async for chunk in _steps(reply, asked, self.model_name, clock)])
+        return assembled([chunk async for chunk in _steps(reply, asked, self.model_name, clock)])
 
     async def chat_stream(
         self,
@@ -293,15 +289,15 @@ class ScriptedLLM(LLM_Interface):
         if isinstance(reply, ChatCompletion):
             return reply
         if isinstance(reply, str):
-            return completion_of({"content": reply}, asked, self.model_name)
+            return _whole({"content": reply}, asked, self.model_name)
         if isinstance(reply, (Answer, BaseModel)) or (
             is_dataclass(reply) and not isinstance(reply, ChatCompletionChunk)
         ):
             data = to_jsonable_python(reply.value if isinstance(reply, Answer) else reply, by_alias=True)
             message = answer_message(data, asked.messages, asked.tools, asked.response_format)
-            return completion_of(message, asked, self.model_name)
+            return _whole(message, asked, self.model_name)
         if isinstance(reply, Mapping):
-            return completion_of(reply, asked, self.model_name)
+            return _whole(reply, asked, self.model_name)
         if isinstance(reply, Sequence) and not isinstance(reply, (bytes, bytearray)):
             return reply
         raise UsageError(
@@ -310,57 +306,8 @@ class ScriptedLLM(LLM_Interface):
         )
 
 
-def completion_of(message: Mapping[str, Any], asked: ScriptedRequest, model: str) -> ChatCompletion:
-    """Return the whole reply that `message` stands for, with ids, finish reason and estimated usage filled in."""
-    if "choices" in message:
-        return ChatCompletion.from_dict({"model": model, **message})
-    calls = [
-        {**call, "id": call.get("id") or f"call_{asked.index}_{position}"}
-        for position, call in enumerate(message.get("tool_calls") or ())
-    ]
-    content = message.get("content")
-    body = {"role": "assistant", **message, "content": content}
-    finish_reason = body.pop("finish_reason", None) or ("tool_calls" if calls else "stop")
-    if calls:
-        body["tool_calls"] = calls
-    prompt = sum(_tokens(_message_text(each)) for each in asked.messages)
-    written = _tokens(content or "") + sum(_tokens(json.dumps(call["function"])) for call in calls)
-    return ChatCompletion.from_dict(
-        {
-            "id": f"scripted-{asked.index}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": model,
-            "choices": [{"index": 0, "message": body, "finish_reason": finish_reason}],
-            "usage": {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written},
-        }
-    )
-
-
-def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterator[ChatCompletionChunk]:
-    """Yield the chunks in which a provider would stream `reply`: role, text, tool calls, finish reason, usage."""
-    for choice in reply.choices:
-        message = choice.message
-        deltas: list[dict[str, Any]] = [{"role": message.role, "content": "", **message.extra}]
-        deltas += [{"reasoning_content": piece} for piece in _pieces(message.reasoning_content or "", chunk_size)]
-        deltas += [{"content": piece} for piece in _pieces(message.content or "", chunk_size)]
-        if message.refusal:
-            deltas.append({"refusal": message.refusal})
-        for position, call in enumerate(message.tool_calls or ()):
-            deltas += [{"tool_calls": [piece]} for piece in _call_pieces(call, position, chunk_size)]
-        for delta in deltas:
-            yield _chunk(reply, [{"index": choice.index, "delta": delta, "finish_reason": None}])
-        yield _chunk(reply, [{"index": choice.index, "delta": {}, "finish_reason": choice.finish_reason}])
-    if reply.usage is not None:
-        usage = reply.usage
-        counts = {
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "total_tokens": usage.total_tokens,
-            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-            "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        }
-        yield _chunk(reply, [], usage=counts)
+def _whole(message: Mapping[str, Any], asked: ScriptedRequest, model: str) -> ChatCompletion:
+    return completion_of(message, messages=asked.messages, index=asked.index, model=model)
 
 
 async def _within(deadline: Deadline, work: Awaitable[PlainReply]) -> PlainReply:
@@ -385,63 +332,12 @@ async def _steps(
         if isinstance(item, BaseException):
             raise item.with_traceback(None)
         if isinstance(item, str):
-            yield _chunk(_head(asked, model), [{"index": 0, "delta": {"content": item}, "finish_reason": None}])
+            yield text_chunk(item, index=asked.index, model=model)
         else:
             is_text_only = False
             yield item
     if is_text_only:
-        whole = completion_of({"content": "".join(str(item) for item in items)}, asked, model)
+        whole = _whole({"content": "".join(str(item) for item in items)}, asked, model)
         *_, finish, usage = split_reply(whole)
         yield finish
         yield usage
-
-
-def _assembled(chunks: Sequence[ChatCompletionChunk]) -> ChatCompletion:
-    assembler = ReplyAssembler()
-    for chunk in chunks:
-        assembler.add(chunk)
-    return assembler.completion()
-
-
-def _head(asked: ScriptedRequest, model: str) -> ChatCompletion:
-    return ChatCompletion((), id=f"scripted-{asked.index}", model=model)
-
-
-def _chunk(
-    reply: ChatCompletion, choices: list[dict[str, Any]], *, usage: dict[str, Any] | None = None
-) -> ChatCompletionChunk:
-    body: dict[str, Any] = {
-        "id": reply.id,
-        "object": "chat.completion.chunk",
-        "created": reply.created,
-        "model": reply.model,
-        "choices": choices,
-    }
-    if usage is not None:
-        body["usage"] = usage
-    return ChatCompletionChunk.from_dict(body)
-
-
-def _pieces(text: str, chunk_size: int | None) -> list[str]:
-    if chunk_size is None:
-        return _PIECE.findall(text)
-    return [text[start : start + chunk_size] for start in range(0, len(text), chunk_size)]
-
-
-def _call_pieces(call: ToolCall, index: int, chunk_size: int | None) -> Iterator[dict[str, Any]]:
-    function = {"name": call.function.name, "arguments": ""}
-    yield {"index": index, "id": call.id, "type": call.type, "function": function, **call.extra}
-    for piece in _pieces(call.function.arguments, chunk_size):
-        yield {"index": index, "function": {"arguments": piece}}
-
-
-def _message_text(message: Message) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    return " ".join(part["text"] for part in content or () if isinstance(part.get("text"), str))
-
-
-def _tokens(text: str) -> int:
-    """Estimate the tokens of `text`; 0 only for no text."""
-    return -(-len(text.encode("utf-8", "replace")) // 4)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ContextTooLong, ProviderError, UsageError
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
 from SimpleLLMFunc.testing.cassette_file import Exchange, plain_request, scrubbed
-from SimpleLLMFunc.testing.scripted import split_reply
+from SimpleLLMFunc.testing.replies import assembled, split_reply
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
@@ -67,7 +66,7 @@ class TapedLLM(LLM_Interface):
         exchange, is_replay = await self._begin(messages, tools, response_format, trace_id, params)
         if is_replay:
             await asyncio.sleep(0)  # like a reply from a network: not before others have had their turn
-            return _assembled(_chunks(exchange)) if "stream" in exchange.outcome else _reply(exchange)
+            return assembled(_chunks(exchange)) if "stream" in exchange.outcome else _reply(exchange)
         options: dict[str, Any] = {"tools": tools, "response_format": response_format, **params}
         try:
             reply = await self._llm.chat(messages, trace_id=trace_id, deadline=deadline, **options)
@@ -198,7 +197,7 @@ def _reply(exchange: Exchange) -> ChatCompletion:
 
 def _plain_stream(chunks: Sequence[ChatCompletionChunk]) -> list[Any]:
     """Return the chunks of a stream; a plain piece of text is a text."""
-    said = _assembled(chunks).to_dict()
+    said = assembled(chunks).to_dict()
     if scrubbed(said) != said:
         # A secret that came in pieces is in none of them: cut anew, without it.
         chunks = list(split_reply(ChatCompletion.from_dict(scrubbed(said))))
@@ -221,13 +220,6 @@ def _chunks(exchange: Exchange) -> list[ChatCompletionChunk]:
     served = str(pieces[0].get("model", exchange.model)) if pieces else exchange.model
     head = {"id": f"cassette-{exchange.key[:8]}", "object": "chat.completion.chunk", "created": 0, "model": served}
     return [ChatCompletionChunk.from_dict({**head, **each}, tries=0) for each in pieces]
-
-
-def _assembled(chunks: Sequence[ChatCompletionChunk]) -> ChatCompletion:
-    assembler = ReplyAssembler()
-    for chunk in chunks:
-        assembler.add(chunk)
-    return assembler.completion()
 
 
 def _keep_error(exchange: Exchange, error: ProviderError) -> None:

@@ -7,16 +7,14 @@ or not at all.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools.mending import mended
 from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.type.wire import without_surrogates
 
-__all__ = ["mended_arguments", "read_arguments", "without_surrogates"]
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
+__all__ = ["mended_arguments", "read_arguments"]
 
 
 def read_arguments(text: str) -> dict[str, Any]:
@@ -32,7 +30,8 @@ def read_arguments(text: str) -> dict[str, Any]:
         if value is None:
             return {}
         if isinstance(value, dict):
-            return _cleaned_object(value)
+            # Characters beyond ASCII come as they are or behind a backslash.
+            return value if "\\u" not in text and text.isascii() else _cleaned_object(value)
         problem = ""
     except (ValueError, RecursionError) as error:
         problem = f" ({_reason(error)})"
@@ -46,13 +45,6 @@ def mended_arguments(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return _cleaned_object(value) if isinstance(value, dict) else None
-
-
-def without_surrogates(text: str) -> str:
-    """Return the text with halves of characters joined, and lone ones replaced: no UTF-8 can hold them."""
-    if not _SURROGATE.search(text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

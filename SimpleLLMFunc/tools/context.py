@@ -8,6 +8,8 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from SimpleLLMFunc.type.quick import quickly_made
+
 __all__ = ["ModelRetry", "ToolContext"]
 
 C = TypeVar("C", default=Any)
@@ -24,6 +26,7 @@ def _nowhere(_: Any) -> None:
     """Take progress that nobody looks at."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolContext(Generic[C]):
     """What a tool knows about the run that calls it.

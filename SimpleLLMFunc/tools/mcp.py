@@ -12,15 +12,17 @@ from types import TracebackType
 from typing import Any, Final, TextIO, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, ToolFailed, UsageError, cut
+from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.logger.redact import holds_little
 from SimpleLLMFunc.sync import run_sync, submit
-from SimpleLLMFunc.tools.arguments import without_surrogates
 from SimpleLLMFunc.tools.context import ModelRetry
 from SimpleLLMFunc.tools.mcp_connection import McpConnection
 from SimpleLLMFunc.tools.mcp_result import error_text, result_value
 from SimpleLLMFunc.tools.mcp_server import McpServer, http_server, require_mcp, stdio_server
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.tool import Tool
+from SimpleLLMFunc.type.wire import without_surrogates
 
 __all__ = ["McpTools", "tools_from_mcp"]
 
@@ -224,7 +226,8 @@ class _Call:
         result = await self._answer(arguments)
         if result.get("isError"):
             raise ToolFailed(self.name, error_text(result))
-        return result_value(result)
+        # Comparing a long text with its data, or looking at a large image, would hold up the loop.
+        return result_value(result) if holds_little(result) else await in_thread(result_value, result)
 
     async def _answer(self, arguments: dict[str, Any]) -> dict[str, Any]:
         limit = asyncio.timeout(self.options.timeout)
@@ -242,7 +245,7 @@ class _Call:
             # A thread for a sync one: it may well wait at a prompt.
             is_allowed = bool(await run_callable(confirm, [self.name, dict(arguments)], {}))
         except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
-            push_warning(f"confirm failed for the MCP tool {self.name}: {type(error).__name__}: {error}")
+            push_warning(f"confirm failed for the MCP tool {self.name}: {shown_error(error)}")
             is_allowed = False
         if not is_allowed:
             raise ModelRetry(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError, cut
-from SimpleLLMFunc.logger.redact import redact, redacted_cause
+from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError
+from SimpleLLMFunc.logger.failures import redacted_cause, shown_error
 from SimpleLLMFunc.tools.names import wire_names
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.tools.tool import Tool, as_tool
@@ -57,7 +57,8 @@ class ToolRegistry:
     async def invoke(self, name: str, /, **arguments: Any) -> Any:
         """Run a tool and return what it returns; the arguments are validated and converted first.
 
-        Whoever calls this has decided: `confirm` and `timeout` are for the calls of a model. The name is positional-only, so that a tool may have a parameter called `name`.
+        Whoever calls this has decided: `confirm` and `timeout` are for the calls of a model. The name is
+        positional-only, so that a tool may have a parameter called `name`.
 
         Raises:
             UsageError: no tool has this name.
@@ -69,7 +70,7 @@ class ToolRegistry:
         try:
             return await run_callable(made.func, args, kwargs)
         except Exception as error:  # noqa: BLE001 - raised again below, as ours
-            failure = ToolFailed(name, cut(redact(f"{type(error).__name__}: {error}")))
+            failure = ToolFailed(name, shown_error(error))
             cause = redacted_cause(error)
         # Not inside the block above: the original would stay as the context, secrets and all.
         raise failure from cause

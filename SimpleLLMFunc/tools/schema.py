@@ -17,10 +17,11 @@ from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 from typing_extensions import TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError, Violation, cut
+from SimpleLLMFunc.logger.redact import shown_value
 from SimpleLLMFunc.tools.annotations import (
     accepts_none,
     annotated,
@@ -38,6 +39,7 @@ BoundArguments = tuple[list[Any], dict[str, Any]]
 """Positional and keyword arguments of a call."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
 _REST: Final = "**"
 """The key under which surplus arguments are validated for a callable that takes ``**kwargs``."""
 
@@ -48,6 +50,7 @@ _Dict: Any = dict
 _List: Any = list
 _TypedDict: Any = TypedDict
 
+_MOST_VIOLATIONS: Final = 20
 _NUMBER_ERRORS: Final = frozenset({"int_type", "float_type", "decimal_type"})
 _UNBUILDABLE = (
     PydanticSchemaGenerationError,
@@ -82,6 +85,11 @@ class ToolParameters(Protocol):
         """Whether arguments that are no JSON may be mended in their syntax."""
         ...
 
+    @property
+    def takes_context(self) -> bool:
+        """Whether a parameter wants the `ToolContext`."""
+        ...
+
     def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
         """Return what to call the tool with, validated and converted.
 
@@ -105,7 +113,13 @@ class SignatureParameters:
     _null_is_absent: frozenset[str]
     _takes_rest: bool
     _adapter: TypeAdapter[dict[str, Any]]
+    _all_by_name: bool = False
     may_repair: bool = True
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether a parameter wants the `ToolContext`."""
+        return bool(self._contexts)
 
     @classmethod
     def of(cls, func: Callable[..., Any], name: str, documentation: Documentation) -> SignatureParameters:
@@ -131,7 +145,9 @@ class SignatureParameters:
                     null_is_absent.add(parameter.name)
         adapter = _adapter(name, fields)
         schema = _schema(name, adapter, fields, shown)
-        return cls(schema, parameters, frozenset(contexts), frozenset(null_is_absent), _REST in fields, adapter)
+        all_by_name = all(p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY} for p in parameters)
+        takes_rest = _REST in fields
+        return cls(schema, parameters, frozenset(contexts), frozenset(null_is_absent), takes_rest, adapter, all_by_name)
 
     def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
         """Return what to call the callable with; what the model left out keeps the callable's own default.
@@ -139,7 +155,11 @@ class SignatureParameters:
         Raises:
             ArgumentsError: unknown, missing or unfit arguments.
         """
-        values = self._validated(arguments) | dict.fromkeys(self._contexts, context)
+        values = self._validated(arguments)
+        if self._contexts:
+            values |= dict.fromkeys(self._contexts, context)
+        if self._all_by_name:
+            return [], values
         rest: Mapping[str, Any] = values.pop(_REST, None) or {}
         args: list[Any] = []
         # What follows an extra positional argument's place must itself be given by position.
@@ -166,7 +186,7 @@ class SignatureParameters:
             rest = {key: value for key, value in given.items() if key not in known}
             given = {key: value for key, value in given.items() if key in known} | {_REST: rest}
         try:
-            return _validated(self._adapter, _ENCODER.encode(given))
+            return _validated(self._adapter, _json_of(given))
         except ValidationError as error:
             raise ArgumentsError(_violations(error, known)) from None
         except RecursionError:
@@ -298,7 +318,17 @@ def _schema(
     return schema
 
 
-def _validated(adapter: TypeAdapter[dict[str, Any]], text: str) -> dict[str, Any]:
+def _json_of(given: dict[str, Any]) -> str | bytes:
+    """Return arguments as JSON; the fast writer takes more than JSON data, and less than the slow one of a text."""
+    if all(type(value) in _SCALARS for value in given.values()):
+        try:
+            return to_json(given)
+        except ValueError:  # half a character
+            pass
+    return _ENCODER.encode(given)
+
+
+def _validated(adapter: TypeAdapter[dict[str, Any]], text: str | bytes) -> dict[str, Any]:
     try:
         return adapter.validate_json(text, strict=True)
     except ValidationError as error:
@@ -314,7 +344,7 @@ def _errors(error: ValidationError) -> list[Any]:
 
 def _violations(error: ValidationError, known: Mapping[str, Any]) -> list[Violation]:
     violations: list[Violation] = []
-    for item in _errors(error):
+    for item in _errors(error)[:_MOST_VIOLATIONS]:
         path = _path(item["loc"])
         if item["type"] == "missing":
             violations.append((path, "a value", "nothing"))
@@ -322,7 +352,7 @@ def _violations(error: ValidationError, known: Mapping[str, Any]) -> list[Violat
             violations.append((path, f"one of the parameters {', '.join(known) or '(there are none)'}", "another"))
         else:
             wanted = item["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-            violations.append((path, wanted, cut(repr(item["input"]), 80)))
+            violations.append((path, wanted, shown_value(item["input"], 80)))
     return violations
 
 

@@ -14,24 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from urllib.parse import unquote
-
-from pydantic_core import SchemaError as PatternError
-from pydantic_core import SchemaValidator, core_schema
-from pydantic_core import ValidationError as NoMatch
+from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.errors import SchemaError, Violation, cut
+from SimpleLLMFunc.tools.schema_bounds import at, check_bounds, escaped, pattern_matches
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError as Invalid
 
-__all__ = ["MAX_DEPTH", "MAX_NESTING", "ExtraTypes", "SchemaValidation", "check_bounds", "pattern_matches"]
+__all__ = ["MAX_NESTING", "ExtraTypes", "SchemaValidation"]
 
-MAX_DEPTH: Final = 64
-MAX_NODES: Final = 10_000
-MAX_REFERENCES: Final = 1_000
-MAX_PATTERN_CHARS: Final = 256
 MAX_WORK: Final = 100_000
 """Keywords that one validation may evaluate."""
 MAX_NESTING: Final = 100
@@ -119,19 +111,6 @@ class SchemaValidation:
         return found
 
 
-def pattern_matches(pattern: str, text: str) -> bool:
-    """Tell whether the pattern is found in the text, in linear time.
-
-    Raises:
-        SchemaError: the pattern is too long, wrong, or needs backtracking.
-    """
-    try:
-        _engine(pattern).validate_python(text)
-    except NoMatch:
-        return False
-    return True
-
-
 def _on_a_fresh_stack(work: Callable[[], None]) -> None:
     """Do the work in a thread: it nests a dozen calls per level, and the caller may stand deep already."""
     failures: list[BaseException] = []
@@ -149,120 +128,15 @@ def _on_a_fresh_stack(work: Callable[[], None]) -> None:
         raise failures[0]
 
 
-# --- before anything is validated ------------------------------------------------------------------------
-
-_DATA_KEYWORDS: Final = frozenset({"const", "default", "enum", "examples"})
-"""Keywords that hold values and not schemas: a ``$ref`` in there is a key like another."""
-_NAMED_SCHEMAS: Final = frozenset(
-    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
-)
-"""Keywords whose keys are names: a property may be called ``$ref``, or ``pattern``."""
-
-
-_SCHEMA_KEYWORDS: Final = _NAMED_SCHEMAS | {
-    "additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if", "items", "not",
-    "oneOf", "prefixItems", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
-}  # fmt: skip
-
-
-def check_bounds(schema: Any) -> dict[str, Any]:
-    """Walk through a schema without recursion, and count; look at its references and patterns.
-
-    Returns:
-        What references lead to under keywords that JSON Schema does not know, by reference: whether these are schemas,
-        nobody has looked yet.
-
-    Raises:
-        SchemaError: too large, remote, or with a pattern that needs backtracking.
-    """
-    nodes = references = 0
-    odd: dict[str, Any] = {}
-    waiting: list[tuple[Any, str, int, _Role]] = [(schema, "", 0, "schema")]
-    while waiting:
-        node, where, depth, role = waiting.pop()
-        nodes += 1
-        if depth > MAX_DEPTH or nodes > MAX_NODES:
-            raise SchemaError(f"it is too large{_at(where)}: at most {MAX_DEPTH} levels and {MAX_NODES} values")
-        if isinstance(node, Mapping):
-            if role == "schema":
-                for target in _references(node):
-                    references += 1
-                    found, is_odd = _target(schema, target, where)
-                    odd.update({target: found} if is_odd else {})
-                if references > MAX_REFERENCES:
-                    raise SchemaError(f"it has more than {MAX_REFERENCES} references")
-                _check_patterns(node, where)
-            for key, item in node.items():
-                if not isinstance(key, str):
-                    raise SchemaError(f"it is no valid JSON Schema{_at(where)}: the key {key!r} is no text")
-                waiting.append((item, f"{where}/{_escaped(key)}", depth + 1, _role_of(key, role)))
-        elif isinstance(node, list):
-            waiting.extend((item, f"{where}/{number}", depth + 1, role) for number, item in enumerate(node))
-    return odd
-
-
-_Role: TypeAlias = Literal["schema", "names", "data"]
-
-
-def _role_of(key: str, parent: _Role) -> _Role:
-    if parent != "schema":
-        return "schema" if parent == "names" else "data"
-    return "data" if key in _DATA_KEYWORDS else "names" if key in _NAMED_SCHEMAS else "schema"
-
-
-def _escaped(name: object) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")
-
-
-def _at(where: str) -> str:
-    return f" at {cut(where, 200)}" if where else ""
-
-
-def _references(node: Mapping[str, Any]) -> list[str]:
-    return [node[keyword] for keyword in ("$ref", "$dynamicRef", "$recursiveRef") if isinstance(node.get(keyword), str)]
-
-
-def _check_patterns(node: Mapping[str, Any], where: str) -> None:
-    patterns = node.get("patternProperties")
-    for pattern in [node.get("pattern"), *(patterns if isinstance(patterns, Mapping) else ())]:
-        if isinstance(pattern, str):
-            try:
-                _engine(pattern)
-            except SchemaError as error:
-                raise SchemaError(f"{error}{_at(where)}") from None
-
-
-def _target(schema: Any, target: str, where: str) -> tuple[Any, bool]:
-    """Return what a reference leads to, and whether the way there goes through a keyword JSON Schema does not know."""
-    shown = f"{cut(target, 100)!r}{_at(where)}"
-    if not target.startswith("#"):
-        raise SchemaError(f"its reference {shown} is remote; only references into itself are followed")
-    node: Any = schema
-    role: _Role = "schema"
-    is_odd = False
-    for part in unquote(target[2:]).split("/") if target.startswith("#/") else ():
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, list) and key.isdecimal() and int(key) < len(node):
-            node = node[int(key)]
-            continue
-        if not (isinstance(node, Mapping) and key in node):
-            raise SchemaError(f"its reference {shown} leads nowhere")
-        is_odd = is_odd or (role == "schema" and key not in _SCHEMA_KEYWORDS)
-        node, role = node[key], _role_of(key, role)
-    if role == "data":
-        raise SchemaError(f"its reference {shown} leads to a value, not to a schema")
-    return node, is_odd
-
-
 def _check_keywords(schemas: Mapping[str, Any], meta: Any) -> None:
     from jsonschema.exceptions import best_match
 
     for reference, schema in schemas.items():
         worst = best_match(meta.iter_errors(schema))
         if worst is not None:
-            where = "".join(f"/{_escaped(part)}" for part in worst.absolute_path)
+            where = "".join(f"/{escaped(part)}" for part in worst.absolute_path)
             what = f"what its reference {cut(reference, 100)!r} leads to" if reference else "it"
-            raise SchemaError(f"{what} is no valid JSON Schema{_at(where)}: {cut(worst.message, 200)}")
+            raise SchemaError(f"{what} is no valid JSON Schema{at(where)}: {cut(worst.message, 200)}")
 
 
 @functools.cache
@@ -281,16 +155,6 @@ def _meta_validator(is_draft_7: bool, extra_types: ExtraTypes) -> Any:
 
 
 # --- the validator ---------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=1024)
-def _engine(pattern: str) -> SchemaValidator:
-    if len(pattern) > MAX_PATTERN_CHARS:
-        raise SchemaError(f"a pattern has more than {MAX_PATTERN_CHARS} characters")
-    try:
-        return SchemaValidator(core_schema.str_schema(pattern=pattern, strict=True))
-    except PatternError:
-        raise SchemaError(f"the pattern {cut(pattern, 60)!r} is wrong, or looks around or back") from None
 
 
 @functools.cache

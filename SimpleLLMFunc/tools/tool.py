@@ -15,6 +15,7 @@ from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.docstring import Documentation, read_docstring
 from SimpleLLMFunc.tools.json_schema import SchemaParameters
 from SimpleLLMFunc.tools.names import wire_name
+from SimpleLLMFunc.tools.running import is_plain_function
 from SimpleLLMFunc.tools.schema import ArgumentsError, BoundArguments, SignatureParameters, ToolParameters
 from SimpleLLMFunc.tools.strict import strict_parameters
 from SimpleLLMFunc.type.message import ToolSpec
@@ -119,6 +120,17 @@ class Tool:
     def func(self) -> Callable[..., Any]:
         """What runs: the function given, or the subclass's `run`."""
         return self._func
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a `def` that nobody is asked about, nothing limits, and that can tell nothing on its way."""
+        return (
+            is_plain_function(self._func)
+            and self.timeout is None
+            and not self.confirm
+            and not self._takes.takes_context
+            and type(self).bind is Tool.bind
+        )
 
     def to_openai_tool(self, *, strict: bool = False) -> ToolSpec:
         """Return the tool as providers want it, under a name they take.
@@ -269,6 +281,7 @@ class _Unbound:
     """What a method takes that has not been reached through an object yet."""
 
     may_repair = False
+    takes_context = False
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -10,6 +10,8 @@ from typing import Any, Final, Generic, Literal, Self, TypeVar, get_args, get_or
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from SimpleLLMFunc.errors import SignatureError
+
 __all__ = ["ABSTAIN", "QUOTED", "Abstain", "Abstention", "Confident", "Quoted", "confident_type"]
 
 T = TypeVar("T")
@@ -63,10 +65,10 @@ def confident_type(return_type: Any) -> tuple[Any] | None:
     """Return the `T` of ``Confident[T]`` in a tuple; None for any other type.
 
     Raises:
-        TypeError: `Confident` alone.
+        SignatureError: `Confident` alone.
     """
     if return_type is Confident:
-        raise TypeError("Confident alone does not say of what. Write Confident[int], Confident[Grade] and so on.")
+        raise SignatureError("Confident alone does not say of what. Write Confident[int], Confident[Grade] and so on.")
     return (get_args(return_type)[0],) if get_origin(return_type) is Confident else None
 
 
@@ -116,7 +118,7 @@ class Quoted(str, Generic[S]):  # noqa: SLOT000 - its place is set later, and Ge
         """Read and write it as the text it is."""
         inner = handler.generate_schema((get_args(source) or (str,))[0])
         if inner["type"] != "str":
-            raise TypeError("Quoted takes str, or str with constraints: Quoted[str].")
+            raise SignatureError("Quoted takes str, or str with constraints: Quoted[str].")
         return core_schema.no_info_after_validator_function(
             _read,
             inner,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "mapping",
     "mappings",
     "text_or_none",
+    "without_surrogates",
 ]
 
 MESSAGE_FIELDS = frozenset(
@@ -28,8 +30,21 @@ MESSAGE_FIELDS = frozenset(
 _MOST = 2**53
 """Of tokens, and of seconds: beyond it a number is a mistake, and no float any more."""
 
+_DEEPEST = 100
+"""Levels of lists and objects in a field that goes back as it came."""
+
 CALL_FIELDS = frozenset({"id", "type", "index", "function"})
 """The same of a tool call."""
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with halves of characters joined, and lone ones replaced by U+FFFD: no UTF-8 can hold them."""
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def arguments_text(arguments: Any, *, empty: str = "{}") -> str:
@@ -50,17 +65,20 @@ def content_text(content: Any) -> str | None:
 
 
 def extras(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the fields that are not `known`, fit to be sent back: a number that JSON cannot say becomes null."""
+    """Return the fields that are not `known`, fit to be sent back.
+
+    A number that JSON cannot say becomes null, and so does what is nested deeper than anybody means it.
+    """
     if data.keys() <= known:
         return {}
-    return {name: _sayable(value) for name, value in data.items() if name not in known}
+    return {name: _sayable(value, 0) for name, value in data.items() if name not in known}
 
 
-def _sayable(value: Any) -> Any:
+def _sayable(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
-        return {name: _sayable(item) for name, item in value.items()}
+        return {name: _sayable(item, depth + 1) for name, item in value.items()} if depth < _DEEPEST else None
     if isinstance(value, list):
-        return [_sayable(item) for item in value]
+        return [_sayable(item, depth + 1) for item in value] if depth < _DEEPEST else None
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

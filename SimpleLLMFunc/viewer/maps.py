@@ -13,7 +13,7 @@ from SimpleLLMFunc.batch.codec import decode_error, decode_given, decode_usage
 from SimpleLLMFunc.batch.file_lock import FileLock
 from SimpleLLMFunc.batch.row_file import FORMAT, RowFile
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, SimpleLLMFuncError
-from SimpleLLMFunc.viewer.replies import Refusal, clean, json_reply, off_loop, reason
+from SimpleLLMFunc.viewer.replies import Refusal, clean, reason, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -47,12 +47,12 @@ class MapPages:
         def read() -> list[dict[str, Any]]:
             return [{"number": number, **_in_short(path)} for number, path in enumerate(self._paths)]
 
-        return json_reply({"maps": await off_loop(read)})
+        return await reply_of(lambda: {"maps": read()})
 
     async def map(self, request: Request) -> Response:
         """Return one checkpoint: its versions, its failures by kind, its pace."""
         path = self._path(request)
-        return json_reply(await off_loop(_at_length, path))
+        return await reply_of(_at_length, path)
 
     async def check(self, request: Request) -> Response:
         """Look at every row of a checkpoint, and return the numbers of those that are damaged."""
@@ -64,14 +64,14 @@ class MapPages:
             except SimpleLLMFuncError as error:
                 return {"damaged": [], "problem": reason(error)}
 
-        return json_reply(await off_loop(read))
+        return await reply_of(read)
 
     async def rows(self, request: Request) -> Response:
         """Return a page of rows, the latest first."""
         path = self._path(request)
         given = request.query_params
         numbers = {name: _number(given.get(name)) for name in ("version", "before")}
-        return json_reply(await off_loop(_rows, path, numbers["version"], given.get("error"), numbers["before"]))
+        return await reply_of(_rows, path, numbers["version"], given.get("error"), numbers["before"])
 
     def _path(self, request: Request) -> Path:
         number = _number(request.path_params["number"])
@@ -101,8 +101,9 @@ class _Opened:
         if not self._rows.file.is_ours():
             raise CheckpointError("it is no checkpoint, or its beginning was cut off.")
         ((format_,),) = self._rows.query("PRAGMA user_version")
-        if format_ != FORMAT:
-            raise CheckpointError(f"it has format {format_}, and this version reads format {FORMAT}.")
+        if not 1 <= format_ <= FORMAT:
+            raise CheckpointError(f"it has format {format_}, and this version reads format {FORMAT} and older ones.")
+        self._rows.format = format_
         return self._rows
 
     def __exit__(self, *_: object) -> None:
@@ -111,7 +112,7 @@ class _Opened:
 
 def _in_short(path: Path) -> dict[str, Any]:
     short: dict[str, Any] = {"name": path.name, "path": clean(str(path)), "problem": "", "values": 0, "errors": 0}
-    short |= {"functions": [], "writer": None, "latest": None, "began": None}
+    short |= {"functions": [], "writer": None, "latest": None, "began": None, "progress": None}
     try:
         with _Opened(path) as rows:
             short["writer"] = FileLock(path.resolve()).owner()
@@ -121,9 +122,19 @@ def _in_short(path: Path) -> dict[str, Any]:
             names = rows.query("SELECT DISTINCT name FROM versions ORDER BY id DESC")
             short |= {"values": values, "errors": errors, "latest": latest, "began": began}
             short["functions"] = [clean(name) for (name,) in names]
+            short["progress"] = _progress(rows, is_written=short["writer"] is not None)
     except (SimpleLLMFuncError, OSError) as error:
         short["problem"] = reason(error)
     return short
+
+
+def _progress(rows: RowFile, *, is_written: bool) -> dict[str, Any] | None:
+    """Return how far the latest map is, None where nobody knows of how many rows; time left while it goes on."""
+    latest, _ = max(rows.progress().values(), key=lambda told: told[1], default=(None, 0.0))
+    if latest is None or latest.share is None:
+        return None
+    left = latest.seconds_left if is_written else None
+    return {"done": latest.done, "total": latest.total, "share": latest.share, "seconds_left": left}
 
 
 def _at_length(path: Path) -> dict[str, Any]:

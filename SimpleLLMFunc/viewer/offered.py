@@ -6,34 +6,17 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any
 
 from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.errors import ConfigError, ToolDefinitionError, cut
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
-from SimpleLLMFunc.llm_decorator.decorated import (
-    AsyncLLMChat,
-    AsyncLLMFunction,
-    AsyncLLMStream,
-    LLMChat,
-    LLMFunction,
-    LLMStream,
-)
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS, is_offered, takes_a_file
 from SimpleLLMFunc.llm_decorator.steps.chat.message import HISTORY_PARAMS
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath
 
 __all__ = ["Offered", "OfferedChat", "OfferedFunction", "offered_of"]
-
-Chat: TypeAlias = "AsyncLLMChat[..., Any] | LLMChat[..., Any] | AIAssistant"
-Function: TypeAlias = (
-    "AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]"
-)
-
-_FUNCTIONS: Final = (AsyncLLMFunction, LLMFunction, AsyncLLMStream, LLMStream)
-_CHATS: Final = (AsyncLLMChat, LLMChat)
-_FILES: Final = (ImgPath, Audio, File)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +121,7 @@ def offered_of(given: Iterable[Any]) -> Offered:
             )
         for name, value in found:
             home = each.__name__ if isinstance(each, ModuleType) else str(getattr(value, "__module__", ""))
-            if isinstance(value, _FUNCTIONS):
+            if isinstance(value, FUNCTIONS):
                 free = _free(name, home, functions)
                 functions[free] = _function(free, value, home)
             else:
@@ -148,26 +131,19 @@ def offered_of(given: Iterable[Any]) -> Offered:
 
 
 def _members(module: ModuleType) -> list[tuple[str, Any]]:
-    listed = getattr(module, "__all__", None)
+    def home(value: Any) -> str:
+        # An object of a class of ours says that it is from there; the module has made it.
+        return module.__name__ if isinstance(value, AIAssistant) else str(getattr(value, "__module__", ""))
 
-    def is_shown(name: str, value: Any) -> bool:
-        if listed is not None:
-            return name in listed
-        if name.startswith("_"):
-            return False
-        if isinstance(value, AIAssistant):
-            return True
-        home = str(getattr(value, "__module__", ""))
-        return home == module.__name__ or home.startswith(f"{module.__name__}.")
-
-    kinds = (*_FUNCTIONS, *_CHATS, AIAssistant)
-    return [(name, value) for name, value in vars(module).items() if isinstance(value, kinds) and is_shown(name, value)]
+    kinds = (*FUNCTIONS, *CHATS, AIAssistant)
+    found = [(name, value) for name, value in vars(module).items() if isinstance(value, kinds)]
+    return [(name, value) for name, value in found if is_offered(module, name, home(value))]
 
 
 def _name_of(value: Any) -> str:
     if isinstance(value, AIAssistant):
         return "assistant"
-    if not isinstance(value, (*_FUNCTIONS, *_CHATS)):
+    if not isinstance(value, (*FUNCTIONS, *CHATS)):
         raise ConfigError(
             f"{cut(repr(value), 80)} cannot be run from the page. Give a module, a function under @llm_function or "
             "@llm_chat, or an AIAssistant."
@@ -187,7 +163,7 @@ def _free(name: str, home: str, taken: Mapping[str, Any]) -> str:
 def _function(name: str, value: Any, home: str) -> OfferedFunction:
     core: FunctionCore = value._core  # noqa: SLF001 - the one coroutine behind all four kinds of functions
     for parameter, hint in core.metadata[1].items():
-        if parameter != "return" and _names_a_file(hint):
+        if parameter != "return" and takes_a_file(hint):
             why = f"Its parameter {parameter!r} takes the path of a file, which a page must not name."
             return OfferedFunction(name, core, None, home, why)
     if core.takes_instance and core.instance is None:
@@ -216,10 +192,6 @@ def _chat(name: str, value: Any, home: str) -> OfferedChat:
     elif len(needed) > 1 or not others:
         problem = "It takes more than one message: " + ", ".join(needed) if needed else "It takes no message."
     return OfferedChat(name, home, None, core, (needed or others or [""])[0], history, problem)
-
-
-def _names_a_file(hint: Any) -> bool:
-    return hint in _FILES or any(_names_a_file(part) for part in get_args(hint))
 
 
 def _defaults(signature: inspect.Signature) -> dict[str, Any]:

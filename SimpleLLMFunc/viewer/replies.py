@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
-import traceback
+import string
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
+from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.logger.failures import shown_error, shown_traceback
 from SimpleLLMFunc.logger.known import end_before_growing_secret, end_before_secret
 from SimpleLLMFunc.logger.records import push_error
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import redact, shown_text
 from SimpleLLMFunc.threads import Workers
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "json_text",
     "off_loop",
     "reason",
+    "reply_of",
 ]
 
 T = TypeVar("T")
@@ -63,10 +64,19 @@ def json_text(data: Any) -> str:
 
 
 def json_reply(data: Any, status: int = 200) -> Response:
-    """Return `data` as the answer to the page."""
+    """Return `data`, a little of it, as the answer to the page."""
+    return _reply(json_text(data), status)
+
+
+async def reply_of(read: Callable[..., Any], *args: Any) -> Response:
+    """Return what `read` gives as the answer to the page; it is read and written as JSON off the loop."""
+    return _reply(await off_loop(lambda: json_text(read(*args))), 200)
+
+
+def _reply(text: str, status: int) -> Response:
     from starlette.responses import Response
 
-    return Response(json_text(data), status, media_type="application/json")
+    return Response(text, status, media_type="application/json")
 
 
 async def body_of(request: Request) -> dict[str, Any]:
@@ -90,17 +100,17 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 def reason(error: BaseException) -> str:
     """Return what went wrong as it may be shown."""
-    return cut(redact(f"{type(error).__name__}: {error}".removesuffix(": ")), _MAX_ERROR_CHARS)
+    return shown_error(error, _MAX_ERROR_CHARS)
 
 
 def error_facts(error: BaseException) -> dict[str, Any]:
     """Return an error as the page shows it; one that is not ours goes into the log with its traceback."""
     if not isinstance(error, SimpleLLMFuncError):
-        push_error(f"a run on the page failed: {redact(''.join(traceback.format_exception(error)))}")
+        push_error(f"a run on the page failed: {shown_traceback(error)}")
     violations = getattr(error, "violations", None) or []
     return {
         "error": type(error).__name__,
-        "message": cut(redact(str(error)), _MAX_ERROR_CHARS),
+        "message": shown_text(str(error), _MAX_ERROR_CHARS),
         "violations": clean(violations),
         "trace_id": str(getattr(error, "trace_id", "") or ""),
     }
@@ -168,28 +178,58 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-_WORD = re.compile(r"[A-Za-z0-9_\-./+=:@%*~\\]*\Z")
-"""The end of a text that may yet grow into a secret."""
+_WORD: Final = f"{string.ascii_letters}{string.digits}_-./+=:@%*~\\"
+"""The characters of a word that may yet grow into a secret."""
+
+_LONG_LINE: Final = 2000
+_CONTEXT: Final = 1000
+"""Characters of a long line that are looked at again: no name stands further away from the secret behind it."""
+
+_STEP: Final = 48
+"""Characters of a line that is no short one any more that are gathered before it is looked at again."""
+
+_LONGEST_LINE: Final = 64_000
 
 
 class Veil:
-    """Lets a growing text through in pieces, secrets masked although they arrive in pieces too."""
+    """Lets a growing text through in pieces, secrets masked although they arrive in pieces too.
+
+    The work is proportional to the text, also where that is one long line, as JSON is.
+    """
 
     def __init__(self) -> None:
         self._line = ""
         self._shown = ""
+        self._waiting = 0
+        self._is_closed = False
 
     def add(self, text: str) -> str:
         """Take in a piece, and return what may be shown by now."""
+        if self._is_closed:
+            _, line_end, text = text.partition("\n")
+            if not line_end:
+                return ""
+            self._is_closed = False
+            text = line_end + text
         self._line += text
-        word = _WORD.search(self._line)
-        end = min(len(self._line) if word is None else word.start(), end_before_growing_secret(self._line))
-        return self._let_through(self._line[: end_before_secret(self._line, end)])
+        self._waiting += len(text)
+        if len(self._line) > _CONTEXT and self._waiting < _STEP:
+            return ""
+        self._waiting = 0
+        # A longer word is data and no secret, unless what stands before it says so.
+        word_start = max(len(self._line.rstrip(_WORD)), len(self._line) - _CONTEXT)
+        end = min(word_start, end_before_growing_secret(self._line))
+        shown = self._let_through(self._line[: end_before_secret(self._line, end)])
+        if len(self._line) > _LONGEST_LINE:  # all of it behind the name of a secret
+            self._line = self._shown = ""
+            self._is_closed = True
+        return shown
 
     def rest(self) -> str:
         """Return what was held back; a new text may begin."""
         shown = self._let_through(self._line)
         self._line = self._shown = ""
+        self._waiting, self._is_closed = 0, False
         return shown
 
     def _let_through(self, text: str) -> str:
@@ -204,4 +244,15 @@ class Veil:
             self._shown = redact(text[line_end:])
         else:
             self._shown = masked
+            if len(text) > _LONG_LINE:
+                self._forget_beginning(text)
         return new
+
+    def _forget_beginning(self, text: str) -> None:
+        """Look no more at the beginning of a line, where nothing of it reaches into what follows."""
+        end = len(text) - _CONTEXT
+        end = len(text[:end].rstrip(_WORD)) or end
+        tail = redact(text[end:])
+        if redact(text[:end]) + tail == self._shown:
+            self._line = self._line[end:]
+            self._shown = tail

@@ -29,7 +29,7 @@ from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
-from SimpleLLMFunc.viewer.replies import Lines, Refusal, Veil, body_of, clean, error_facts, json_reply, off_loop
+from SimpleLLMFunc.viewer.replies import Lines, Refusal, Veil, body_of, clean, error_facts, off_loop, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -67,20 +67,24 @@ class RunningPages:
 
     async def functions(self, _request: Request) -> Response:
         """Return the functions that may be run, with their forms."""
-        described = await off_loop(lambda: [each.described() for each in self._offered.functions.values()])
-        return json_reply({"functions": clean(described)})
+        offered = self._offered.functions.values()
+        return await reply_of(lambda: {"functions": clean([each.described() for each in offered])})
 
     async def preview(self, request: Request) -> Response:
         """Return the exact request that a function would send."""
         function, args, kwargs = await self._asked(request)
-        try:
-            preview = await off_loop(function.core.preview, args, kwargs)
-        except SimpleLLMFuncError as error:
-            return json_reply({"failed": error_facts(error)})
-        shown = asdict(preview)
-        body, url = clean(shown.pop("body")), clean(shown.pop("url"))
-        # Masked before the shell's quotes, which would hide a secret with one inside.
-        return json_reply({**clean(shown), "curl": replace(preview, body=body, url=url).as_curl()})
+
+        def read() -> dict[str, Any]:
+            try:
+                preview = function.core.preview(args, kwargs)
+            except SimpleLLMFuncError as error:
+                return {"failed": error_facts(error)}
+            shown = asdict(preview)
+            body, url = clean(shown.pop("body")), clean(shown.pop("url"))
+            # Masked before the shell's quotes, which would hide a secret with one inside.
+            return {**clean(shown), "curl": replace(preview, body=body, url=url).as_curl()}
+
+        return await reply_of(read)
 
     async def play(self, request: Request) -> Any:
         """Run a function; a line for everything that happens."""
@@ -89,8 +93,8 @@ class RunningPages:
 
     async def chats(self, _request: Request) -> Response:
         """Return the chats and assistants that may be talked to."""
-        described = await off_loop(lambda: [each.described() for each in self._offered.chats.values()])
-        return json_reply({"chats": clean(described)})
+        offered = self._offered.chats.values()
+        return await reply_of(lambda: {"chats": clean([each.described() for each in offered])})
 
     async def say(self, request: Request) -> Any:
         """Say something to a chat; a line for everything that happens, the last one with the session to go on in."""

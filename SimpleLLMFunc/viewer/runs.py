@@ -12,7 +12,7 @@ from SimpleLLMFunc.observability.metrics import metrics
 from SimpleLLMFunc.observability.reader import TraceReader
 from SimpleLLMFunc.observability.reader_rows import RunDetail, RunQuery, RunStatus
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
-from SimpleLLMFunc.viewer.replies import Refusal, json_reply, off_loop
+from SimpleLLMFunc.viewer.replies import Refusal, off_loop, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,14 +45,17 @@ class RunPages:
         limit = _number(request, "limit", 50, 1, 500)
         if after is not None and not _PLACE.fullmatch(after):
             raise Refusal(400, "after is the `next` of the page before.")
-        page = await off_loop(lambda: self._reader.runs(query, limit=limit, after=after))
-        total = None if after else await off_loop(lambda: self._reader.count(query))
-        return json_reply({**dataclasses.asdict(page), "total": total})
+
+        def read() -> dict[str, Any]:
+            page = self._reader.runs(query, limit=limit, after=after)
+            return {**dataclasses.asdict(page), "total": None if after else self._reader.count(query)}
+
+        return await reply_of(read)
 
     async def changes(self, request: Request) -> Response:
         """Return what has changed since a sequence number."""
         since = _number(request, "since", 0, 0, 2**62)
-        return json_reply(dataclasses.asdict(await off_loop(self._reader.changes, since)))
+        return await reply_of(lambda: dataclasses.asdict(self._reader.changes(since)))
 
     async def filters(self, request: Request) -> Response:
         """Return what the list can be narrowed to."""
@@ -66,11 +69,11 @@ class RunPages:
                 "statuses": list(get_args(RunStatus)),
             }
 
-        return json_reply(await off_loop(read))
+        return await reply_of(read)
 
     async def run(self, request: Request) -> Response:
         """Return all that is known of one run."""
-        return json_reply(dataclasses.asdict(await self._detail(request)))
+        return await reply_of(dataclasses.asdict, await self._detail(request))
 
     async def curl(self, request: Request) -> Response:
         """Return a request of a run as a shell command."""
@@ -79,12 +82,12 @@ class RunPages:
         turn = next((each for each in detail.turns if each.number == number), None)
         if turn is None:
             raise Refusal(404, f"The run has no request {number}.")
-        return json_reply({"text": as_curl(turn)})
+        return await reply_of(lambda: {"text": as_curl(turn)})
 
     async def test(self, request: Request) -> Response:
         """Return a run as a test for pytest."""
         detail = await self._detail(request)
-        return json_reply({"text": await off_loop(as_test, detail, self._module_of(detail.summary.function))})
+        return await reply_of(lambda: {"text": as_test(detail, self._module_of(detail.summary.function))})
 
     async def functions(self, _request: Request) -> Response:
         """Return all functions with what they took."""
@@ -93,16 +96,16 @@ class RunPages:
             rows = {row.function: dataclasses.asdict(row) for row in metrics(self._reader, by=("function",))}
             return [{**dataclasses.asdict(each), "metrics": rows.get(each.name)} for each in self._reader.functions()]
 
-        return json_reply({"functions": await off_loop(read)})
+        return await reply_of(lambda: {"functions": read()})
 
     async def function(self, request: Request) -> Response:
         """Return the versions of one function, and what each took over time."""
         name = request.path_params["name"]
 
-        def read() -> dict[str, Any] | None:
+        def read() -> dict[str, Any]:
             versions = self._reader.versions(name)
             if not versions:
-                return None
+                raise Refusal(404, "No run of such a function is kept.")
             query = RunQuery(function=name)
             begun = min(each.first_seen for each in versions)
             bucket = _bucket(max(each.last_seen for each in versions) - begun)
@@ -118,10 +121,7 @@ class RunPages:
                 "bucket": bucket,
             }
 
-        found = await off_loop(read)
-        if found is None:
-            raise Refusal(404, "No run of such a function is kept.")
-        return json_reply(found)
+        return await reply_of(read)
 
     async def _detail(self, request: Request) -> RunDetail:
         asked: str = request.path_params["run"]

@@ -8,7 +8,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -16,6 +16,7 @@ from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.observability.reader import TraceReader
 from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.threads import importing
 from SimpleLLMFunc.viewer.maps import MapPages
 from SimpleLLMFunc.viewer.offered import offered_of
 from SimpleLLMFunc.viewer.pages import FilePage
@@ -197,7 +198,7 @@ async def serve_page(
     Raises:
         ConfigError: another machine's address, a port that is taken, or the extra is missing.
     """
-    _require_starlette("uvicorn")
+    await importing(_require_starlette, "uvicorn")  # takes its time
     import uvicorn
 
     with _listening(host, port) as listener:
@@ -213,16 +214,11 @@ async def serve_page(
             )
         )
         # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
-        web.capture_signals = _no_signals  # type: ignore[method-assign]
+        web.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
         if announce is not None:
             shown = f"[{host}]" if ":" in host else host
             announce(f"http://{shown}:{listener.getsockname()[1]}/{app.fragment}")
         await _until_cancelled(web, listener)
-
-
-@contextlib.contextmanager
-def _no_signals() -> Generator[None, None, None]:
-    yield
 
 
 async def _until_cancelled(web: uvicorn.Server, listener: socket.socket) -> None:
@@ -242,11 +238,13 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
             f"the page is served on this machine only ({', '.join(sorted(LOOPBACK_HOSTS))}), not at {host!r}. "
             "Mount viewer_app in an application with a login to show it to others."
         )
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"port {port} cannot be used. A port is a number up to 65535; 0 takes any free one.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
+    except OSError as error:
+        why = error.strerror or error
         raise ConfigError(f"port {port} cannot be used ({why}). Choose another one, or 0 for any free one.") from error
     with listener:
         yield listener

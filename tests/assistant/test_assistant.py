@@ -1,6 +1,7 @@
 """The flow of design note 001, step by step, on the one loop."""
 
 import asyncio
+import base64
 from contextlib import aclosing
 
 import pytest
@@ -444,6 +445,44 @@ async def test_an_image_is_shown_and_a_file_is_named_and_both_go_with_the_sessio
     assert roots[0].exists()
     assert assistant.end_session("s")
     assert not roots[0].exists()
+
+
+async def test_a_large_image_and_a_large_file_do_not_hold_up_the_loop():
+    # The guard looks: writing, encoding and decoding twenty megabytes each takes more than others should wait.
+    assistant = AIAssistant(ScriptedLLM("a"), tools=[])
+    large = PNG + b"x" * 15_000_000
+    packed = await asyncio.to_thread(base64.b64encode, large)
+    file = {"name": "large.bin", "content": packed.decode()}
+    result = await assistant.process_query("What is this?", session_id="s", image_data=large, file_data=file)
+    assert result["response"] == "a"
+    await asyncio.to_thread(assistant.close)
+
+
+@pytest.mark.parametrize(("language", "said"), [("zh", "用户没有确认"), ("en", "none was given")])
+async def test_a_call_that_nobody_agreed_to_is_told_in_the_language(language, said):
+    @tool(confirm=True)
+    def send(to: str) -> str:
+        """Send."""
+        return "sent"
+
+    llm = ScriptedLLM(tool_calls(("send", {"to": "a"})), "No.")
+    result = await AIAssistant(llm, tools=[send], language=language).process_query("Send it")
+    assert said in result["tool_results"][0]["result"]
+    assert result["tool_results"][0]["failed"]
+
+
+async def test_unfit_arguments_and_a_slow_tool_are_told_in_chinese():
+    @tool(timeout=0.01)
+    async def slow(seconds: int) -> str:
+        """Wait."""
+        await asyncio.Event().wait()
+        return "done"
+
+    llm = ScriptedLLM(tool_calls(("slow", {"seconds": "many"}), ("slow", {"seconds": 1})), "No.")
+    result = await AIAssistant(llm, tools=[slow]).process_query("等一下")
+    unfit, late = (each["result"] for each in result["tool_results"])
+    assert unfit.startswith("工具 slow 的参数不正确: ")
+    assert late == "工具调用失败: 运行超过 0.01 秒, 已被停止"
 
 
 async def test_english_and_ones_own_instructions_and_parameters():

@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
+from SimpleLLMFunc.assistant.extraction import ExtractedMemory
 from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.current import use_llm
@@ -214,6 +215,49 @@ async def test_what_is_being_drawn_when_the_user_goes_is_not_kept(path):
     await memory.settle()
     assert await memory.memories("u") == []
     memory.close()
+
+
+async def test_long_texts_and_vectors_are_compared_off_the_loop(memory):
+    # The guard looks: pure Python goes through hundreds of long texts, and of vectors, for one question.
+    memory._embed = lambda texts: [[1.0, float(number)] * 750 for number, _ in enumerate(texts)]
+    found = [ExtractedMemory.model_construct(type="fact", text=f"tea {number}") for number in range(300)]
+    await memory._keep("u", "s", found, last_id=None)
+    for number in range(100):
+        await memory.remember("u", "tea " + f"leaf{number} " * 3000, "yes", f"s{number}")
+    assert "- tea " in await memory.recall("u", "Is there tea? " + "leaf " * 20_000, "other")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+async def test_what_the_parent_draws_keeps_no_child_from_drawing(path):
+    code = f"""
+import asyncio, json, os, threading
+from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.testing import ScriptedLLM
+begun, parent = threading.Event(), os.getpid()
+
+async def reply(request):
+    if os.getpid() == parent:
+        begun.set()
+        await asyncio.Event().wait()
+    return json.dumps([{{"type": "fact", "text": "drawn in the child"}}])
+
+memory = SqliteMemory({str(path)!r}, llm=ScriptedLLM(reply, repeat=True), extract_every=2, summarize_every=0)
+asyncio.run(memory.remember("u", "a", "b", "s"))
+assert begun.wait(20)
+pid = os.fork()
+if pid == 0:
+    async def work():
+        await memory.remember("u", "c", "d", "s")
+        await memory.settle()
+        return [each.text for each in await memory.memories("u")]
+    os._exit(0 if asyncio.run(work()) == ["drawn in the child"] else 1)
+assert os.waitpid(pid, 0)[1] == 0
+memory.close()
+"""
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 0, done.stderr
 
 
 NASTY = ["x' OR 1=1--", "../../etc/passwd", "a\x00b", "CON", "é" * 300, "\ud800", "用户", '"; DROP TABLE memories; --']

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_chat, llm_function
 from SimpleLLMFunc.base.post_process import parse_text
-from SimpleLLMFunc.batch import row_file
+from SimpleLLMFunc.batch import stored_row
 from SimpleLLMFunc.errors import CheckpointError, ResponseParseError, SimpleLLMFuncError
 from SimpleLLMFunc.interface import cache_store
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -173,7 +173,7 @@ async def test_attack_02_and_03_a_checkpoint_gives_back_data_and_loads_no_pickle
     with sqlite3.connect(path) as connection:
         columns = "id, key, version, error, answer, usage, given, at"
         for row in connection.execute(f"SELECT {columns} FROM rows").fetchall():
-            connection.execute("UPDATE rows SET checksum = ? WHERE id = ?", (row_file._checksum(row), row[0]))
+            connection.execute("UPDATE rows SET checksum = ? WHERE id = ?", (stored_row.checksum(row), row[0]))
     connection.close()
     with pytest.raises(CheckpointError):
         found = await mapped(ScriptedLLM()).map(rows, checkpoint=path)

@@ -24,7 +24,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired, TypeAliasType, TypedDict
 
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.errors import ResponseParseError, Violation
@@ -392,7 +392,10 @@ def test_a_validator_that_refuses_is_a_violation() -> None:
             raise ValueError("an even number, please")
         return number
 
-    assert violations("[1]", list[Annotated[int, AfterValidator(even)]]) == [("[0]", "an even number, please", "1")]
+    wanted = "a value that passes the type's own check"
+    assert violations("[1]", list[Annotated[int, AfterValidator(even)]]) == [
+        ("[0]", wanted, "1: an even number, please")
+    ]
 
 
 def test_a_model_that_reads_other_shapes_itself() -> None:
@@ -506,3 +509,58 @@ def test_numbers_and_truth_values_in_literals() -> None:
     assert value("The answer is 2", Literal[1, 2]) == 2
     assert violations("3", Literal[1, 2])
     assert value("yes", Literal[True]) is True
+
+
+# --- large numbers -----------------------------------------------------------------------------------------
+
+
+class Account(enum.IntEnum):
+    OURS = 9007199254740993
+    THEIRS = 9007199254740992
+
+
+@pytest.mark.parametrize("form", ["The account is\n```json\n{}\n```", "{} it is", "Account: {}"])
+def test_a_number_beyond_what_a_float_holds_is_not_taken_for_its_neighbour(form: str) -> None:
+    assert parse_text(form.format(9007199254740993), Account).value is Account.OURS
+    assert parse_text(form.format(9007199254740992), Account).value is Account.THEIRS
+    assert violations(form.format(9007199254740993), Literal[9007199254740992])
+    assert parse_text('so: {"a": 9007199254740993}', dict[str, Account]).value == {"a": Account.OURS}
+    assert parse_text('so: {"a": 1.0}', dict[str, Literal[1]]).value == {"a": 1}
+    assert violations('so: {"a": 1e999}', dict[str, Literal[1]])
+
+
+# --- a type inside itself ----------------------------------------------------------------------------------
+
+
+Nested = TypeAliasType("Nested", "int | list[Nested] | dict[str, Nested]")
+
+
+def test_one_value_is_no_list_where_the_items_may_be_lists_too() -> None:
+    assert parse_text('so: {"a": [1, {"b": 2}]}', Nested).value == {"a": [1, {"b": 2}]}
+    assert violations('{"a": "x"}', Nested) == [("a", "int or list of object or object", "'x'")]
+
+
+def test_a_violation_says_what_is_wanted_and_what_is_wrong() -> None:
+    class Bill(BaseModel):
+        lines: list[int] = Field(min_length=1)
+        total: int
+        name: str = Field(default="abc", min_length=3, pattern="^a")
+
+        @model_validator(mode="after")
+        def adds_up(self) -> Bill:
+            if self.total > 100:
+                raise AssertionError("too much")
+            if sum(self.lines) != self.total:
+                raise ValueError(f"the lines add up to {sum(self.lines)}, not {self.total}")
+            return self
+
+    def found(**fields: Any) -> Violation:
+        [violation] = violations(json.dumps({"lines": [1], "total": 1, **fields}), Bill)
+        return violation
+
+    own = "a value that passes the type's own check"
+    assert found(total=3) == ("", own, "an object with lines, total: the lines add up to 1, not 3")
+    assert found(total=300) == ("", own, "an object with lines, total: too much")
+    assert found(name="a") == ("name", "at least 3 characters", "'a'")
+    assert found(name="bcd") == ("name", "text of the pattern '^a'", "'bcd'")
+    assert found(lines=[]) == ("lines", "at least 1 item after validation, not 0", "a list of 0")

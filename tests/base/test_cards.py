@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.pretty import pretty_repr
 
 from SimpleLLMFunc import llm_function, tool, watching
-from SimpleLLMFunc.base.cards import Card, Part, as_html, as_rich, plainly
+from SimpleLLMFunc.base.cards import Card, Part, as_html, as_rich, counted, plainly
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -147,7 +147,7 @@ def test_a_result_says_what_matters():
 
     result = grade.call("x")
     page = result._repr_html_()
-    for wanted in ("stars", "number taken from", "1 repairs", "1 violations", "messages", result.trace_id, "tokens"):
+    for wanted in ("stars", "number taken from", "1 repair", "1 violation of", "messages", result.trace_id, "tokens"):
         assert wanted in page, wanted
         assert wanted in printed(result), wanted
     assert pretty_repr([result]).startswith("[\n    Result(\n        value={'stars': 5},")
@@ -257,3 +257,8 @@ def test_a_checkpoint_that_is_gone_is_said_and_not_raised(tmp_path):
     for each in tmp_path.iterdir():
         each.unlink()
     assert "Map of number" in report._repr_html_()
+
+
+def test_one_of_a_thing_is_no_plural():
+    assert [counted(number, "run") for number in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+    assert [counted(number, "failed try", "failed tries") for number in (1, 2)] == ["1 failed try", "2 failed tries"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from contextlib import aclosing
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import BadRequest, Message, ToolCallLimitExceeded, llm_chat, llm_function, tool
 from SimpleLLMFunc.base.events import ReplyDelta, ToolCallFinished
-from SimpleLLMFunc.base.json_action import AnswerText, JsonActions
+from SimpleLLMFunc.base.json_action import AnswerText, JsonActions, read_actions
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion
@@ -256,3 +257,40 @@ def test_the_streamed_answer_is_the_whole_answer_however_it_is_cut(text, sizes):
 def test_nothing_else_is_streamed(other):
     reader = AnswerText()
     assert [reader.feed(character) for character in other] == [""] * len(other)
+
+
+def test_space_for_ever_before_an_answer_is_not_kept():
+    reader = AnswerText()
+    pieces = [
+        "\n",
+        *[" \t"] * 20_000,
+        "{",
+        *["\n  "] * 20_000,
+        '"answer"',
+        *["  "] * 1000,
+        ":",
+        " ",
+        '"x',
+        "\\u00",
+        'e9y"',
+        "}",
+    ]
+    assert "".join(map(reader.feed, pieces)) == reader.given == "xéy"
+
+
+async def test_a_long_action_is_read_aside_and_says_the_same():
+    actions = JsonActions([add.to_openai_tool()])
+
+    class Watched(JsonActions):
+        thread = ""
+
+        def read(self, reply):
+            Watched.thread = threading.current_thread().name
+            return super().read(reply)
+
+    watched = Watched([add.to_openai_tool()])
+    for size, is_aside in ((10, False), (100_000, True)):
+        text = json.dumps({"answer": "x" * size})[:-1] + ",}"
+        reply = ChatCompletion.from_dict({"choices": [{"message": {"content": text}}]})
+        assert (await read_actions(watched, reply)).text == actions.read(reply).text == "x" * size
+        assert (Watched.thread != threading.current_thread().name) == is_aside

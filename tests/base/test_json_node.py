@@ -14,7 +14,6 @@ from SimpleLLMFunc.base.json_node import (
     path_text,
     plain_value,
     shown,
-    without_surrogates,
 )
 
 
@@ -49,12 +48,6 @@ def test_paths() -> None:
     assert path_text(()) == ""
     assert path_text(("items", 2, "price")) == "items[2].price"
     assert path_text((0, "a")) == "[0].a"
-
-
-def test_surrogates() -> None:
-    assert without_surrogates("a\ud800b") == "a\ufffdb"
-    assert without_surrogates("\ud83d\ude00") == "😀"
-    assert without_surrogates("plain é") == "plain é"
 
 
 def test_shown_is_short() -> None:

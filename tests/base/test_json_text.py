@@ -7,43 +7,11 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.base.json_node import plain_value
-from SimpleLLMFunc.base.json_text import bare_text, find_json, unboxed, without_reasoning
+from SimpleLLMFunc.base.json_text import bare_text, find_json, unboxed
 
 
 def found(text: str) -> list[Any]:
     return [plain_value(candidate.node) for candidate in find_json(text).candidates]
-
-
-@pytest.mark.parametrize(
-    ("text", "rest"),
-    [
-        ("<think>a</think>b", "b"),
-        ("<THINKING x=1>a</THINKING>b", "b"),
-        ("<reasoning>a</reasoning>b", "b"),
-        ("a</think>b", "b"),
-        ("b<think>a", "b"),
-        ("<think>a<think>b</think>c</think>d", "d"),
-        ("[THINK]a[/THINK]b", "b"),
-        ("◁think▷a◁/think▷b", "b"),
-        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
-        ("b<|im_end|>", "b"),
-    ],
-)
-def test_reasoning_never_counts(text: str, rest: str) -> None:
-    body, repairs = without_reasoning(text)
-    assert body == rest
-    assert len(repairs) >= 1
-
-
-@pytest.mark.parametrize(
-    "text", ['{"a": "<think>b</think>c"}', "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok']
-)
-def test_tags_inside_values_are_text(text: str) -> None:
-    assert without_reasoning(text) == (text, [])
-
-
-def test_a_text_without_reasoning_is_left_alone() -> None:
-    assert without_reasoning("a < b and think > 3") == ("a < b and think > 3", [])
 
 
 @pytest.mark.parametrize(

@@ -265,3 +265,23 @@ def test_any_split_gives_the_same_items(people: list[dict[str, Any]], sizes: lis
     assert [item.model_dump(include={"name", "age", "home"}) for item in items] == [
         {**person, "home": {**person["home"], "number": 7}} for person in people
     ]
+
+
+@pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
+def test_space_for_ever_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
+    reader = reader_class(compile_output(list[int]))
+    text = " \n" * 20_000 + "[1, 2]"
+    assert grown(reader, text, 2)[-1] in (2, [1, 2])
+    assert reader.characters_read <= 2 * len(text)
+
+
+@pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
+def test_a_large_piece_is_left_to_the_reading_of_the_whole(reader_class: type[PartialReader | ItemReader]) -> None:
+    people = [{"name": f"n{number}", "age": number, "home": {"street": "s"}} for number in range(1000)]
+    text = json.dumps(people)
+    reader = reader_class(compile_output(list[Person]))
+    first = grown(reader, text[:200], 20)
+    assert first
+    assert reader.feed(text[200:]) == []
+    assert reader.characters_read <= 200
+    assert len(reader.finish().value) == 1000

@@ -55,3 +55,14 @@ def test_items(text: str, wanted: Any, items: list[Any]) -> None:
 def test_no_items(text: str, wanted: Any) -> None:
     with pytest.raises(ResponseParseError):
         parse_text(text, wanted)
+
+
+@pytest.mark.parametrize("between", ["\n- ", "\n  - \n", "- \n  * ", "```\n```json\n", ",\n", "\n\n 2) "])
+def test_marks_between_values_do_not_count(between: str) -> None:
+    assert parse_text(f'{{"a": 1}}{between}{{"a": 2}}', list[dict[str, int]]).value == [{"a": 1}, {"a": 2}]
+
+
+def test_a_page_of_empty_bullets_is_told_apart_in_one_go() -> None:
+    # A pattern that can read each bullet in two ways would never come to the end of this.
+    with pytest.raises(ResponseParseError):
+        parse_text('{"a": 1}\n' + "-  \n" * 200 + 'x {"a": 2}', list[dict[str, int]])

@@ -842,3 +842,90 @@ def test_parts_of_text_alone_stay_in_the_tool_message():
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     finished = ToolCallFinished(1, call("x"), parts, failed=False, seconds=0.0)
     assert build_tool_messages([finished]) == [{"role": "tool", "tool_call_id": "c1", "content": "a\nb"}]
+
+
+# --- what is long does not hold up the loop ----------------------------------------------------------------
+
+LONG = {f"key {number}": "text " * 20 for number in range(100_000)}
+
+
+async def test_an_error_that_holds_megabytes_costs_no_more_than_what_is_told_of_it():
+    def look_up(name: str) -> str:
+        raise KeyError(LONG)
+
+    finished = await answer(look_up, '{"name": "a"}')
+    assert finished.failed
+    assert isinstance(finished.content, str)
+    assert "KeyError: " in finished.content
+    assert len(finished.content) <= 500
+    with pytest.raises(ToolFailed) as caught:
+        await run([look_up], call("look_up", '{"name": "a"}'), on_tool_error="raise")
+    assert len(str(caught.value)) < 1000
+
+
+async def test_long_arguments_are_read_beside_the_loop():
+    async def count(numbers: list[int]) -> int:
+        return len(numbers)
+
+    assert (await answer(count, f'{{"numbers": [{", ".join(["7"] * 1_000_000)}]}}')).content == "1000000"
+    refused = await answer(count, f'{{"numbers": [{", ".join(["null"] * 100_000)}]}}')
+    assert refused.error_type == "invalid_arguments"
+    assert len(refused.content) <= 500
+
+
+async def test_a_long_result_is_written_down_beside_the_loop():
+    async def table() -> dict[str, str]:
+        return LONG
+
+    content = (await answer(table)).content
+    assert isinstance(content, str)
+    assert content.startswith('{"key 0": "text ')
+    assert len(content) <= 65536
+
+
+async def test_a_single_plain_function_needs_no_task_of_its_own():
+    loop = asyncio.get_running_loop()
+
+    @tool
+    def look() -> int:
+        """Count what runs."""
+        return len(asyncio.all_tasks(loop))
+
+    @tool
+    def tells(context: ToolContext) -> str:
+        """Tell how far it is."""
+        context.emit("half way")
+        return "done"
+
+    async def contents(*calls: ToolCall, **options: Any) -> list[Any]:
+        events = [event async for event in process_tool_calls(calls, {"look": look, "tells": tells}, **options)]
+        return [event.progress if isinstance(event, ToolCallProgress) else event.content
+                for event in events if not isinstance(event, ToolCallStarted)]  # fmt: skip
+
+    assert await contents(call("look")) == ["1"]
+    assert "1" not in await contents(call("look"), call("look", id="c2"))
+    assert await contents(call("tells")) == ["half way", "done"]  # on its way, not at its end
+
+
+async def test_a_single_plain_function_is_left_behind_when_its_run_is_cancelled():
+    entered, release = threading.Event(), threading.Event()
+
+    @tool
+    def hangs() -> None:
+        """Hang."""
+        entered.set()
+        release.wait(30)
+
+    async def work() -> None:
+        async for _ in process_tool_calls([call("hangs")], {"hangs": hangs}):
+            pass
+
+    task = asyncio.create_task(work())
+    try:
+        while not entered.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    finally:
+        release.set()

@@ -46,7 +46,7 @@ from SimpleLLMFunc.base.run import recorded
 from SimpleLLMFunc.base.watch import current_watch
 from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.logger import async_log_context
+from SimpleLLMFunc.logger import async_log_context, log_context
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.server import LoopbackServer, chunk, completion, error_answer, sse
 
@@ -526,3 +526,23 @@ async def test_why_a_tool_came_to_nothing():
         (True, "unknown_tool"),
         (False, ""),
     ]
+
+
+async def test_only_a_run_is_the_parent_of_a_run():
+    seen = []
+
+    @llm_function(ScriptedLLM("inner", repeat=True), watching=lambda _, event: seen.append(event))
+    async def inner(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    @llm_function(ScriptedLLM(tool_calls(("inner", {"text": "x"})), "done"), toolkit=[inner.as_tool()])
+    async def outer(text: str) -> str:
+        """Ask inner."""
+        raise NotImplementedError
+
+    with log_context("request-7"):
+        await inner("x")
+        result = await outer.call("x")
+    parents = [event.run.parent_trace_id for event in seen if isinstance(event, RunStarted)]
+    assert parents == ["", result.trace_id]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -33,6 +34,7 @@ from SimpleLLMFunc import (
     use_llm,
 )
 from SimpleLLMFunc.batch import Checkpoint
+from SimpleLLMFunc.batch.file_lock import FileLock
 from SimpleLLMFunc.batch.row_file import RowFile
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -406,6 +408,10 @@ async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(write
         assert str(writer.pid) in status.writer
         assert str(writer.pid) in str(status)
         assert status.values == 1
+        (version,) = status.versions
+        assert version.is_under_way
+        assert (version.progress.done, version.progress.total) == (1, 2)
+        assert "under way: count: 1 of 2 rows (50 %)" in str(status)
         link = tmp_path / "link.sqlite"
         link.symlink_to(path)
         with pytest.raises(CheckpointError, match=str(writer.pid)):
@@ -415,6 +421,23 @@ async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(write
         report = await count.map(["a", "bb"], checkpoint=path)
     assert (report.counts.restored, report.counts.asked) == (1, 1)
     assert Checkpoint.status(path).writer is None
+
+
+async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "run.sqlite"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(FileLock, "_write", full)
+    llm = counting()
+    with use_llm(llm), pytest.raises(CheckpointError, match="No space left on device"):
+        await count.map(TEXTS, checkpoint=path)
+    assert not llm.calls
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    await filled(path)
+    assert Checkpoint.status(path).values == 5
 
 
 async def test_two_maps_of_one_process_cannot_write_one_file(tmp_path) -> None:
@@ -606,11 +629,11 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path,
     texts = [f"{number} " + "x" * 3000 for number in range(60)]
     write = RowFile.write
 
-    def full(self, records) -> None:
+    def full(self, records, *progress) -> None:
         if self.commits == 10:
             (pages,) = self.file.connection().execute("PRAGMA page_count").fetchone()
             self.file.connection().execute(f"PRAGMA max_page_count = {pages + 1}")
-        write(self, records)
+        write(self, records, *progress)
 
     monkeypatch.setattr(RowFile, "write", full)
     llm = counting()
@@ -708,3 +731,61 @@ async def test_the_status_tells_what_a_run_took(tmp_path) -> None:
     assert version.definition["model"] == ["scripted"]
     assert "1 x ResponseParseError" in str(status)
     assert json.dumps(version.definition)
+
+
+async def test_the_status_tells_how_far_the_latest_map_came(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    with use_llm(counting()):
+        await count.map([*TEXTS, "a"] * 2, checkpoint=path, budget={"requests": 3}, concurrency=1)
+        (version,) = Checkpoint.status(path).versions
+        # The fourth row stopped it; those that are the same as an earlier one are finished with that.
+        assert (version.progress.total, version.progress.done, version.progress.asked) == (12, 8, 3)
+        assert not version.is_under_way
+        assert "its latest map ended at 8 of 12 rows (66 %)" in str(Checkpoint.status(path))
+        await count.map([*TEXTS, "a"] * 2, checkpoint=path)
+    (version,) = Checkpoint.status(path).versions
+    assert (version.progress.total, version.progress.done, version.progress.share) == (12, 12, 1.0)
+
+
+async def test_how_far_a_map_over_a_stream_is_nobody_knows_until_it_ends(tmp_path) -> None:
+    path, more, said = tmp_path / "run.sqlite", asyncio.Event(), asyncio.Event()
+
+    async def texts():
+        yield "a"
+        await more.wait()
+        yield "bb"
+
+    def reply(request) -> str:
+        said.set()
+        return counted(request)
+
+    with use_llm(ScriptedLLM(reply, repeat=True)):
+        mapping = asyncio.create_task(count.map(texts(), checkpoint=path))
+        await said.wait()
+        status = await asyncio.to_thread(Checkpoint.status, path)
+        assert status.versions[0].progress.total is None
+        assert "rows (" not in str(status)
+        more.set()
+        await mapping
+    assert Checkpoint.status(path).versions[0].progress.total == 2
+
+
+async def test_a_file_of_the_first_format_is_read_as_it_is_and_goes_on_in_the_latest(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    await filled(path)
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE maps")
+        other.execute("PRAGMA user_version = 1")
+    other.close()
+    before = path.read_bytes()
+    status = Checkpoint.status(path)
+    assert (status.values, status.versions[0].progress) == (5, None)
+    assert path.read_bytes() == before
+    llm = counting()
+    with use_llm(llm):
+        report = await count.map([*TEXTS, "new"], checkpoint=path)
+    assert (report.counts.restored, report.counts.asked, len(llm.calls)) == (5, 1, 1)
+    with sqlite3.connect(path) as other:
+        assert other.execute("PRAGMA user_version").fetchone() == (2,)
+    other.close()
+    assert Checkpoint.status(path).versions[0].progress.share == 1.0

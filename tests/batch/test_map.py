@@ -799,3 +799,45 @@ async def test_a_cancelled_map_asks_for_no_further_row() -> None:
     for _ in range(5):  # places that become free would be given to others in the next rounds of the loop
         await asyncio.sleep(0)
     assert len(llm.calls) == 5
+
+
+async def test_rows_that_are_long_texts_do_not_hold_up_the_loop() -> None:
+    # What a piece of such rows takes to be recognised is more than others should wait; the guard looks.
+    rows = [f"{number} " + "字" * 200_000 for number in range(128)]
+    with use_llm(ScriptedLLM("ok", repeat=True)):
+        report = await shout.map(rows, concurrency=4)
+    assert report.counts.asked == 128
+
+
+async def test_a_report_closes_its_file_at_the_end_of_a_block(tmp_path) -> None:
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        with await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite") as report:
+            assert report.rows[0].value == "A"
+        assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]  # no log of an open file beside it
+        assert report.rows[1].value == "B"  # it opens again where a row is read after all
+        report.close()
+    with shout_sync.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(["a"]) as report:
+        assert [row.value for row in report.rows] == ["A"]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+async def test_a_map_over_a_file_knows_how_much_is_left(name, tmp_path) -> None:
+    path, seen = tmp_path / name, []
+    lines = [f'"line\n{number}"' for number in range(300)] if name == "rows.csv" else [f'"{n}"' for n in range(300)]
+    path.write_text("\n".join(["text", *lines] if name == "rows.csv" else lines))
+    counted = asyncio.Event()
+
+    async def reply(request) -> str:
+        await counted.wait()
+        return "ok"
+
+    def watch(state) -> None:
+        seen.append(state)
+        if state.total is not None:
+            counted.set()
+
+    with use_llm(ScriptedLLM(reply, repeat=True)):
+        await shout.map(path, progress=watch, concurrency=2)
+    first = next(state for state in seen if state.total is not None)
+    assert (first.total, first.done, first.share) == (300, 0, 0.0)
+    assert seen[-1].share == 1.0

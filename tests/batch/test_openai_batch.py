@@ -34,6 +34,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.batch_server import BatchServer, Outcome
 from tests.support.server import Answer, completion, error_answer
 
+ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-CANARY-of-the-batches"
 ROWS = [f"row {number}" for number in range(6)]
 
@@ -370,10 +371,11 @@ async def test_a_budget_that_ends_in_the_middle_keeps_what_was_sent(server, echo
 
 
 async def test_a_deadline_ends_the_waiting(server, echo, tmp_path):
-    server.outcomes.append(Outcome(polls=10**9))
+    endless = Outcome(polls=10**9)
+    server.outcomes.append(endless)
     with pytest.raises(DeadlineExceeded):
         await mapped(echo, deadline=0.5, checkpoint=tmp_path / "run.sqlite")
-    server._ending["batch_0"].polls = 0
+    endless.polls = 0  # by its own name: on a slow machine the time may be over before there is a batch
     assert values(await mapped(echo, checkpoint=tmp_path / "run.sqlite")) == ROWS
     assert len(server.batches) == 1
 
@@ -489,6 +491,35 @@ async def test_two_at_once_are_refused(server, echo, tmp_path, caplog):
     server._ending["batch_0"].polls = 0
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
     assert len(server.batches) == 1
+
+
+async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, tmp_path):
+    checkpoint = tmp_path / "run.sqlite"
+    program = (
+        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.file_lock import FileLock; "
+        "FileLock(Path(sys.argv[1])).acquire(); print('taken', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, f"{checkpoint}-batches"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "taken\n"
+        with pytest.raises(CheckpointError, match=f"process {other.pid} on"):
+            await mapped(echo, checkpoint=checkpoint)
+        other.stdin.close()
+        other.wait()
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+
+
+async def test_a_generator_that_waits_holds_up_nobody(server, echo):
+    more = threading.Event()
+
+    def rows():
+        yield "row 0"
+        assert more.wait(30), "the loop stood still"
+        yield "row 1"
+
+    mapping = asyncio.ensure_future(mapped(echo, rows()))
+    asyncio.get_running_loop().call_later(0.01, more.set)
+    assert values(await mapping) == ["row 0", "row 1"]
 
 
 async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path):

@@ -1,5 +1,6 @@
 """Batch files, out and back: what stands in them, and what becomes of answers in any order and shape."""
 
+import asyncio
 import json
 import random
 from itertools import pairwise
@@ -335,3 +336,13 @@ def test_a_far_place_is_a_long_report_and_not_a_large_list(tmp_path, answers):
     assert report.counts.failed == 199
     assert all(one.index < two.index for one, two in pairwise(report.rows))
     assert report.rows[-1].value.stars == 1
+
+
+async def test_a_very_long_answer_is_read_off_the_loop(tmp_path):
+    (path,) = await echo.to_batch_file(["a"], tmp_path / "requests.jsonl")
+    (request,) = requests_in(path)
+    said = "字a " * 1_500_000  # the guard looks
+    content = await asyncio.to_thread(json.dumps, answered(request, said))
+    await asyncio.to_thread((tmp_path / "answers.jsonl").write_text, content)
+    report = await echo.read_batch_file(tmp_path / "answers.jsonl")
+    assert len(report.rows[0].value) == len(said)

@@ -27,7 +27,7 @@ def _no_tqdm(monkeypatch):
 
 
 def test_it_tells_rate_cost_failures_and_time_left() -> None:
-    assert str(state()) == "grade: 30 of 90 rows, 2.0 a second, 2 failed, 0.5000 USD, 0:30 left"
+    assert str(state()) == "grade: 30 of 90 rows (33 %), 2.0 a second, 2 failed, 0.5000 USD, 0:30 left"
     assert str(state(total=None, cost=None)) == "grade: 30 rows, 2.0 a second, 2 failed"
     assert str(state(total=72_030)).endswith("10:00:00 left")
     assert state(asked=0).seconds_left is None

@@ -1,7 +1,9 @@
 """Rows in: every kind of source, and what a row is for a function."""
 
+import gzip
 import inspect
 import json
+import os
 from contextlib import aclosing
 
 import pandas as pd
@@ -12,7 +14,8 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.batch import rows as rows_module
-from SimpleLLMFunc.batch.rows import InputRow, RowsAgain, RowSource, can_read_again, read_rows, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, RowSource, read_rows, row_arguments
+from SimpleLLMFunc.batch.rows_again import RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -274,3 +277,30 @@ def test_rows_that_ask_the_same_keep_their_own_columns(tmp_path):
     report = say.map(frame, checkpoint=tmp_path / "run.sqlite", progress=False)
     assert [row.row["id"] for row in report.rows] == report.to_frame()["id"].tolist() == [4, 5]
     report.close()
+
+
+def test_rows_are_counted_where_a_look_tells(tmp_path):
+    lines, packed, table = tmp_path / "a.jsonl", tmp_path / "a.csv.gz", tmp_path / "a.parquet"
+    lines.write_text('{"a": 1}\n\nno json\n3\n')
+    with gzip.open(packed, "wt") as file:
+        file.write('a,b\n1,"two\nlines"\n3,4\n')
+    pd.DataFrame({"a": range(5)}).to_parquet(table)
+    assert count_rows(lines) == 3  # blank lines are none, bad ones are
+    assert count_rows(packed) == 2
+    assert count_rows(str(table)) == 5
+    assert count_rows(RowSource(table, limit=2)) == 2
+    assert count_rows(RowSource([1, 2, 3])) == 3
+    assert count_rows(RowSource(iter([1]), limit=1)) is None
+    for broken in (tmp_path / "none.csv", tmp_path / "a.txt", tmp_path):
+        assert count_rows(broken) is None
+    calls = iter([False, True])
+    assert count_rows(lines, lambda: next(calls, True)) is None  # nobody wants to know any more
+    packed.write_bytes(packed.read_bytes()[:-9])
+    assert count_rows(packed) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_is_not_read_to_count_its_rows(tmp_path):
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    assert count_rows(pipe) is None  # or it would wait for ever

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.server import ServerProcess
+from benchmarks import server as canned
+from benchmarks.server import ServerProcess, Watched
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +89,17 @@ def test_what_it_cannot_do_it_refuses(server: ServerProcess, options: str) -> No
         ask(server.url(options))
     caught.value.close()
     assert caught.value.code == 400
+
+
+def test_what_is_watched_is_looked_into_when_there_is_much_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "?"}] * 3}).encode()
+    monkeypatch.setattr(canned, "_MOST_UNREAD", 2 * len(body))
+    watched = Watched()
+    for _ in range(4):
+        watched.add(body)
+    assert len(watched.new) == 1  # three are looked into, and not kept
+    told = json.loads(watched.as_json())
+    assert told == {
+        "requests": 4, "streams": 4, "bytes": 4 * len(body), "models": {"m": 4}, "messages": {"3": 4},
+        "last": body.decode(),
+    }  # fmt: skip

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from SimpleLLMFunc import AbortSignal, RunAborted, UsageError, budget, use_llm
+from SimpleLLMFunc import AbortSignal, RunAborted, UsageError, budget, use_llm, watching
+from SimpleLLMFunc.base.events import RunStarted
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.executor import StepExecutor
 from SimpleLLMFunc.calls.run_tool import RunTool
@@ -102,6 +103,14 @@ async def test_a_run_of_the_model_belongs_to_the_run_of_the_step():
     (parent,) = around
     assert parent.startswith("step_")
     assert llm.calls[0].trace_id.endswith(parent)
+
+
+async def test_a_step_is_no_run_that_another_one_could_be_a_part_of():
+    seen = []
+    executor = StepExecutor(Task("q"), Step("step", call=Ask), llm=ScriptedLLM("a"))
+    with watching(lambda _, event: seen.append(event)):
+        await drained(executor)
+    assert [event.run.parent_trace_id for event in seen if isinstance(event, RunStarted)] == [""]
 
 
 async def test_run_prepares_by_itself():

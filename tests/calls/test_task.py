@@ -171,3 +171,17 @@ def test_a_task_is_read_in_another_process(tmp_path):
     loaded.question = task.question
     assert loaded == task
     assert json.loads(path.read_text(encoding="utf-8"))["runtime"]["status"] == "param"
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "none" / "task.json", tmp_path / "folder"):
+        with pytest.raises(CheckpointError, match=f"cannot be saved as '{path}'"):
+            Task("q").save(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+    assert not list((tmp_path / "folder").iterdir())
+
+
+def test_half_a_character_does_not_keep_a_task_from_being_saved(tmp_path):
+    Task("hot \ud83d?").save(tmp_path / "task.json")
+    assert Task.load(tmp_path / "task.json").question == "hot ??"

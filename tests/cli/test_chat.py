@@ -4,6 +4,7 @@ import json
 import os
 import select
 import signal
+import subprocess
 import sys
 import time
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 
 from SimpleLLMFunc.cli import chat as module
 from SimpleLLMFunc.cli.main import main
-from SimpleLLMFunc.errors import ServerUnavailable
+from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
 
@@ -75,6 +76,33 @@ def test_an_error_is_told_and_the_conversation_goes_on(talk):
     assert done.exit_code == 0
     assert "Error: " in done.output
     assert "Back." in done.output
+
+
+def test_a_model_that_is_not_set_up_ends_the_conversation(talk):
+    done = talk(ScriptedLLM(ConfigError("No key.\n\n没有密钥。"), "never asked"), "one", "two")
+    assert done.exit_code == 1
+    assert done.output.endswith("Error: No key.\n\n没有密钥。\n")
+
+
+def test_what_is_not_set_up_later_on_does_not_end_it(talk):
+    done = talk(ScriptedLLM("Hello.", ConfigError("No search.\nInstall it."), "Back."), "one", "two", "three")
+    assert done.exit_code == 0
+    assert "Error: No search.\nInstall it." in done.output
+    assert "Back." in done.output
+
+
+def test_input_in_another_encoding_than_the_locales_is_told():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "SIMPLELLMFUNC_MODEL": "openai:m"}
+    done = subprocess.run(
+        [sys.executable, "-m", "SimpleLLMFunc", "chat"],
+        input="你好\n".encode(),
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert b"Set PYTHONUTF8=1" in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_what_is_no_command(talk):

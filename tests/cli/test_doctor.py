@@ -61,6 +61,12 @@ def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found("aiohttp") == ("bad", "aiohttp", "not installed", "pip install SimpleLLMFunc")
 
 
+def test_what_only_another_system_needs_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f'here>=1; sys_platform == "{sys.platform}"', 'there>=1; sys_platform == "plan9"', "click>=8.2"]
+    monkeypatch.setattr(doctor, "_requirements", lambda: lines)
+    assert [row.name for row in doctor._packages()] == ["SimpleLLMFunc", "here", "click"]
+
+
 def test_sources_that_were_never_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_DISTRIBUTION", "SimpleLLMFunc-that-is-not-installed")
     rows = list(findings())

@@ -113,6 +113,29 @@ def test_our_own_errors_and_ctrl_c_pass(folder: Path) -> None:
         load_module("load_stopped")
 
 
+def test_the_names_that_may_have_been_meant(folder: Path) -> None:
+    write(
+        folder,
+        "load_meant.py",
+        "import json\nfrom pathlib import Path\nfrom SimpleLLMFunc import llm_function, llm_chat\n"
+        "LIMIT = 3\ndef plain(text: str) -> str: return text\n"
+        "class Till:\n    def total(self) -> int: return 4\n",
+    )
+    with pytest.raises(ConfigError, match=r"has no 'prize'\. It has: LIMIT, plain, Till\."):
+        load_object("load_meant:prize")
+    with pytest.raises(ConfigError, match=r"has no 'Till\.sum'\. It has: total\."):
+        load_object("load_meant:Till.sum")
+    write(
+        folder,
+        "load_decorated.py",
+        "from typing import Any\nfrom SimpleLLMFunc import llm_function\nLIMIT = 3\n"
+        "@llm_function\ndef grade(essay: str) -> int:\n    'Grade.'\n    raise NotImplementedError\n"
+        "@llm_function\ndef _own(essay: str) -> int:\n    'Grade.'\n    raise NotImplementedError\n",
+    )
+    with pytest.raises(ConfigError, match=r"has no 'prize'\. It has: grade\."):
+        load_object("load_decorated:prize")
+
+
 def test_no_such_name(folder: Path) -> None:
     write(folder, "load_names.py", "price = 1\n_hidden = 2\n")
     with pytest.raises(ConfigError, match=r"has no 'prize'\. It has: price\."):

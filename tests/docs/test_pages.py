@@ -82,6 +82,63 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in _anchors(goal.read_text("utf-8")), f"{page} links to {target}"
 
 
+HOW_TO = [page for page in pages() if "how-to" in page.parts]
+STANDS_IN = {"otel-backends.md": "a backend that takes the spans, so that the test need not wait for one"}
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=str)
+def test_a_how_to_begins_with_a_block_that_runs_as_it_is_shown(page: Path) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    assert next(iter(blocks(text))).is_run
+    before = text[: text.index("```python")]
+    assert "<!-- setup" not in before or page.name in STANDS_IN, "its reader does not have what is set up out of sight"
+
+
+EXTRAS = {
+    "frames": r"^import (?:pandas|polars)",
+    "mcp": r"^from SimpleLLMFunc\.tools\.mcp",
+    "otel": r"^from (?:opentelemetry\.sdk|SimpleLLMFunc\.observability\.setup)",
+    "view": r"^from starlette|^from SimpleLLMFunc\.serve\.http",
+    "cost": r"\.cost > 0",
+}
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=str)
+def test_a_page_names_the_extra_before_it_needs_it(page: Path) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    for extra, need in EXTRAS.items():
+        if (found := re.search(need, text, re.MULTILINE)) is not None:
+            assert f"[{extra}]" in text[: found.start()], (
+                f"{page} needs {found.group()} and says how to get it later, or never"
+            )
+
+
+def test_the_start_leads_to_every_how_to() -> None:
+    start = (ROOT / "docs/index.md").read_text("utf-8")
+    assert [page.name for page in HOW_TO if f"]({page.relative_to('docs').as_posix()})" not in start] == []
+
+
+# The sections of what a user writes and gets, and the pages that say how.
+SECTIONS = {
+    "the front door": ["tutorial.md"],
+    "which model": ["how-to/models.md", "how-to/fallback-cache-cost.md"],
+    "functions": ["how-to/functions.md", "how-to/return-types.md", "how-to/repairs.md"],
+    "chats": ["how-to/chat.md"],
+    "tools": ["how-to/tools.md", "how-to/approval-and-untrusted.md"],
+    "limits": ["how-to/limits.md"],
+    "Calls": ["how-to/calls.md", "how-to/slot.md", "how-to/llm-and-summary.md"],
+    "assistant": ["how-to/assistant.md"],
+    "rows": ["how-to/map.md", "how-to/map-files.md", "how-to/map-cluster.md", "how-to/batch-files.md"],
+    "command line and page": ["how-to/command-line.md", "how-to/page.md"],
+}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_section_has_a_how_to(section: str) -> None:
+    for page in SECTIONS[section]:
+        assert (ROOT / "docs" / page).exists()
+
+
 def _without_code(text: str) -> str:
     return re.sub(r"^( *)(```+|~~~+)[\s\S]*?^\1\2", "", text, flags=re.MULTILINE)
 

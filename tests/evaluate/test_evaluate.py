@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import CachedLLM, ConfigError, SignatureError, UsageError, llm_function
 from SimpleLLMFunc.evaluate import (
+    Answered,
     Case,
     EvalReport,
     EvaluationFailed,
@@ -320,6 +321,27 @@ def made(scores, name="exact", **options):
         for number, each in enumerate(scores)
     )
     return EvalReport("label", "m:label", options.get("version", "v1"), options.get("model", "m"), results)
+
+
+def test_a_report_that_cannot_be_written_is_one_of_our_errors(tmp_path):
+    report = evaluate(labeller({"a": "yes"}), [("a", "yes")])
+    (tmp_path / "file").write_text("no folder")
+    for write in (report.save, report.plot, report.compare(report).plot):
+        with pytest.raises(ConfigError, match="cannot be written"):
+            write(tmp_path / "file" / "report")
+    (tmp_path / "report.json").mkdir()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        report.save(tmp_path / "report.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "report.json"], "nothing half written is left"
+
+
+@pytest.mark.parametrize("scorer", [exact(), fields()], ids=["exact", "fields"])
+async def test_many_answers_are_scored_beside_the_loop(scorer):
+    # The loop guard fails this test where the loop has to wait for it.
+    data = {"total": 1.5, "items": [f"item {number}" for number in range(20)]}
+    answers = [Answered({"text": "x"}, data, data, data, dict(data)) for _ in range(10_000)]
+    grades = await scorer.grade(answers, None)
+    assert {each.scores[scorer.name] for each in grades} == {1.0}
 
 
 def test_it_is_saved_and_loaded_as_it_was(tmp_path):

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.assembler import ReplyAssembler, assemble_tool_calls, new_call_id, rekeyed
+from SimpleLLMFunc.interface.assembler import (
+    ReplyAssembler,
+    are_in_order,
+    assemble_tool_calls,
+    new_call_id,
+    rekeyed,
+)
 from SimpleLLMFunc.type.completion import ChatCompletionChunk, FunctionCall, ToolCall, ToolCallDelta
 
 
@@ -363,3 +369,10 @@ def test_what_comes_from_a_cache_says_so():
     assembler = ReplyAssembler()
     assembler.add(ChatCompletionChunk.from_dict(cached))
     assert (assembler.completion().cached, assembler.completion().tries) == (False, 1)
+
+
+@pytest.mark.parametrize("ids", [["a"], [""], ["a", "b"], ["a", "a"], ["a", ""], ["a", "b", "a"]])
+@pytest.mark.parametrize("arguments", ["{}", " ", ""])
+def test_calls_are_in_order_when_nothing_has_to_be_put_right(ids, arguments):
+    calls = tuple(ToolCall(id_, FunctionCall("f", arguments)) for id_ in ids)
+    assert are_in_order(calls) == (rekeyed(calls) == calls)

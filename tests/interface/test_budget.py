@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 
 import pytest
@@ -264,3 +266,38 @@ def test_an_answer_from_a_cache_takes_no_tokens():
             ask = llm_function(Cached())(counting("x")[0].__wrapped__)
             assert ask("x") == "ok"
     assert (spent.tokens, spent.requests) == (0, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_a_charge_can_go_on():
+    with budget(requests=5) as spent:
+        is_held, may_go = threading.Event(), threading.Event()
+
+        def charge():
+            with spent._lock:
+                is_held.set()
+                may_go.wait(30)
+
+        thread = threading.Thread(target=charge)
+        thread.start()
+        is_held.wait(30)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            spent.reserve(requests=1, tokens=0)
+            os._exit(spent.requests)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        may_go.set()
+        thread.join()
+
+
+async def test_counting_a_long_request_does_not_hold_up_the_loop():
+    @llm_function(ScriptedLLM("ok"))
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with budget(tokens=100_000_000) as spent:
+        assert await ask("下雨了 " * 1_000_000) == "ok"
+    assert spent.requests == 1

@@ -169,3 +169,29 @@ def test_the_client_that_we_build_is_one_per_loop_and_anew_after_it_was_closed(s
         return client
 
     assert asyncio.run(ask()) is not asyncio.run(ask())
+
+
+def test_the_client_that_we_build_is_closed_with_its_loop(served):
+    llm = OpenAICompatible("m", api_key=CANARY, base_url=served.base_url)
+    built = []
+
+    async def ask():
+        built.append(llm.client)
+        stream = await llm.client.chat.completions.create(model="m", messages=HELLO, stream=True)
+        assert [chunk async for chunk in stream]
+
+    for _ in range(2):
+        asyncio.run(ask())
+        gc.collect()  # a connection that is left open complains here
+    assert built[0] is not built[1]
+    assert all(client.is_closed() for client in built)
+
+
+def test_models_that_share_a_client_know_which_loop_it_serves(served):
+    client = client_for(served)
+    with asyncio.Runner() as first:
+        first.run(asking(OpenAICompatible("m", client=client, max_retries=0))())
+        for _ in range(2):
+            asyncio.run(asking(OpenAICompatible("m", client=client, max_retries=0))())
+        first.run(client.close())
+    gc.collect()  # what serves the loop of synchronous calls goes with the models

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.hedge import HedgeTimer, Racer, race
+from SimpleLLMFunc.interface.hedge import HedgeTimer, Racer, StreamPump, race
 from SimpleLLMFunc.testing import ScriptedLLM
 
 
@@ -55,3 +55,40 @@ async def test_whoever_answers_first_wins_and_the_rest_is_gone():
     assert told == [(racers[0], None, False)]
     assert racers[0].task.cancelled()
     assert (winner.is_second, winner.tries) == (True, 0)
+
+
+async def test_whoever_is_cancelled_again_while_it_tidies_up_leaves_no_racer_running():
+    racers = []
+
+    async def lingers():
+        try:
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.2)
+
+    def start(beside):
+        racers.append(Racer(ScriptedLLM(), lingers, is_second=beside))
+        return racers[-1]
+
+    running = asyncio.create_task(race(start, lambda *told: None, 0.001, AssertionError))
+    while len(racers) < 2:
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0)
+    for _ in range(2):
+        running.cancel()
+        await asyncio.sleep(0.01)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert all(racer.task.cancelling() or racer.task.done() for racer in racers)
+    await asyncio.gather(*(racer.task for racer in racers), return_exceptions=True)
+
+
+async def test_a_stream_that_cancels_itself_ends_for_whoever_reads_it():
+    async def chunks():
+        raise asyncio.CancelledError
+        yield
+
+    pump = StreamPump(chunks())
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(pump.begin(), 5)
+    await pump.close()

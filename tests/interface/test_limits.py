@@ -48,6 +48,24 @@ async def test_tokens_wait_for_their_turn_and_are_corrected():
         await limits.wait("m", 90, SOON(0.02))
 
 
+async def test_whoever_does_not_get_all_that_it_waits_for_has_taken_nothing():
+    limits = Limits(LimitSettings(requests_per_minute=3, tokens_per_minute=100))
+    limits.learn({"x-ratelimit-limit-requests": "3", "x-ratelimit-remaining-requests": "3"}, 0)
+    await limits.wait("m", 90, SOON(5))
+    for _ in range(5):
+        with pytest.raises(DeadlineExceeded, match="tokens"):
+            await limits.wait("m", 90, SOON(0.01))
+    waiting = asyncio.create_task(limits.wait("m", 90, SOON(None)))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    limits.landed(90)
+    assert limits._learned_requests._flying == 0
+    limits.settle(90, CompletionUsage(total_tokens=1))
+    for _ in range(2):
+        await limits.wait("m", 1, SOON(1))
+
+
 async def test_what_can_never_fit_is_told_at_once():
     with pytest.raises(ConfigError, match="tokens_per_minute"):
         await Limits(LimitSettings(tokens_per_minute=100)).wait("m", 101, SOON(5))

@@ -484,3 +484,10 @@ def test_loops_and_threads_share_one_server(weights: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(local_server._SERVERS.starts) == 1
+
+
+def test_a_weights_file_that_breaks_off_is_told(tmp_path):
+    with pytest.raises(ConfigError, match="there is no model file"):
+        local_server.read_through(tmp_path / "gone.gguf")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        local_server.read_through(tmp_path)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadReply,
@@ -72,7 +73,7 @@ async def test_one_request_and_its_reply(server):
     assert request.body == {"model": "m", "messages": HELLO, "temperature": 0.5}
     assert request.headers["authorization"] == f"Bearer {CANARY}"
     assert request.headers["content-type"] == "application/json"
-    assert request.headers["user-agent"].startswith("SimpleLLMFunc")
+    assert request.headers["user-agent"] == f"SimpleLLMFunc/{__version__}"
     assert (reply.text, reply.finish_reason, reply.tries, reply.usage.total_tokens) == ("hello", "stop", 1, 8)
 
 

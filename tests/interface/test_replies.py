@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.errors import BadReply, ConnectionFailed, SimpleLLMFuncError, StreamInterrupted
+from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, SimpleLLMFuncError, StreamInterrupted
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.replies import check_status, read_chunks, read_reply
@@ -190,3 +190,18 @@ def test_what_is_read_of_whole_replies():
     data = json.dumps(completion("x" * 400_000)).encode()
     cuts = [0, 7, 100_000, len(data)]
     assert len(reply_of(*(data[left:right] for left, right in itertools.pairwise(cuts))).text) == 400_000
+
+
+async def test_a_long_error_is_read_beside_the_loop():
+    body = json.dumps({"detail": [{"field": number} for number in range(500_000)]}).encode()
+    with pytest.raises(TryFailed) as caught:
+        await check_status(MemoryReply(body, status=422), "m", 1)
+    error = caught.value.error
+    assert isinstance(error, BadRequest)
+    assert "field" in error.body
+    assert len(error.body) <= 500
+
+
+async def test_a_long_stream_that_nobody_asked_for_is_read_beside_the_loop():
+    body = sse(*(chunk({"content": "x" * 100}) for _ in range(30_000)))
+    assert (await read_reply(MemoryReply(body), "m", 1)).text == "x" * 3_000_000

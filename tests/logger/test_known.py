@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ResponseParseError
-from SimpleLLMFunc.logger.redact import MASK, RedactedCause, redact, redact_head, redacted_cause, remember_secret
+from SimpleLLMFunc.logger.redact import MASK, redact, redact_head, remember_secret
 
 known = sys.modules[remember_secret.__module__]
 
@@ -154,31 +154,3 @@ def test_looking_takes_time_in_proportion_to_the_text(key, piece):
         return min(best) + 1e-4
 
     assert seconds(8000) < 40 * seconds(1000)
-
-
-class Odd(Exception):
-    def __str__(self):
-        raise ValueError("no text")
-
-
-def test_a_cause_without_a_secret_is_itself_and_one_with_a_secret_a_copy():
-    remember_secret(KEYS[1])
-    plain = ValueError("plain")
-    assert redacted_cause(plain) is plain
-    assert redacted_cause(odd := Odd()) is odd
-    inner = OSError(f"with {KEYS[1]}")
-    for outer in (RuntimeError("outer"), ExceptionGroup("several", [plain, inner])):
-        if isinstance(outer, RuntimeError):
-            outer.__context__ = inner
-        copy = redacted_cause(outer)
-        assert isinstance(copy, RedactedCause)
-        assert type(outer).__name__ in str(copy)
-        assert "OSError: with ***" in str(copy)
-        assert copy.__cause__ is copy.__context__ is None
-    noted = ValueError("plain")
-    noted.add_note(f"see {KEYS[1]}")
-    assert "see ***" in str(redacted_cause(noted))
-    circle = ValueError("a")
-    circle.__context__ = other = ValueError("b")
-    other.__context__ = circle
-    assert redacted_cause(circle) is circle

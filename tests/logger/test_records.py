@@ -157,3 +157,11 @@ def test_without_any_setup_nothing_is_printed_and_nothing_configured():
         [sys.executable, "-X", "dev", "-W", "error", "-c", script], capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_of_a_long_message_only_the_beginning_is_written(caplog):
+    caplog.set_level(logging.WARNING, "SimpleLLMFunc")
+    push_warning("x" * 1_000_000)
+    (record,) = caplog.records
+    assert len(record.getMessage()) <= 16_000
+    assert record.getMessage().endswith("…")

@@ -200,6 +200,7 @@ def test_what_looks_like_a_secret_is_masked(text, expected):
         "Missing bearer or basic authentication in header",
         "Bearer authentication is needed",
         "api_key=None, password: null, api_key=''",
+        'Write OpenAICompatible("m", api_key=…), or OpenAICompatible("m", api_key=...).',
         "http://localhost:8080/path@2x.png",
         "see https://example.org/a?b=c&d=e;f",
         "write to someone@example.org",

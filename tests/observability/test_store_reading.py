@@ -15,7 +15,7 @@ from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.observability.metrics import metrics
 from SimpleLLMFunc.observability.reader_rows import RunQuery
 from SimpleLLMFunc.observability.store import TraceStore
-from SimpleLLMFunc.observability.writer_runs import Ended
+from SimpleLLMFunc.observability.store_items import Ended
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.usage import Usage
@@ -267,6 +267,37 @@ def test_nothing_reads_all_runs_from_end_to_end(store, read):
             assert not step.startswith("SCAN runs") or "INDEX" in step, (statement, steps)
             for table in ("turns", "tries", "reviews", "tool_calls", "messages", "versions", "prompts"):
                 assert not step.startswith(f"SCAN {table}"), (statement, steps)
+
+
+def test_every_index_serves_a_query(store):
+    def read(reader):
+        for query in [*QUERIES, RunQuery(parent="f0_00012")]:
+            reader.runs(query)
+        reader.changes(5)
+        reader.run("f0_00012")
+        reader.functions()
+        reader.sessions()
+
+    used = {
+        word
+        for steps in plans(store, read).values()
+        for step in steps
+        for word in step.split()
+        if word.startswith("runs_by_")
+    }
+    with store.reader.connection() as connection:
+        there = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE 'runs_by_%'")
+        assert used == {name for (name,) in there}
+
+
+def test_a_version_that_two_functions_share_finds_the_runs_of_both(tmp_path):
+    with TraceStore(tmp_path / "r.sqlite") as kept:
+        for number, name in enumerate(("one", "two", "one")):
+            facts = RunFacts(FunctionFacts(name, version="same"), {})
+            kept(f"{name}_{number}", RunStarted(f"{name}_{number}", [], run=facts))
+        assert kept.flush()
+        assert [run.function for run in kept.reader.runs(RunQuery(version="same")).runs] == ["one", "two", "one"]
+        assert kept.reader.count(RunQuery(version="other")) == 0
 
 
 def test_what_watches_may_be_read_at_the_same_time(tmp_path):

@@ -14,6 +14,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,7 +27,7 @@ from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.observability import schema, store_content
 from SimpleLLMFunc.observability.reader import TraceReader
 from SimpleLLMFunc.observability.reader_rows import RunQuery
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store import TraceStore, TraceStoreWarning
 from SimpleLLMFunc.observability.writer import used_bytes
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
@@ -72,9 +73,9 @@ def warnings_of(caplog):
 def run_script(code, tmp_path, **environ):
     script = tmp_path / "script.py"
     script.write_text(FUNCTION + textwrap.dedent(code))
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environ}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **environ}
     return subprocess.Popen(
-        [sys.executable, "-W", "error", script], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, script], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -180,6 +181,7 @@ def future(path):
         (foreign, "another program"),
         (future, "newer SimpleLLMFunc"),
         (lambda path: path.write_bytes(b"plain text, and none of ours\n" * 100), "no such file"),
+        (lambda path: path.write_bytes(b"\n"), "no such file"),
         (lambda path: path.mkdir(), "IsADirectoryError"),
     ],
 )
@@ -197,6 +199,30 @@ def test_a_file_that_cannot_be_used_is_left_alone_and_told_of_once(tmp_path, cap
     with pytest.raises(ConfigError, match=says):
         TraceReader(path).runs()
     assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_a_path_that_cannot_be_written_is_seen_without_a_log(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    path = tmp_path / "file" / "r.sqlite"
+    code = "for _ in range(3): assert ask('x') == 'yes'"
+    process = run_script(code, tmp_path, SIMPLELLMFUNC_TRACE=str(path), PYTHONWARNINGS="default")
+    _, err = ended(process)
+    assert err.count("TraceStoreWarning") == 1, err
+    assert str(path) in err
+    assert "cannot be used as a trace store" in err
+    strict = run_script(code, tmp_path, SIMPLELLMFUNC_TRACE=str(path))
+    assert ended(strict) == ("", ""), "a thread of ours has nobody to raise it to"
+
+
+def test_what_is_missing_is_a_warning_that_can_be_filtered(tmp_path):
+    with TraceStore(tmp_path, interval=0.01) as store:
+        begin(store, 1)
+        with pytest.warns(TraceStoreWarning, match="missing something"):
+            store.flush()
+        begin(store, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not store.flush(), "told of once"
 
 
 def test_a_store_that_is_not_there_is_no_store(tmp_path):
@@ -358,12 +384,20 @@ def test_what_is_dropped_is_counted_and_told_of_once(tmp_path, caplog):
         assert not store.reader.run("f_stuck").incomplete
 
 
-def test_no_more_text_waits_than_may(tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    "content",
+    [
+        "long " * 10_000,
+        [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": "data:," + "A" * 50_000}}],
+    ],
+    ids=["text", "image"],
+)
+def test_no_more_text_waits_than_may(tmp_path, monkeypatch, content):
     monkeypatch.setattr("SimpleLLMFunc.observability.store._MOST_CHARS", 100_000)
     with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
         with store._file.opened():
             for number in range(20):
-                begin(store, number, "long " * 10_000)
+                begin(store, number, content)
                 finish(store, number)
             assert store._waiting_chars <= 100_000
         assert store.flush()
@@ -470,7 +504,7 @@ def test_a_process_that_is_killed_loses_its_last_batch_at_most(tmp_path):
         from SimpleLLMFunc.base.events import RunStarted
         from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts
         from SimpleLLMFunc.observability.store import TraceStore
-        store = TraceStore({str(path)!r}, interval=0.05)
+        store = TraceStore({str(path)!r}, interval=60)
         with watching(store):
             ask("written")
             store("f_1", RunStarted("f_1", [], RunFacts(FunctionFacts("going"))))

@@ -91,19 +91,32 @@ def run(*command: object, cwd: Path | None = None, **more: str) -> str:
     return done.stdout
 
 
-def environment(home: Path, *requirements: object, constraints: Path | None = None) -> Path:
-    """Make a virtual environment with `requirements`, and return its interpreter."""
-    venv.create(home, with_pip=True, clear=True)
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+def interpreter(home: Path) -> Path:
+    """Return the interpreter of the environment in `home`."""
+    return home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def uv(work: Path, *arguments: object) -> str:
+    """Run uv, which finds the oldest versions, and installs in seconds what takes pip minutes."""
+    python = interpreter(work / "uv")
+    if not python.exists():
+        venv.create(work / "uv", with_pip=True)
+        run(python, "-m", "pip", "install", "--quiet", "uv")
+    return run(python, "-m", "uv", *arguments)
+
+
+def environment(work: Path, home: Path, *requirements: object, constraints: Path | None = None) -> Path:
+    """Make a virtual environment in `home` with `requirements`, and return its interpreter."""
+    shutil.rmtree(home, ignore_errors=True)
+    uv(work, "venv", "-q", "--seed", "--python", sys.executable, home)  # with pip, as a user has it
     limits = ["-c", constraints] if constraints else []
-    if requirements:
-        run(python, "-m", "pip", "install", "--quiet", *limits, *requirements)
-    return python
+    uv(work, "pip", "install", "-q", "--python", interpreter(home), *limits, *requirements)
+    return interpreter(home)
 
 
 def build(work: Path) -> Path:
     """Build wheel and sdist, check both, and return the wheel."""
-    python = environment(work / "build-env", "build", "twine")
+    python = environment(work, work / "build-env", "build", "twine")
     shutil.rmtree(work / "dist", ignore_errors=True)
     run(python, "-m", "build", "--outdir", work / "dist", ROOT)
     print(run(python, "-m", "twine", "check", "--strict", *sorted((work / "dist").iterdir())).strip())
@@ -111,8 +124,7 @@ def build(work: Path) -> Path:
     (sdist,) = (work / "dist").glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    wanted = ["SimpleLLMFunc/py.typed", *(each for each in _static())]
-    if missing := [name for name in wanted if name not in names]:
+    if missing := [name for name in _ours() if name not in names]:
         raise Failure(f"not in the wheel: {missing}")
     if strangers := [
         n for n in names if not re.match(r"SimpleLLMFunc/|simplellmfunc-[\w.]+\.dist-info/", n) or n.endswith(".pth")
@@ -123,9 +135,9 @@ def build(work: Path) -> Path:
     return wheel
 
 
-def _static() -> Iterator[str]:
+def _ours() -> Iterator[str]:
     for path in sorted((ROOT / "SimpleLLMFunc").rglob("*")):
-        if path.is_file() and path.suffix in {".js", ".css", ".html", ".txt", ".json"}:
+        if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(ROOT).as_posix()
 
 
@@ -136,7 +148,7 @@ def extras(work: Path, wheel: Path) -> None:
         raise Failure(f"say here what these extras offer: {sorted(offered ^ set(OFFERED))}")
     for extra in ("", *sorted(OFFERED)):
         started = time.monotonic()
-        python = environment(work / "extra", f"{wheel}[{extra}]" if extra else wheel)
+        python = environment(work, work / "extra", f"{wheel}[{extra}]" if extra else wheel)
         run(python, "-W", "error", "-c", FIRST_USE, cwd=work)
         run(python, "-c", OFFERED.get(extra, "import SimpleLLMFunc"), cwd=work)
         if not extra:
@@ -154,7 +166,7 @@ def examples(work: Path, wheel: Path) -> None:
         groups.setdefault(header[1], []).append(path)
     for needs, paths in groups.items():
         wanted = [each.replace("SimpleLLMFunc", str(wheel)) for each in re.findall(r'"([^"]+)"', needs)]
-        python = environment(work / "example", *wanted)
+        python = environment(work, work / "example", *wanted)
         for path in paths:
             run(python, path, cwd=work)
         print(f"  {needs}: {len(paths)}")
@@ -170,8 +182,7 @@ def lowest(work: Path) -> str:
     ]
     wanted = work / "wanted.in"
     wanted.write_text("\n".join(needs) + "\n", "utf-8")
-    python = environment(work / "resolver", "uv")
-    found = run(python, "-m", "uv", "pip", "compile", "-q", "--no-annotate", "--resolution", "lowest-direct", wanted)
+    found = uv(work, "pip", "compile", "-q", "--no-annotate", "--no-header", "--resolution", "lowest-direct", wanted)
     ours = {re.split(r"[^\w.-]", each)[0].lower() for each in needs}
     return "\n".join(line for line in found.splitlines() if line.partition("==")[0].lower() in ours) + "\n"
 
@@ -183,8 +194,8 @@ def suite(work: Path, name: str, constraints: str = "", *more: str) -> None:
     run("git", "clone", "--quiet", "--local", ROOT, copy)
     limits = work / f"{name}.txt"
     limits.write_text(constraints, "utf-8")
-    python = environment(copy / ".venv", "-e", f"{copy}[dev,all]", *more, constraints=limits)
-    print("  " + run(python, "-m", "pip", "freeze", "--exclude-editable").replace("\n", " "))
+    python = environment(work, copy / ".venv", *more, "-e", f"{copy}[dev,all]", constraints=limits)
+    print("  " + uv(work, "pip", "freeze", "--exclude-editable", "--python", python).replace("\n", " "), flush=True)
     said = run(python, "-m", "pytest", "-q", "-m", "not heavy", "-n", "auto", cwd=copy)
     print(f"  {name}: {said.strip().splitlines()[-1]}")
 

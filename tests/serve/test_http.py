@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Annotated, Literal
 
 import aiohttp
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_serializer
 
 from SimpleLLMFunc import OpenAICompatible, RateLimited, llm_function
 from SimpleLLMFunc.cli.serve import serve_command
@@ -34,6 +35,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.serve.http import http_app, serve_functions
 from SimpleLLMFunc.serve.http_callers import CallerEntry, Callers, hash_of
 from SimpleLLMFunc.serve.http_problem import problem_of
+from SimpleLLMFunc.serve.offer import offers
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.tools.mcp import tools_from_mcp
 from SimpleLLMFunc.type.markers import Confident
@@ -182,6 +184,32 @@ async def test_plain_code_that_answers_first():
         assert (await posted(session, "count", {"text": "four"}))[1]["value"] == 4
         _, events = await streamed(session, "count", {"text": "four"})
         assert events[-1][1]["value"] == 4
+
+
+async def test_an_answer_is_written_out_beside_the_loop():
+    threads = []
+
+    class Told(BaseModel):
+        points: int
+
+        @field_serializer("points")
+        def written(self, points: int) -> int:
+            threads.append(threading.current_thread())
+            return points
+
+    @llm_function(llm_interface=ScriptedLLM('{"points": 4}', repeat=True))
+    async def tell(text: str) -> Told:
+        """Tell."""
+        raise NotImplementedError
+
+    async with serving(tell) as session:
+        threads.clear()  # the examples of a prompt are written when it is made
+        assert (await posted(session, "tell", {"text": "x"}))[1]["value"] == {"points": 4}
+        _, events = await streamed(session, "tell", {"text": "x"})
+        assert events[-1][1]["value"] == {"points": 4}
+    assert await offers({"tell": tell})["tell"].answer({"text": "x"}) == ('{"points": 4}', {"points": 4})
+    assert len(threads) >= 4
+    assert threading.main_thread() not in threads
 
 
 async def test_health_and_document():
@@ -493,7 +521,7 @@ async def test_mcp_is_off_until_it_is_asked_for():
 SHOP = '''
 from collections.abc import Iterator
 from typing import Annotated, Literal
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_serializer
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.testing import SchemaLLM
 

@@ -469,7 +469,7 @@ def test_other_machines_are_refused() -> None:
 def test_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=rf"port {port} cannot be used .*0 for any free one"):
+        with pytest.raises(ConfigError, match=rf":{port} cannot be used .*0 for any free one"):
             serve_mcp({"greet": greet}, http=True, port=port)
 
 

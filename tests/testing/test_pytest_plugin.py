@@ -76,8 +76,9 @@ class Suite:
             "PYTHONPATH": f"{ROOT}{os.pathsep}{self.folder}", "COUNT": str(self.count), "CI": ci,
         }  # fmt: skip
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function",
-             "-W", "error", "--strict-markers", "-q", *options, "."],
+            # Other plugins that happen to be installed: one warns in some versions, one takes a second to load.
+            [sys.executable, "-m", "pytest", "-p", "no:anyio", "-p", "no:schemathesis", "-p", "no:cacheprovider",
+             "-o", "asyncio_default_fixture_loop_scope=function", "-W", "error", "--strict-markers", "-q", *options, "."],
             cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=110,
         )  # fmt: skip
         return done.stdout + done.stderr

@@ -641,3 +641,13 @@ def test_a_surrogate_half_does_not_break_validation():
         return s
 
     assert call(f, '{"s": "a\\ud800b"}') == "a�b"
+
+
+def test_of_many_violations_the_first_are_told():
+    def f(numbers: list[int], text: str) -> None:
+        """Take numbers."""
+
+    violations = refused(f, {"numbers": [None] * 1000, "text": ["x" * 1000] * 1000})
+    assert [path for path, _, _ in violations] == [f"numbers[{number}]" for number in range(20)]
+    (violation,) = refused(f, {"numbers": [], "text": ["x" * 1000] * 1000})
+    assert len(violation[2]) <= 80

@@ -377,3 +377,17 @@ def test_sounds_and_documents_are_values_too(tmp_path: Path):
         assert repr(made) == f"{make.__name__}({str(path)!r})"
         with pytest.raises(ValueError, match="lies outside"):
             make(path, root="/usr")
+
+
+def test_a_malformed_address_is_refused_without_its_password():
+    for url in ("http://me:pa\u2100ssword@host/x.png", "http://me:password@[::1/x.png"):
+        with pytest.raises(ValueError, match="needs a host") as caught:
+            ImgUrl(url)
+        assert "ssword" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+def test_a_large_data_url_is_looked_at_to_its_end():
+    assert ImgUrl("data:image/png;base64," + "A" * 5_000_000).url.endswith("AAA")
+    with pytest.raises(ValueError, match="blanks or control"):
+        ImgUrl("data:image/png;base64," + "A" * 5_000_000 + "\x7f")

@@ -1,5 +1,6 @@
 """Fields as real servers send them, and as none should."""
 
+import json
 import math
 
 import pytest
@@ -14,6 +15,7 @@ from SimpleLLMFunc.type.wire import (
     mapping,
     mappings,
     text_or_none,
+    without_surrogates,
 )
 
 
@@ -76,3 +78,23 @@ def test_other_fields_are_read_as_far_as_they_make_sense():
     assert mappings("ab") == mappings(None) == []
     assert (text_or_none("a"), text_or_none(1), text_or_none(None)) == ("a", None, None)
     assert (index_of({"index": 3}, 0), index_of({}, 2), index_of({"index": None}, 1)) == (3, 2, 1)
+
+
+def test_lone_surrogates_are_replaced_and_pairs_joined():
+    assert without_surrogates("a\ud800b") == "a\ufffdb"
+    assert without_surrogates("\ud83d\ude00 \udc00") == "\U0001f600 \ufffd"
+    assert without_surrogates("plain é 😀") == "plain é 😀"
+
+
+def test_what_is_nested_without_end_goes_back_without_it():
+    deep = flat = "x"
+    for _ in range(600):
+        deep = {"a": [deep]}
+    for _ in range(20):
+        flat = [flat]
+    message = {"content": "hi", "odd": deep, "fine": flat}
+    reply = ChatCompletion.from_dict({"choices": [{"message": message}]})
+    assert reply.text == "hi"
+    assert reply.message.extra["fine"] == flat
+    assert reply.message.extra["odd"]["a"][0]["a"]
+    json.dumps(reply.to_dict())

@@ -218,6 +218,8 @@ def plays(tmp_path_factory):
         "-q",
         "-p",
         "no:asyncio",
+        "-p",
+        "no:schemathesis",  # loading it takes a second
         "--noconftest",
         "-p",
         "no:cacheprovider",
@@ -250,7 +252,7 @@ def test_the_copied_test_fails_when_the_function_gives_something_else(plays, tmp
     (tmp_path / "my_shop.py").write_text((folder / "my_shop.py").read_text())
     (tmp_path / "test_it.py").write_text(before + green.replace("green", "red") + after)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:schemathesis", "-p", "no:cacheprovider"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

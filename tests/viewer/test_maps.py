@@ -63,6 +63,19 @@ def test_a_checkpoint_is_told_in_short(client, checkpoint):
     assert client.get("/api/info").json()["maps"] == 1
 
 
+def test_how_far_the_latest_map_is_is_told_where_its_length_is_known(client, checkpoint):
+    (found,) = client.get("/api/maps").json()["maps"]
+    assert found["progress"] == {"done": 120, "total": 120, "share": 1.0, "seconds_left": None}
+    mood.map(rows(160), checkpoint=checkpoint, budget={"requests": 20}, concurrency=1)
+    assert client.get("/api/maps/0").json()["progress"]["share"] == 140 / 160
+    with sqlite3.connect(checkpoint) as other:
+        other.execute("DROP TABLE maps")
+        other.execute("PRAGMA user_version = 1")
+    other.close()
+    (older,) = client.get("/api/maps").json()["maps"]
+    assert (older["progress"], older["values"] + older["errors"], older["problem"]) == (None, 140, "")
+
+
 def test_failures_are_told_by_kind_and_versions_apart(client, checkpoint):
     changed = mood.with_options(llm_interface=ScriptedLLM('{"label": "happy"}', repeat=True, model_name="other"))
     changed.map(rows(10), checkpoint=checkpoint)

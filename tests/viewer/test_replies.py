@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import RateLimited
 from SimpleLLMFunc.logger.redact import MASK, redact, remember_secret
+from SimpleLLMFunc.viewer import replies
 from SimpleLLMFunc.viewer.replies import Veil, clean, error_facts, json_text, reason
 
 KEYS = ["q7Zr2LmVx9TbK4nWc8YpD1sGh6JfAe3u", "two words of a secret", "a\"b\\c'd<e>#f&g=h", "密钥密钥密钥密钥密钥"]
@@ -69,6 +70,56 @@ def test_most_of_a_text_shows_as_it_comes():
     assert len(veil.add("tea warm for an ho")) > 10
     chinese = Veil()
     assert chinese.add("茶壶可以装一升") == "茶壶可以装一升"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([{"name": f"Item {number}", "price": number * 1.5} for number in range(3000)]),
+        "abcdefgh01" * 10_000,
+        "好" * 100_000,
+    ],
+    ids=["JSON", "one word", "Chinese"],
+)
+def test_the_work_on_a_long_line_is_proportional_to_it(text, monkeypatch):
+    looked_at = 0
+
+    def counted(part):
+        nonlocal looked_at
+        looked_at += len(part)
+        return redact(part)
+
+    monkeypatch.setattr(replies, "redact", counted)
+    veil = Veil()
+    shown = "".join(veil.add(text[at : at + 4]) for at in range(0, len(text), 4)) + veil.rest()
+    assert shown == text
+    assert looked_at < 150 * len(text)
+
+
+@pytest.mark.parametrize("size", [5, 61, 4000])
+@pytest.mark.parametrize("before", [0, 990, 1990, 2003, 7777])
+def test_a_secret_in_a_long_line_never_shows(size, before):
+    key = KEYS[0]
+    remember_secret(key)
+    filler = ("lorem, ipsum dolor " * 500)[:before]
+    secrets = (
+        f'{key} {{"api_key": "hidden words here, and some more"}} sk-abcdefghijklmnop0123 Bearer abcdefghijklmnop '
+    )
+    text = f"{filler}{secrets}{filler}{key}{filler}"
+    veil = Veil()
+    shown = "".join(veil.add(text[at : at + size]) for at in range(0, len(text), size)) + veil.rest()
+    assert shown == redact(text)
+    for part in (key[:9], "hidden", "abcdefghij"):
+        assert part not in shown
+
+
+def test_a_value_without_end_behind_the_name_of_a_secret_closes_its_line():
+    veil = Veil()
+    shown = veil.add('{"api_key": "')
+    shown += "".join(veil.add("hidden words " * 100) for _ in range(100))
+    shown += veil.add('"}\nThe next line.\n') + veil.rest()
+    assert "hidden" not in shown
+    assert shown.endswith("\nThe next line.\n")
 
 
 def test_values_are_cleaned_to_their_depth():

@@ -33,6 +33,16 @@ def test_both_languages_say_the_same_things():
         assert WORDS["zh"][key].strip(), key
 
 
+def test_one_of_a_thing_is_no_plural():
+    plural = re.compile(r"\{(\w+)\} (?:more )?(?:\w+s\b|\{(\w+):(\w+)\|(\w+)\})")
+    found = [(key, match) for key, text in WORDS["en"].items() for match in plural.finditer(text)]
+    assert len(found) > 10
+    for key, match in found:
+        if key != "fall.tokens":  # a sum: so many read, and so many written
+            assert match[1] == match[2], key
+            assert match[3] != match[4]
+
+
 def test_chinese_is_chinese():
     same = {key for key, text in WORDS["zh"].items() if not re.search(r"[\u4e00-\u9fff]", text)}
     assert same <= {"view.json", "column.p90", "column.p99"}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from SimpleLLMFunc.tools import Tool
 
-__all__ = ["Language", "described"]
+__all__ = ["SPOKEN", "Language", "described"]
 
 Language: TypeAlias = Literal["zh", "en"]
 """Of the descriptions of tools, and of what they say."""
+
+SPOKEN: Final = {"zh": "Simplified Chinese", "en": "English"}
+"""What a model is told to write in."""
 
 
 def described(func: Callable[..., Any], language: Language, in_chinese: str, **options: Any) -> Tool:

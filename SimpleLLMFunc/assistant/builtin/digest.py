@@ -6,11 +6,12 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc.assistant.builtin.described import Language
+from SimpleLLMFunc.assistant.builtin.described import SPOKEN, Language
 from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -29,8 +30,6 @@ MAX_PARTS: Final = 40
 _AT_ONCE = 4
 _RESERVED_TOKENS = 1500
 """For the instructions and the answer."""
-
-_SPOKEN: Final = {"zh": "Simplified Chinese", "en": "English"}
 
 
 class Finding(BaseModel):
@@ -51,7 +50,7 @@ class Digest:
 
     def __init__(self, llm: LLM_Interface | None = None, language: Language = "zh") -> None:
         self._llm = llm
-        fields = {"language": _SPOKEN[language]}
+        fields = {"language": SPOKEN[language]}
 
         @llm_function(llm_interface=llm)
         async def analyze(document: str, question: str) -> str:
@@ -105,7 +104,7 @@ class Digest:
         window = resolve_llm(self._llm).context_window
         # A Chinese character is about one token, and a part may be all Chinese.
         size = PART_CHARS if window is None else max(500, min(PART_CHARS, window - _RESERVED_TOKENS))
-        return parts_of(text, size)[:MAX_PARTS]
+        return list(islice(parts_of(text, size), MAX_PARTS))
 
     async def _whole(self, read: Callable[[str, str], Awaitable[str]], text: str, wish: str) -> str:
         """Read a text; one too long for the model in parts first, whose summaries are read then."""
@@ -119,12 +118,8 @@ class Digest:
         return await read(_enclosed(parts[0] if parts else ""), wish)
 
 
-def parts_of(text: str, size: int) -> list[str]:
-    """Cut a text into parts of at most `size` characters, at paragraphs, lines or sentences where there are any."""
-    return list(_parts(text, size))
-
-
-def _parts(text: str, size: int) -> Iterator[str]:
+def parts_of(text: str, size: int) -> Iterator[str]:
+    """Yield a text in parts of at most `size` characters, cut at paragraphs, lines or sentences where there are any."""
     start = 0
     while len(text) - start > size:
         end = start + size

@@ -12,8 +12,8 @@ from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given
 from SimpleLLMFunc.assistant.builtin.reading import Document, read_document
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
-from SimpleLLMFunc.tools.running import in_thread
 from SimpleLLMFunc.type.multimodal import MAX_FILE_BYTES, read_file
 
 __all__ = ["document_tools"]
@@ -136,7 +136,7 @@ def document_tools(
         wanted = _OPERATIONS.get(operation.strip().lower())
         if wanted is None:
             raise ModelRetry(words["unknown"].format(operation=cut(operation, 60)))
-        file, below = find_file(file_path, given_roots(folder, context), language)
+        file, below = await in_thread(find_file, file_path, given_roots(folder, context), language)
 
         def read(name: str) -> Document:
             size = file.stat().st_size
@@ -168,7 +168,7 @@ async def _processed(document: Document, operation: Operation, query: str, diges
             said = [words["summary"].format(name=name), await digest.summarize(document.text, query)]
         case "extract":
             found = await digest.extract(document.text, query)
-            letters = bare(document.text)
+            letters = await in_thread(bare, document.text)  # of millions of characters it takes a while
             listed = [_finding(finding, letters, language) for finding in found]
             said = [words["found"].format(name=name), *listed] if listed else [words["nothing"].format(name=name)]
     read = sum(map(len, digest.parts(document.text)))

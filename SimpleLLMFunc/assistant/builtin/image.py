@@ -10,12 +10,13 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc.assistant.builtin.described import Language, described
+from SimpleLLMFunc.assistant.builtin.described import SPOKEN, Language, described
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
 from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
+from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
 from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl, read_file
 
@@ -42,7 +43,6 @@ _KINDS: Final[dict[str, Kind]] = {
     "文字识别": "text",
     "文字": "text",
 }
-_SPOKEN: Final = {"zh": "Simplified Chinese", "en": "English"}
 
 
 class DetectedObject(BaseModel):
@@ -63,7 +63,7 @@ class ImageReader:
     """
 
     def __init__(self, llm: LLM_Interface | None = None, language: Language = "zh") -> None:
-        self._fields = {"language": _SPOKEN[language]}
+        self._fields = {"language": SPOKEN[language]}
 
         @llm_function(llm_interface=llm)
         async def describe(image: ImgPath | ImgUrl, question: str) -> str:
@@ -162,7 +162,7 @@ def image_tools(
             raise ModelRetry(words["unknown"].format(kind=cut(analysis_type, 60)))
         if kind == "text":
             return await _text_of(image, given_roots(folder, context), language)
-        picture = _picture(image, given_roots(folder, context), language)
+        picture = await in_thread(_picture, image, given_roots(folder, context), language)
         if kind == "general":
             return await reader.describe(picture, question)
         return _listed(await reader.detect(picture), language)
@@ -186,18 +186,20 @@ def _picture(image: str, roots: list[Path], language: Language) -> ImgPath | Img
 
 async def _text_of(image: str, roots: list[Path], language: Language) -> str:
     words = _WORDS[language]
-    named = image.strip()
-    if named.lower().startswith("data:"):
-        content = _unpacked(named)
-    elif _is_address(named):
-        raise ModelRetry(words["not fetched"])
-    else:
-        file, root = find_file(named, roots, language)
-        with named_below(file, root):
-            _ = ImgPath(file, root=root)  # by its first bytes an image, or an error
-            content = read_file(file, root)
-    lines = await read_text_in_image(content)
+    lines = await read_text_in_image(await in_thread(_bytes_of, image.strip(), roots, language))
     return "\n".join([words["text"], *(line.text for line in lines)]) if lines else words["no text"]
+
+
+def _bytes_of(named: str, roots: list[Path], language: Language) -> bytes:
+    """Return an image of the folders, or of a data URL; what lies elsewhere is not fetched."""
+    if named.lower().startswith("data:"):
+        return _unpacked(named)
+    if _is_address(named):
+        raise ModelRetry(_WORDS[language]["not fetched"])
+    file, root = find_file(named, roots, language)
+    with named_below(file, root):
+        _ = ImgPath(file, root=root)  # by its first bytes an image, or an error
+        return read_file(file, root)
 
 
 def _unpacked(url: str) -> bytes:

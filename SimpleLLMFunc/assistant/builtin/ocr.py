@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from SimpleLLMFunc.assistant.extras import check_extra, load_extra
-from SimpleLLMFunc.tools.running import in_thread
+from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.threads import in_thread
 
 __all__ = ["TextLine", "read_text_in_image"]
 
@@ -51,7 +51,7 @@ async def read_text_in_image(content: bytes) -> list[TextLine]:
     return await in_thread(_read, content)
 
 
-_one_at_a_time = threading.Lock()
+_one_at_a_time = ForkSafeLock()
 
 
 def _read(content: bytes) -> list[TextLine]:

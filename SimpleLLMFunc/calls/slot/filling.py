@@ -65,6 +65,10 @@ class Filling:
                     _take_out(data, steps[:-1])
         return data
 
+    def processed(self) -> dict[str, Any]:
+        """Return what is filled as a tool takes it: words about time as dates and times."""
+        return self._processor.process_json(self.data)
+
     def wanted(self) -> dict[str, Any]:
         """Return the schema of what an answer may hold: what is missing, and optional fields without a value."""
         present = {steps[0] for steps in self._asked if steps} | self._data.keys()

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 from SimpleLLMFunc.calls.slot.pointer import DataPath
 from SimpleLLMFunc.calls.slot.subschemas import Schema, subschemas
 from SimpleLLMFunc.errors import SchemaError, cut
-from SimpleLLMFunc.tools.schema_check import MAX_NESTING, pattern_matches
+from SimpleLLMFunc.tools.schema_bounds import pattern_matches
+from SimpleLLMFunc.tools.schema_check import MAX_NESTING
 
 __all__ = ["ALL_KINDS", "CUSTOM_KINDS", "Choice", "Places", "kinds_of_value"]
 

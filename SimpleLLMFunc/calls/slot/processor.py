@@ -20,7 +20,8 @@ from SimpleLLMFunc.calls.slot.timed import CUSTOM_TYPES, Timing, in_standard_wor
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import SchemaError
 from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.tools.schema_check import SchemaValidation, check_bounds
+from SimpleLLMFunc.tools.schema_bounds import check_bounds
+from SimpleLLMFunc.tools.schema_check import SchemaValidation
 
 __all__ = ["Converted", "SlotProcessor"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -10,10 +9,10 @@ from typing import Any, Final
 
 from pydantic import Field, PrivateAttr
 
-from SimpleLLMFunc.base.json_text import without_reasoning
-from SimpleLLMFunc.base.post_process import parse_text
+from SimpleLLMFunc.base.output_mode import compile_output
+from SimpleLLMFunc.base.reasoning import without_reasoning
 from SimpleLLMFunc.base.result import Repair
-from SimpleLLMFunc.base.review import LARGE_ANSWER
+from SimpleLLMFunc.base.review import read_answer
 from SimpleLLMFunc.base.template import render_template
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
@@ -100,8 +99,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             SchemaError: the schema cannot be used.
             CallError: a pointer in `data` makes no sense.
         """
-        processor = await in_thread(partial(SlotProcessor, self.current_schema, time_zone=self.time_zone))
-        return SlotInput(remaining_schema=Filling(self.current_schema, processor, self.data).remaining)
+        return SlotInput(remaining_schema=(await in_thread(self._begun, self.current_schema)).remaining)
 
     async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
         """Fill what is missing, and yield the `SlotOutput` as one DATA chunk.
@@ -113,19 +111,23 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             CallError: the model could not be asked.
         """
         schema = self.current_schema or _plain_schema(input_data["remaining_schema"])
-        processor = await in_thread(partial(SlotProcessor, schema, time_zone=self.time_zone))
-        filling = Filling(schema, processor, self.data)
+        filling = await in_thread(self._begun, schema)
         answer, unfit = "", []
         if filling.remaining:
             answer, found = await self._llm_slot_fill(filling.wanted())
             if found or await _object_in(answer) is not None:
                 answer = ""
-            unfit = filling.take(found)
+            unfit = await in_thread(filling.take, found)
         if filling.remaining:
-            filling.take(await self._function_slot_fill(answer, filling.remaining, unfit))
+            found = await self._function_slot_fill(answer, filling.remaining, unfit)
+            await in_thread(filling.take, found)
         self._note(filling)
-        output = SlotOutput(slot_data=processor.process_json(filling.data), remaining_schema=filling.remaining)
+        output = SlotOutput(slot_data=await in_thread(filling.processed), remaining_schema=filling.remaining)
         yield CallOutputChunk(CallOutputType.DATA, output.model_dump(by_alias=True))
+
+    def _begun(self, schema: Mapping[str, Any]) -> Filling:
+        """Return the slot with what is known; checking much data against a schema takes its time, as it does later."""
+        return Filling(schema, SlotProcessor(schema, time_zone=self.time_zone), self.data)
 
     # --- the two phases ------------------------------------------------------------------------------------
 
@@ -235,13 +237,7 @@ def _plain_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def _object_in(answer: str) -> dict[str, Any] | None:
     """Return the JSON object that a text holds; None where it holds none, or several that differ."""
-    if len(answer) > LARGE_ANSWER:
-        return await asyncio.to_thread(_read, answer)
-    return _read(answer)
-
-
-def _read(answer: str) -> dict[str, Any] | None:
     try:
-        return dict(parse_text(answer, dict[str, Any]).value)
+        return dict((await read_answer(compile_output(dict[str, Any]), answer)).value)
     except ResponseParseError:
         return None

@@ -67,10 +67,6 @@ export async function post(path, body, signal) {
   return (await ask(path, { body, signal })).json();
 }
 
-export async function text(path, query, signal) {
-  return (await ask(path, { query, signal })).text();
-}
-
 // Each line of a reply as it arrives.
 export async function* lines(path, body, signal) {
   const reply = await ask(path, { body, signal });

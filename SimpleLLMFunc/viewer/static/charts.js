@@ -1,12 +1,11 @@
 // Lines over time, one for each version, drawn by uPlot; its colours are those of the page.
 
 import { h } from "./dom.js";
-import { t } from "./i18n.js";
 
 const LIGHT = ["#3157c9", "#c2571a", "#1f7a46", "#7a4fb3", "#a3262e", "#0f7f8c", "#8a6d00", "#5a6472"];
 const DARK = ["#8fabff", "#f0a068", "#6cc792", "#c4a2ef", "#ff8f85", "#5fd0dd", "#e0c25a", "#a9b1bb"];
 
-export function isDark() {
+function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
 }
@@ -74,8 +73,4 @@ export function chart(frame, { title, times, lines, shown, bars }) {
   });
   requestAnimationFrame(() => observer.observe(figure));
   return box;
-}
-
-export function noData() {
-  return h("div.empty", h("p", t("charts.none")));
 }

@@ -104,8 +104,9 @@ export async function functionPage(frame, name) {
       h("tbody", versions.map((version) => {
         const m = metrics.get(version.version) || {};
         const n = Math.max(m.runs || 0, 1);
+        const priced = Math.max((m.runs || 0) - (m.cost_unknown || 0), 1);
         return h("tr", h("td.nowrap", dot(version.version), h("code", label(version.version))),
-          ...[count(version.runs), percent(m.error_rate), percent(m.reask_rate), seconds(m.seconds_p50), seconds(m.seconds_p90), seconds(m.seconds_p99), short((m.input_tokens || 0) / n), short((m.output_tokens || 0) / n), usd(m.cost === null || m.cost === undefined ? null : m.cost / n)].map((value) => h("td.number", value)));
+          ...[count(version.runs), percent(m.error_rate), percent(m.reask_rate), seconds(m.seconds_p50), seconds(m.seconds_p90), seconds(m.seconds_p99), short((m.input_tokens || 0) / n), short((m.output_tokens || 0) / n), usd(m.cost === null || m.cost === undefined ? null : m.cost / priced)].map((value) => h("td.number", value)));
       }))),
       h("p.small.faint.under", t("function.per.run")));
   }

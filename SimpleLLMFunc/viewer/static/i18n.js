@@ -37,9 +37,14 @@ export async function choose(name) {
   await speak(name);
 }
 
-// t("more", {count: 3}): the table may hold {count}
+// t("more", {count: 3}): the table may hold {count}, and {count:character|characters} for the word that goes with it.
 export function t(key, given) {
   const text = words.get(key) ?? key;
   if (!given) return text;
-  return text.replace(/\{(\w+)\}/g, (whole, name) => (Object.hasOwn(given, name) ? String(given[name]) : whole));
+  return text.replace(/\{(\w+)(?::([^{}|]*)\|([^{}|]*))?\}/g, (whole, name, one, many) => {
+    if (!Object.hasOwn(given, name)) return whole;
+    const value = String(given[name]);
+    if (one === undefined) return value;
+    return value === "1" ? one : many;
+  });
 }

@@ -3,7 +3,7 @@
 import { get, segment } from "./api.js";
 import { chart, colourOf } from "./charts.js";
 import { h, icon, show } from "./dom.js";
-import { ago, bytes, count, moment, oneLine, percent, short, usd } from "./format.js";
+import { ago, bytes, count, moment, oneLine, percent, seconds, short, usd } from "./format.js";
 import { t } from "./i18n.js";
 import { rowKeys } from "./functions.js";
 import { textOrJson } from "./messages.js";
@@ -30,12 +30,16 @@ export async function mapsPage(frame) {
 
 function progress(map) {
   const all = map.values + map.errors;
+  // Where nobody knows of how many rows, the bar only tells values from errors.
+  const known = map.progress;
+  const share = known ? known.share * 100 : 100;
   const done = h("span.done");
   const failed = h("span.failed");
-  done.style.width = (all ? (map.values / all) * 100 : 0) + "%";
-  failed.style.width = (all ? (map.errors / all) * 100 : 0) + "%";
+  done.style.width = (all ? (map.values / all) * share : 0) + "%";
+  failed.style.width = (all ? (map.errors / all) * share : 0) + "%";
   return h("div.stack.close", h("div.meter", { role: "img", "aria-label": t("maps.counts", { values: count(map.values), errors: count(map.errors) }) }, done, failed),
-    h("p.quiet", t("maps.counts", { values: count(map.values), errors: count(map.errors) }), map.errors > 0 && h("span.bad", " (" + percent(map.errors / all) + ")")));
+    h("p.quiet", t("maps.counts", { values: count(map.values), errors: count(map.errors) }), map.errors > 0 && h("span.bad", " (" + percent(map.errors / all) + ")")),
+    known && h("p.quiet.small", t("maps.far", { share: Math.floor(share), done: count(known.done), total: count(known.total) }), known.seconds_left !== null && ", " + t("maps.left", { time: seconds(known.seconds_left) })));
 }
 
 async function again(frame, pause, work) {
@@ -98,13 +102,14 @@ export async function mapPage(frame, number) {
     }
     const most = Math.max(1, ...map.kinds.map((each) => each.count));
     const tokens = map.versions.reduce((sum, each) => sum + each.input_tokens + each.output_tokens, 0);
-    const costs = map.versions.map((each) => each.cost).filter((cost) => cost !== null);
+    // A sum without the parts that nobody knows would be too low.
+    const costs = map.versions.filter((each) => each.values + each.errors > 0).map((each) => each.cost);
     const pace = map.began && map.latest > map.began ? (map.values + map.errors) / ((map.latest - map.began) / 60) : null;
     show(top,
       h("section.card", h("div.body.stack", progress(map), h("dl.facts",
         [[t("maps.state"), map.writer ? h("span", h("span.badge.running", t("maps.running")), " ", h("span.quiet.small", map.writer)) : t("maps.still")],
           [t("maps.pace"), pace === null ? "–" : t("maps.per.minute", { count: pace < 10 ? pace.toFixed(1) : count(Math.round(pace)) })],
-          [t("column.tokens"), short(tokens)], [t("column.cost"), costs.length ? usd(costs.reduce((sum, cost) => sum + cost, 0)) : "–"],
+          [t("column.tokens"), short(tokens)], [t("column.cost"), costs.length && !costs.includes(null) ? usd(costs.reduce((sum, cost) => sum + cost, 0)) : "–"],
           [t("maps.began"), moment(map.began)], [t("maps.latest"), moment(map.latest)], [t("maps.size"), bytes(map.size)]]
           .map(([name, value]) => h("div", h("dt", name), h("dd", value)))), h("div.row", check, verdict))),
       map.kinds.length > 0 && h("section.card", h("div.title", h("h2", t("maps.failures"))), h("div.body", h("ul.kinds", map.kinds.map((each) => {

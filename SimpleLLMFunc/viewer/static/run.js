@@ -71,7 +71,7 @@ export async function runPage(frame, id) {
       ["column.cost", usd(summary.cost), true],
       ["column.model", [summary.model, summary.provider].filter(Boolean).join(" · ")],
       ["fact.version", version],
-      ["fact.mode", run.output_mode && h("span", { title: run.output_mode_reason }, run.output_mode)],
+      ["fact.mode", run.output_mode],
       ["fact.first", summary.first_chunk_seconds === null ? null : seconds(summary.first_chunk_seconds)],
       ["fact.cached", summary.cached_tokens ? count(summary.cached_tokens) + " (" + percent(summary.cached_tokens / Math.max(summary.input_tokens, 1)) + ")" : null],
       ["fact.reasoning", summary.reasoning_tokens ? count(summary.reasoning_tokens) : null],
@@ -177,8 +177,8 @@ export async function runPage(frame, id) {
         seq = fresh.summary.seq;
         run = fresh;
         draw();
-      } catch {
-        return;
+      } catch (error) {
+        if (error.status) return; // refused, or gone; a server that does not answer for a while may come back
       }
     }
   }

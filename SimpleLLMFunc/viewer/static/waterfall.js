@@ -4,10 +4,9 @@ import { h, place } from "./dom.js";
 import { count, oneLine, seconds } from "./format.js";
 import { t } from "./i18n.js";
 
-export function rowsOf(run) {
+function rowsOf(run) {
   const rows = [];
   const rejected = new Map(run.reviews.filter((review) => !review.accepted).map((review) => [review.turn, review]));
-  const replied = run.turns.filter((turn) => turn.reply !== null || turn.seconds !== null);
   for (const turn of run.turns) {
     const tries = run.tries.filter((each) => each.turn === turn.turn && (each.at < turn.started + (turn.seconds ?? Infinity) + 1e-6) && each.at >= turn.started - 1e-6);
     const end = turn.seconds ?? Math.max(0, ...tries.map((each) => each.at - turn.started), (run.summary.seconds ?? 0) - turn.started);
@@ -22,11 +21,10 @@ export function rowsOf(run) {
       seconds: turn.seconds,
     });
     for (const each of tries) {
-      const took = each.seconds ?? 0;
       rows.push({
-        kind: "wrong", deep: true, label: t("fall.try", { error: each.status || each.error }), start: Math.max(0, each.at - took), length: took,
+        kind: "wrong", deep: true, label: t("fall.try", { error: each.status || each.error }), start: each.at, length: 0,
         title: oneLine([each.model, each.error, each.text, each.pause !== null && t("fall.pause", { seconds: seconds(each.pause) })].filter(Boolean).join(" · "), 400),
-        seconds: each.seconds, target: "turn-" + turn.number,
+        seconds: null, target: "turn-" + turn.number,
       });
       if (each.pause) rows.push({ kind: "try", deep: true, label: t("fall.waiting"), start: each.at, length: each.pause, seconds: each.pause, title: "", target: "turn-" + turn.number });
     }
@@ -39,11 +37,11 @@ export function rowsOf(run) {
       });
     }
   }
-  return { rows, replied };
+  return rows;
 }
 
 export function waterfall(run) {
-  const { rows } = rowsOf(run);
+  const rows = rowsOf(run);
   const total = Math.max(run.summary.seconds ?? 0, ...rows.map((row) => row.start + row.length), 1e-6);
   const ticks = ticksOf(total);
   return h("div",

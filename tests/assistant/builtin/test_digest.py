@@ -22,17 +22,17 @@ def texts(llm):
 def test_parts_are_the_text(size):
     dice = random.Random(size)
     text = "".join(dice.choice(["word ", "字", "。", ". ", "\n", "\n\n", "x" * 30]) for _ in range(500)) + "end"
-    parts = parts_of(text, size)
+    parts = list(parts_of(text, size))
     assert "".join(parts) == text
     assert all(0 < len(part) <= size for part in parts)
 
 
 def test_parts_end_where_a_paragraph_does():
     text = "a" * 60 + "\n\n" + "b" * 60
-    assert parts_of(text, 100) == ["a" * 60 + "\n\n", "b" * 60]
-    assert parts_of("", 100) == [""]
-    assert parts_of("x", 100) == ["x"]
-    assert parts_of("a" * 100 + "\n", 100) == ["a" * 100]
+    assert list(parts_of(text, 100)) == ["a" * 60 + "\n\n", "b" * 60]
+    assert list(parts_of("", 100)) == [""]
+    assert list(parts_of("x", 100)) == ["x"]
+    assert list(parts_of("a" * 100 + "\n", 100)) == ["a" * 100]
 
 
 async def test_a_short_text_is_one_request():

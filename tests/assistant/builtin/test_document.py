@@ -85,6 +85,16 @@ async def test_what_is_extracted_is_checked_against_the_document(folder):
     ]
 
 
+async def test_quotes_are_looked_for_in_a_long_document_off_the_loop(folder):
+    (folder / "long.txt").write_text("Été à la plage. " * 250_000)  # the guard looks
+    found = json.dumps([{"label": "season", "value": "summer", "quote": "ÉTÉ à la plage"}])
+    llm = ScriptedLLM(found, repeat=True)
+    (tool,) = document_tools(folder, llm=llm, language="en")
+    said = await tool("long.txt", "extract")
+    assert '- season: summer (in its words: "ÉTÉ à la plage")' in said
+    assert "only its first" in said
+
+
 async def test_nothing_extracted(folder):
     tool, _ = process(folder, "[]", language="en")
     assert await tool("note.txt", "extract", "prices") == "note.txt says nothing about it."

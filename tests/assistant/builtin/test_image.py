@@ -127,6 +127,12 @@ async def test_text_needs_no_model(folder, engine, kind):
     assert await tool("a.png", kind) == "图片里没有识别到文字。"
 
 
+async def test_a_large_image_is_read_off_the_loop(folder, engine):
+    (folder / "large.png").write_bytes(PICTURE.read_bytes() + b"x" * 15_000_000)  # the guard looks at such files
+    tool, _ = analyze(root=folder)
+    assert "42" in await tool("large.png", "text")
+
+
 async def test_text_of_a_data_url(engine):
     tool, _ = analyze()
     data = base64.b64encode(PICTURE.read_bytes()).decode()

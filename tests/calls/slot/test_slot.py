@@ -552,3 +552,15 @@ async def test_the_second_phase_offers_no_choice_at_its_root() -> None:
     assert output == SlotOutput(slot_data={"name": "Ada", "mail": "ada@example.org"}, remaining_schema={})
     assert "anyOf" not in asked_by_call(llm)
     assert "anyOf" in llm.requests[1][1]["content"]
+
+
+async def test_much_data_is_checked_off_the_loop() -> None:
+    # The guard looks: thousands of values against a schema take longer than others should wait.
+    item = schema_of(name=STRING, count=INTEGER)
+    schema = schema_of(items={"type": "array", "items": item}, city=STRING)
+    items = [{"name": f"item {number}", "count": number} for number in range(3000)]
+    on = executor(ScriptedLLM(json.dumps({"/city": "杭州"})))
+    slot = await Slot.instance(on, current_schema=schema, data={"items": items})
+    output = await run(slot, on)
+    assert output.slot_data == {"items": items, "city": "杭州"}
+    assert output.remaining_schema == {}

@@ -49,12 +49,18 @@ def trimmed(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room:
     head = 1 if messages and messages[0]["role"] == "system" else 0
     # What stands before the first user message goes with the oldest exchange.
     starts = [number for number, message in enumerate(messages) if number >= head and message["role"] == "user"]
+    # Each message is looked at once: a history may be long.
+    taken = [estimate_tokens([message]) for message in messages]
+    total = sum(taken) + estimate_tokens([], list(tools or ()) or None)
+    begin = head
     for left_out, start in enumerate(starts):
-        kept = [*messages[:head], *messages[start if left_out else head :]]
-        if fits(kept, tools, room) or start == starts[-1]:
+        if left_out:
+            total -= sum(taken[begin:start])
+            begin = start
+        if total <= room or start == starts[-1]:
             if left_out:
                 push_warning(f"LLM Chat {func_name!r}: the {left_out} oldest exchanges do not fit and are left out.")
-            return kept
+            return [*messages[:head], *messages[begin:]]
     return list(messages)
 
 

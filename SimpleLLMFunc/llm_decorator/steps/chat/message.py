@@ -14,6 +14,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.logger import get_location, push_warning
+from SimpleLLMFunc.logger.redact import shown_value
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type.message import ContentPart, Message, ToolSpec
 
@@ -116,7 +117,7 @@ def _may_stand(message: Any, func_name: str) -> bool:
     has_content = isinstance(message, Mapping) and ("content" in message or bool(message.get("tool_calls")))
     if isinstance(role, str) and role in _ROLES and has_content:
         return True
-    what = f"role {role!r}" if role is not None else f"a {type(message).__name__} without role"
+    what = f"role {shown_value(role, 60)}" if role is not None else f"a {type(message).__name__} without role"
     push_warning(
         f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'}).",
         location=get_location(),

@@ -53,7 +53,7 @@ def extract_function_metadata(func: Callable[..., Any], local_names: Mapping[str
             f"{func_name}: an annotation names {error.name!r}, which is not defined where the function is. "
             "Define or import it before the first call."
         ) from error
-    except (TypeError, SyntaxError) as error:
+    except Exception as error:  # an annotation that is text may do anything when it is read
         raise SignatureError(
             f"{func_name}: an annotation cannot be read ({error}). Use types as annotations."
         ) from error
@@ -77,9 +77,16 @@ def bind_function_arguments(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise SignatureError(f"{error}; the signature is {signature}") from error
+        unknown = "" if "unexpected keyword" in str(error) else _unknown_keywords(signature, kwargs)
+        raise SignatureError(f"{error}{unknown}; the signature is {signature}") from error
     bound.apply_defaults()
     return bound
+
+
+def _unknown_keywords(signature: inspect.Signature, kwargs: Mapping[str, Any]) -> str:
+    """Name the keywords nobody takes: `bind` tells first what is missing, which is often the same one misspelt."""
+    unknown = [name for name in kwargs if name not in signature.parameters]
+    return f", and there is no {', '.join(map(repr, unknown))}" if unknown else ""
 
 
 class _Binder:

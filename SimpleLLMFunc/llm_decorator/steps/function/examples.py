@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,24 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from SimpleLLMFunc.base.output_mode import ANSWER_TOOL, OutputSpec
+from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.quotes import QuoteCheck
 from SimpleLLMFunc.base.result import OutputMode
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
-from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError, cut
+from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
+from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages, as_answer, problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_user_message
-from SimpleLLMFunc.type.message import Message, ToolCallDict
+from SimpleLLMFunc.logger.redact import shown_value
+from SimpleLLMFunc.type.message import Message
 
 __all__ = [
     "Example",
     "ExampleReader",
     "Examples",
-    "answer_messages",
-    "as_answer",
-    "problems_of",
     "recorded_lines",
     "split_arguments",
 ]
@@ -266,63 +264,13 @@ class Examples:
     def _answer(self, number: int, mode: OutputMode, as_action: bool) -> list[Message]:
         answer = self.all[number].answer
         if as_action:
-            return [{"role": "assistant", "content": _json({"answer": answer})}]
+            return [{"role": "assistant", "content": json.dumps({"answer": answer}, ensure_ascii=False)}]
         return answer_messages(self._reader.output, answer, mode, call_id=f"call_example_{number + 1}")
 
     def definition(self) -> dict[str, Any]:
         """Return what the answers depend on, as plain data: part of the function's version."""
         shown = [[{name: _known(value) for name, value in each.arguments.items()}, each.answer] for each in self.all]
         return {"examples": shown, "max_examples": self._most}
-
-
-def answer_messages(
-    output: OutputSpec, answer: Any, mode: OutputMode, *, call_id: str = "call_example"
-) -> list[Message]:
-    """Return the messages of a model that answers, in the form that an output mode asks for.
-
-    Args:
-        output: the return type.
-        answer: as JSON data, not wrapped; see `Example`.
-        mode: how the answer was asked for.
-        call_id: of the call, where the answer is one.
-    """
-    if mode == "text" or (mode == "prompt" and output.is_text):
-        return [{"role": "assistant", "content": str(answer)}]
-    wrapped = {"value": answer} if output.is_wrapped else answer
-    if mode != "tool":
-        return [{"role": "assistant", "content": _json(answer if mode == "prompt" else wrapped)}]
-    call: ToolCallDict = {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": ANSWER_TOOL, "arguments": _json(wrapped)},
-    }
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        # Services refuse a call that nothing answered.
-        {"role": "tool", "tool_call_id": call_id, "content": "Accepted."},
-    ]
-
-
-def as_answer(output: OutputSpec, value: Any) -> Any:
-    """Return a value of the return type as the JSON data that a model writes for it.
-
-    Raises:
-        PydanticSerializationError: it has no such form.
-    """
-    plain = output.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
-    return _with_numbers(plain, output.adapter.dump_python(value, by_alias=True))
-
-
-def _with_numbers(plain: Any, value: Any) -> Any:
-    """Write a Decimal as the number that the schema on the wire asks for; pydantic writes it as text."""
-    if isinstance(value, Decimal) and isinstance(plain, str) and value.is_finite():
-        number = int(value) if value == value.to_integral_value() and "." not in plain else float(value)
-        return number if Decimal(str(number)) == value else plain
-    if isinstance(plain, dict) and isinstance(value, Mapping) and len(plain) == len(value):
-        return {key: _with_numbers(part, own) for (key, part), own in zip(plain.items(), value.values(), strict=True)}
-    if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
-        return [_with_numbers(part, own) for part, own in zip(plain, value, strict=True)]
-    return plain
 
 
 def split_arguments(
@@ -399,17 +347,6 @@ def _adapter_of(hint: Any) -> TypeAdapter[Any] | None:
         raise SignatureError(f"the type {name} needs a package that cannot be imported: {error}") from error
 
 
-def problems_of(error: Exception | None) -> str:
-    """Say what pydantic found wrong, in one line."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    parts = []
-    for problem in error.errors(include_url=False, include_context=False)[:5]:
-        place = ".".join(str(part) for part in problem["loc"])
-        parts.append(f"{place + ': ' if place else ''}{problem['msg']}, got {_shown(problem['input'])}")
-    return "; ".join(parts)
-
-
 def _text_of(arguments: Mapping[str, Any]) -> str:
     return "\n".join(render_value(value) for value in arguments.values() if not is_multimodal_type(value))
 
@@ -419,9 +356,5 @@ def _known(value: Any) -> str:
     return json.dumps(part(), sort_keys=True) if callable(part) else render_value(value)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _shown(value: Any) -> str:
-    return cut(repr(value), 120)
+    return shown_value(value, 120)

@@ -137,7 +137,8 @@ def build_initial_prompts(
     parts = fixed or FixedPrompt(signature.type_hints, signature.return_type)
     default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else PLAIN_SYSTEM_PROMPT_TEMPLATE
     arguments = signature.bound_args.arguments
-    docstring = process_docstring_template(signature.docstring, template_params)
+    # A name says little, but a model that is told nothing at all has to guess from the arguments.
+    docstring = process_docstring_template(signature.docstring, template_params) or signature.func_name
     system_prompt = parts.system_prompt(docstring, system_prompt_template or default)
     return [
         {"role": "system", "content": system_prompt},

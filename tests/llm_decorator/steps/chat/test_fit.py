@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
-from SimpleLLMFunc import ConfigError, llm_chat
-from SimpleLLMFunc.llm_decorator.steps.chat.fit import room_for_input, trimmed
+from SimpleLLMFunc import ChatPair, ConfigError, Message, llm_chat
+from SimpleLLMFunc.llm_decorator.steps.chat.fit import fits, room_for_input, trimmed
 from SimpleLLMFunc.testing import ScriptedLLM
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -108,3 +110,28 @@ def test_a_conversation_without_a_user_is_left_alone():
     assert trimmed([{"role": "system", "content": "x" * 1000}], None, 10, "f") == [
         {"role": "system", "content": "x" * 1000}
     ]
+
+
+async def test_a_long_history_does_not_hold_up_the_loop():
+    llm = ScriptedLLM("ok")
+    llm.context_window = 2000
+
+    @llm_chat(llm)
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+
+    history = [message for number in range(500) for message in exchange(f"n° {number}", size=300)]
+    async for text, _ in chat(history, "now"):
+        assert text in {"ok", ""}
+    assert 4 <= len(llm.requests[0]) < 40
+
+
+def test_what_is_left_out_is_no_more_than_has_to_be():
+    messages = [{"role": "system", "content": "Talk."}, *HISTORY, {"role": "user", "content": "now"}]
+    for room in range(50, 2000, 37):
+        kept = trimmed(messages, None, room, "f")
+        assert fits(kept, None, room) or kept == [messages[0], messages[-1]]
+        left_out = len(messages) - len(kept)
+        if left_out:
+            assert not fits([messages[0], *messages[1 + left_out - 4 :]], None, room)

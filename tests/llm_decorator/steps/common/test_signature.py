@@ -7,7 +7,7 @@ import pytest
 
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common import signature as module
-from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments, extract_function_metadata
 
 
 def nothing(): ...
@@ -49,3 +49,12 @@ def test_binders_are_kept_for_so_many_signatures_only(monkeypatch):
         signature = inspect.Signature([inspect.Parameter(f"p{number}", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
         assert bind_function_arguments(signature, (number,), {}).arguments == {f"p{number}": number}
     assert len(module._binders) <= 10
+
+
+@pytest.mark.parametrize("written", ["int.nope", "[][0]", "1 +", "nowhere.at_all", "int[str]"])
+def test_an_annotation_that_cannot_be_read_is_an_error_of_ours(written):
+    def strange(a): ...
+
+    strange.__annotations__ = {"a": written}
+    with pytest.raises(SignatureError, match=r"strange: an annotation"):
+        extract_function_metadata(strange)

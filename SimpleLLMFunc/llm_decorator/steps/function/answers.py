@@ -1,0 +1,92 @@
+"""A value of the return type as the answer that a model would have written: as JSON data, and as messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from SimpleLLMFunc.base.output_mode import ANSWER_TOOL, OutputSpec
+from SimpleLLMFunc.base.result import OutputMode
+from SimpleLLMFunc.logger.redact import shown_value
+from SimpleLLMFunc.type.message import Message, ToolCallDict
+
+__all__ = ["answer_messages", "answer_text", "as_answer", "problems_of"]
+
+
+def answer_messages(
+    output: OutputSpec, answer: Any, mode: OutputMode, *, call_id: str = "call_example"
+) -> list[Message]:
+    """Return the messages of a model that answers, in the form that an output mode asks for.
+
+    Args:
+        output: the return type.
+        answer: as JSON data, not wrapped; see `as_answer`.
+        mode: how the answer was asked for.
+        call_id: of the call, where the answer is one.
+    """
+    if mode == "text" or (mode == "prompt" and output.is_text):
+        return [{"role": "assistant", "content": str(answer)}]
+    wrapped = {"value": answer} if output.is_wrapped else answer
+    if mode != "tool":
+        return [{"role": "assistant", "content": _json(answer if mode == "prompt" else wrapped)}]
+    call: ToolCallDict = {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": ANSWER_TOOL, "arguments": _json(wrapped)},
+    }
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        # Services refuse a call that nothing answered.
+        {"role": "tool", "tool_call_id": call_id, "content": "Accepted."},
+    ]
+
+
+def as_answer(output: OutputSpec, value: Any) -> Any:
+    """Return a value of the return type as the JSON data that a model writes for it.
+
+    Raises:
+        PydanticSerializationError: it has no such form.
+    """
+    plain = output.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
+    return _with_numbers(plain, output.adapter.dump_python(value, by_alias=True))
+
+
+def answer_text(output: OutputSpec, value: Any) -> str:
+    """Return a value of the return type as the text that a model writes for it; what has no such form as `str` gives it."""
+    try:
+        answer = as_answer(output, value)
+    except (PydanticSerializationError, ValueError, TypeError):
+        return str(value)
+    return str(answer) if output.is_text else _json(answer)
+
+
+def _with_numbers(plain: Any, value: Any) -> Any:
+    """Write a Decimal as the number that the schema on the wire asks for; pydantic writes it as text."""
+    if isinstance(value, Decimal) and isinstance(plain, str) and value.is_finite():
+        number = int(value) if value == value.to_integral_value() and "." not in plain else float(value)
+        return number if Decimal(str(number)) == value else plain
+    if isinstance(plain, dict) and isinstance(value, Mapping) and len(plain) == len(value):
+        return {key: _with_numbers(part, own) for (key, part), own in zip(plain.items(), value.values(), strict=True)}
+    if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
+        return [_with_numbers(part, own) for part, own in zip(plain, value, strict=True)]
+    return plain
+
+
+def problems_of(error: Exception | None) -> str:
+    """Say what pydantic found wrong, in one line."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    parts = []
+    for problem in error.errors(include_url=False, include_context=False)[:5]:
+        place = ".".join(str(part) for part in problem["loc"])
+        parts.append(f"{place + ': ' if place else ''}{problem['msg']}, got {shown_value(problem['input'], 120)}")
+    return "; ".join(parts)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

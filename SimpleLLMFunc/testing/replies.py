@@ -1,0 +1,132 @@
+"""Replies as a provider gives them: whole, with ids, finish reason and usage, and in the chunks of a stream."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from SimpleLLMFunc.interface.dialect import ReplyAssembler
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
+from SimpleLLMFunc.type.message import Message
+
+__all__ = ["assembled", "completion_of", "message_text", "split_reply", "text_chunk"]
+
+_PIECE = re.compile(r"\s*\S{1,4}|\s+")
+"""What one chunk holds by default: about what a model writes at a time, white space before the word it leads to."""
+
+
+def completion_of(message: Mapping[str, Any], *, messages: Sequence[Message], index: int, model: str) -> ChatCompletion:
+    """Return the whole reply that `message` stands for, with ids, finish reason and estimated usage filled in.
+
+    Args:
+        message: an assistant message, whose `finish_reason` counts; one with `choices` is the reply as it stands.
+        messages: that were asked.
+        index: of the request, from 0; the ids are made of it.
+        model: its name in the reply.
+    """
+    if "choices" in message:
+        return ChatCompletion.from_dict({"model": model, **message})
+    calls = [
+        {**call, "id": call.get("id") or f"call_{index}_{position}"}
+        for position, call in enumerate(message.get("tool_calls") or ())
+    ]
+    content = message.get("content")
+    body = {"role": "assistant", **message, "content": content}
+    finish_reason = body.pop("finish_reason", None) or ("tool_calls" if calls else "stop")
+    if calls:
+        body["tool_calls"] = calls
+    prompt = sum(_tokens(message_text(each)) for each in messages)
+    written = _tokens(content or "") + sum(_tokens(json.dumps(call["function"])) for call in calls)
+    return ChatCompletion.from_dict(
+        {
+            "id": f"scripted-{index}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model,
+            "choices": [{"index": 0, "message": body, "finish_reason": finish_reason}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written},
+        }
+    )
+
+
+def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterator[ChatCompletionChunk]:
+    """Yield the chunks in which a provider would stream `reply`: role, text, tool calls, finish reason, usage."""
+    for choice in reply.choices:
+        message = choice.message
+        deltas: list[dict[str, Any]] = [{"role": message.role, "content": "", **message.extra}]
+        deltas += [{"reasoning_content": piece} for piece in _pieces(message.reasoning_content or "", chunk_size)]
+        deltas += [{"content": piece} for piece in _pieces(message.content or "", chunk_size)]
+        if message.refusal:
+            deltas.append({"refusal": message.refusal})
+        for position, call in enumerate(message.tool_calls or ()):
+            deltas += [{"tool_calls": [piece]} for piece in _call_pieces(call, position, chunk_size)]
+        for delta in deltas:
+            yield _chunk(reply, [{"index": choice.index, "delta": delta, "finish_reason": None}])
+        yield _chunk(reply, [{"index": choice.index, "delta": {}, "finish_reason": choice.finish_reason}])
+    if reply.usage is not None:
+        usage = reply.usage
+        counts = {
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        }
+        yield _chunk(reply, [], usage=counts)
+
+
+def assembled(chunks: Iterable[ChatCompletionChunk]) -> ChatCompletion:
+    """Return the whole reply that the chunks of a stream add up to."""
+    assembler = ReplyAssembler()
+    for chunk in chunks:
+        assembler.add(chunk)
+    return assembler.completion()
+
+
+def text_chunk(text: str, *, index: int, model: str) -> ChatCompletionChunk:
+    """Return the chunk that adds `text` to the reply to request `index`."""
+    head = ChatCompletion((), id=f"scripted-{index}", model=model)
+    return _chunk(head, [{"index": 0, "delta": {"content": text}, "finish_reason": None}])
+
+
+def _chunk(
+    reply: ChatCompletion, choices: list[dict[str, Any]], *, usage: dict[str, Any] | None = None
+) -> ChatCompletionChunk:
+    body: dict[str, Any] = {
+        "id": reply.id,
+        "object": "chat.completion.chunk",
+        "created": reply.created,
+        "model": reply.model,
+        "choices": choices,
+    }
+    if usage is not None:
+        body["usage"] = usage
+    return ChatCompletionChunk.from_dict(body)
+
+
+def _pieces(text: str, chunk_size: int | None) -> list[str]:
+    if chunk_size is None:
+        return _PIECE.findall(text)
+    return [text[start : start + chunk_size] for start in range(0, len(text), chunk_size)]
+
+
+def _call_pieces(call: ToolCall, index: int, chunk_size: int | None) -> Iterator[dict[str, Any]]:
+    function = {"name": call.function.name, "arguments": ""}
+    yield {"index": index, "id": call.id, "type": call.type, "function": function, **call.extra}
+    for piece in _pieces(call.function.arguments, chunk_size):
+        yield {"index": index, "function": {"arguments": piece}}
+
+
+def message_text(message: Message) -> str:
+    """Return the text of a message, its parts with spaces between; empty where it has none."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return " ".join(part["text"] for part in content or () if isinstance(part.get("text"), str))
+
+
+def _tokens(text: str) -> int:
+    """Estimate the tokens of `text`; 0 only for no text."""
+    return -(-len(text.encode("utf-8", "replace")) // 4)

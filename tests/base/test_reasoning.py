@@ -1,0 +1,78 @@
+"""Leaving out what a model thought aloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.base import reasoning
+from SimpleLLMFunc.base.reasoning import holds_reasoning, without_reasoning
+from SimpleLLMFunc.base.tolerant_json import TolerantReader
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("<think>a</think>b", "b"),
+        ("<THINKING x=1>a</THINKING>b", "b"),
+        ("<reasoning>a</reasoning>b", "b"),
+        ("a</think>b", "b"),
+        ("b<think>a", "b"),
+        ("<think>a<think>b</think>c</think>d", "d"),
+        ("[THINK]a[/THINK]b", "b"),
+        ("◁think▷a◁/think▷b", "b"),
+        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
+        ("b<|im_end|>", "b"),
+    ],
+)
+def test_reasoning_never_counts(text: str, rest: str) -> None:
+    body, repairs = without_reasoning(text)
+    assert body == rest
+    assert len(repairs) >= 1
+    assert holds_reasoning(text) or "<|im_end|>" in text
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "<think>b</think>c"}', "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok']
+)
+def test_tags_inside_values_are_text(text: str) -> None:
+    assert without_reasoning(text) == (text, [])
+
+
+def test_a_text_without_reasoning_is_left_alone() -> None:
+    assert without_reasoning("a < b and think > 3") == ("a < b and think > 3", [])
+    assert not holds_reasoning("a < b and think > 3")
+    assert not holds_reasoning("[1, 2]")
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("</s> a </s> <|return|>\n", " a "),
+        ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
+        (" </s>", ""),
+        ("a</s>b", "a</s>b"),
+        ("x" + "</s>" * 100_000 + "x", "x" + "</s>" * 100_000 + "x"),
+        ("x" + "<|im_end|> " * 50_000, "x"),
+    ],
+)
+def test_control_marks_are_left_out_at_both_ends(text: str, rest: str) -> None:
+    assert without_reasoning(text)[0] == rest
+
+
+def test_looking_for_tags_inside_damaged_json_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+
+    class Counting(TolerantReader):
+        def read(self, start: int) -> Any:
+            nonlocal looked
+            try:
+                return super().read(start)
+            finally:
+                looked += self.reach - start
+
+    monkeypatch.setattr(reasoning, "TolerantReader", Counting)
+    text = "['a', " * 60 + "'b', " * 4000 + "oops ] <think>hm</think>"
+    assert without_reasoning(text)[0].startswith("['a', ")
+    assert len(text) < looked < 4 * len(text) + 10_000

@@ -1,0 +1,69 @@
+"""Replies as a provider gives them: whole, and in chunks that add up to the whole."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.testing.answering import tool_calls
+from SimpleLLMFunc.testing.replies import assembled, completion_of, message_text, split_reply, text_chunk
+
+ASKED = [{"role": "user", "content": "eight by"}]
+
+
+def reply_of(message, index=0):
+    return completion_of(message, messages=ASKED, index=index, model="m")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "A text of some words,\n 也有中文."},
+        {"content": "half an ans", "finish_reason": "length", "reasoning_content": "hm"},
+        {"content": None, "refusal": "I will not."},
+        tool_calls(("search", {"q": "rain"}), ("clock", {}), content="Let me see."),
+        {"content": "x", "extra_content": {"signature": "abc"}},
+    ],
+)
+@pytest.mark.parametrize("chunk_size", [None, 1, 1000])
+def test_the_chunks_add_up_to_the_whole(message, chunk_size):
+    whole = reply_of(message)
+    streamed = assembled(split_reply(whole, chunk_size))
+    for name in ("role", "refusal", "reasoning_content", "tool_calls", "extra"):
+        assert getattr(streamed.message, name) == getattr(whole.message, name), name
+    assert streamed.text == whole.text
+    assert streamed.finish_reason == whole.finish_reason
+    assert streamed.usage == whole.usage
+    assert (streamed.id, streamed.model) == (whole.id, "m")
+
+
+@given(st.text(max_size=60))
+def test_no_character_of_a_text_is_lost(text):
+    assert assembled(split_reply(reply_of({"content": text}))).text == text
+
+
+def test_what_a_reply_says_of_itself():
+    reply = reply_of({"content": "four"}, index=3)
+    assert reply.id == "scripted-3"
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.total_tokens) == (2, 1, 3)
+    calls = reply_of(tool_calls(("search", {}), ("clock", {})), index=3)
+    assert [call.id for call in calls.tool_calls] == ["call_3_0", "call_3_1"]
+    assert calls.finish_reason == "tool_calls"
+    given_whole = reply_of({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "model": "other"})
+    assert (given_whole.model, given_whole.text) == ("other", "x")
+
+
+def test_one_piece_of_text():
+    chunk = text_chunk("Hel", index=2, model="m")
+    assert (chunk.id, chunk.model, chunk.text) == ("scripted-2", "m", "Hel")
+
+
+def test_the_text_of_a_message():
+    parts = [
+        {"type": "text", "text": "one"},
+        {"type": "image_url", "image_url": {"url": "x"}},
+        {"type": "text", "text": "two"},
+    ]
+    assert message_text({"role": "user", "content": parts}) == "one two"
+    assert message_text({"role": "assistant", "content": None}) == ""
