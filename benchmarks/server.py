@@ -75,8 +75,23 @@ _STREAM = re.compile(rb'"stream":\s*true')
 _MODEL = re.compile(rb'"model":\s*"([^"]*)"')
 _USAGE = re.compile(rb'"include_usage":\s*true')
 _LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
+_MOST_UNREAD = 32 * 1024 * 1024
 _HEAD = b'{"id":"chatcmpl-bench","object":"chat.completion","created":1767225600,"model":"bench","choices":[{"index":0,'
 _CHUNK = '{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1767225600,"model":"bench","choices":'
+
+
+# --- requests --------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _head_of(head: bytes) -> tuple[bytes, bytes, int, bool]:
+    """Return method, path and length of the body, and whether the client waits to be told to go on.
+
+    A client sends a handful of different heads, thousands of times.
+    """
+    length = _LENGTH.search(head)
+    method, path, _ = head.split(b" ", 2)
+    return method, path, int(length[1]) if length else 0, b"100-continue" in head
 
 
 # --- answers, made once ----------------------------------------------------------------------------------
@@ -97,6 +112,7 @@ class Recipe:
     tool: str = ""
     stamp: int = 0
     watch: str = ""
+    is_simple: bool = False  # a whole answer is always the same, and comes at once
 
 
 SAID: dict[str, str] = {}
@@ -122,7 +138,8 @@ def recipe_of(path: bytes) -> Recipe:
     if given.get("fail", "") not in {"", "429", "cut"}:
         raise ValueError(f"unknown failure {given['fail']}")
     scaled = {name: int(given[name]) * factor for name, factor in numbers.items() if name in given}
-    return Recipe(**{**given, **scaled})  # type: ignore[arg-type]
+    is_simple = given.get("answer", "text") in {"text", "order"} and not given.keys() & {"delay", "hold", "fail"}
+    return Recipe(**{**given, **scaled}, is_simple=is_simple)  # type: ignore[arg-type]
 
 
 def _http(body: bytes, *, status: str = "200 OK", kind: str = "application/json", more: str = "") -> bytes:
@@ -228,7 +245,10 @@ def _canned_whole_stream(answer: str, count: int, usage: bool, say: str, tool: s
 
 @dataclass
 class Watched:
-    """What came under one name; the body of the last request as well, for whoever wants to look closely."""
+    """What came under one name; the body of the last request as well, for whoever wants to look closely.
+
+    Bodies are looked into when somebody asks, which is between two samples, or when there are many of them.
+    """
 
     requests: int = 0
     streams: int = 0
@@ -236,18 +256,31 @@ class Watched:
     models: Counter[str] = field(default_factory=Counter)
     messages: Counter[int] = field(default_factory=Counter)
     last: bytes = b""
+    new: list[bytes] = field(default_factory=list)
+    new_bytes: int = 0
 
     def add(self, body: bytes) -> None:
-        self.requests += 1
-        self.bytes += len(body)
-        self.streams += _STREAM.search(body) is not None
-        model = _MODEL.search(body)
-        self.models[model[1].decode() if model else ""] += 1
-        self.messages[body.count(b'"role"')] += 1
-        self.last = body
+        self.new.append(body)
+        self.new_bytes += len(body)
+        if self.new_bytes > _MOST_UNREAD:
+            self._look()
+
+    def _look(self) -> None:
+        for body in self.new:
+            self.streams += _STREAM.search(body) is not None
+            model = _MODEL.search(body)
+            self.models[model[1].decode() if model else ""] += 1
+            self.messages[body.count(b'"role"')] += 1
+            self.last = body
+        self.requests += len(self.new)
+        self.bytes += self.new_bytes
+        self.new, self.new_bytes = [], 0
 
     def as_json(self) -> bytes:
-        return json.dumps({**vars(self), "last": self.last.decode("utf-8", "replace")}).encode()
+        self._look()
+        names = ("requests", "streams", "bytes", "models", "messages")
+        told = {name: getattr(self, name) for name in names}
+        return json.dumps({**told, "last": self.last.decode("utf-8", "replace")}).encode()
 
 
 @dataclass
@@ -279,6 +312,13 @@ class State:
         self.peak_open = self.open
         self.seen.clear()
         self.order.clear()
+
+    def watch(self, name: str) -> Watched:
+        """Return what is counted under a name."""
+        watched = self.watched.get(name)
+        if watched is None:
+            watched = self.watched[name] = Watched()
+        return watched
 
     def is_first(self, token: bytes) -> bool:
         """Whether no request with this token has come lately."""
@@ -350,22 +390,24 @@ class Connection(asyncio.Protocol):
         end = buffer.find(b"\r\n\r\n")
         if end < 0:
             return
-        head = buffer[: end + 2]
-        length = _LENGTH.search(head)
-        total = end + 4 + (int(length[1]) if length else 0)
+        method, path, length, waits = _head_of(buffer[: end + 2])
+        total = end + 4 + length
         if len(buffer) < total:
-            if b"100-continue" in head and len(buffer) == end + 4:
+            if waits and len(buffer) == end + 4:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             return
         self._buffer = buffer[total:] if len(buffer) > total else b""
-        method, path, _ = head.split(b" ", 2)
         if method == b"POST" and path.endswith(b"/chat/completions"):
             try:
                 recipe = recipe_of(path)
             except ValueError as error:
                 self._write(_http(str(error).encode(), status="400 Bad Request", kind="text/plain"))
+                return
+            body = buffer[end + 4 : total]
+            if recipe.is_simple and (b'"stream"' not in body or _STREAM.search(body) is None):
+                self._answer_at_once(recipe, body)
             else:
-                self._answer(recipe, buffer[end + 4 : total])
+                self._answer(recipe, body)
             return
         if path == b"/reset":
             self._state.reset()
@@ -385,6 +427,18 @@ class Connection(asyncio.Protocol):
 
     # --- one answer --------------------------------------------------------------------------------------
 
+    def _answer_at_once(self, recipe: Recipe, body: bytes) -> None:
+        """Write the canned answer of a request that is read and answered in one go: nothing can come in between."""
+        state = self._state
+        state.requests += 1
+        if state.open >= state.peak_open:
+            state.peak_open = state.open + 1
+        if recipe.watch:
+            state.watch(recipe.watch).add(body)
+        self._transport.write(_canned_plain(recipe.answer, "", recipe.say, recipe.tool))
+        if self._buffer:
+            self._read()
+
     def _answer(self, recipe: Recipe, body: bytes) -> None:
         state = self._state
         self._busy = True
@@ -393,7 +447,7 @@ class Connection(asyncio.Protocol):
         state.peak_open = max(state.peak_open, state.open)
         answer, token = recipe.answer, b""
         if recipe.watch:
-            state.watched.setdefault(recipe.watch, Watched()).add(body)
+            state.watch(recipe.watch).add(body)
         if answer not in {"text", "order"} or recipe.once:
             stop = body.rfind(_TOKEN_END)
             token = body[body.rfind(_TOKEN_BEGIN, 0, stop) + 2 : stop] if stop >= 0 else b"none"

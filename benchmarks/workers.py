@@ -174,7 +174,11 @@ class Bench:
         is_first = row.mode == "first"
         order = self._order(row, watch, more_options, "say=text" if is_first else MEMORY_OPTIONS)
         # A first answer is one call and no more: what a worker counts, warming up included, is not asked for.
-        order |= {"expect": TEXT, "mode": "once" if is_first else "memory", "width": 1 if is_first else 1_000}
+        order |= {
+            "expect": TEXT,
+            "mode": "once" if is_first else "memory",
+            "width": 1 if is_first else row.order.get("width", 1_000),
+        }
         begun = time.perf_counter()
         with WorkerProcess(name, self.python(name), self._home) as worker:
             told = worker.tell(order)
