@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.field import Contender
 from benchmarks.workers import ROOT, Failed, environment
+from SimpleLLMFunc import __version__
 
 CACHE = ROOT / ".bench"
 PINS = ROOT / "benchmarks" / "pins"
@@ -84,11 +85,12 @@ def prepare(contender: Contender, *, is_pinned: bool = True) -> Path:
 def installed(contender: Contender) -> dict[str, Any]:
     """Return `versions`, `packages` and `megabytes` of an environment, without what installs the others.
 
-    Our own package is counted where it lies: it is installed as a link to the tree.
+    Our own package is counted where it lies, and says there what version it is: it is installed as a link to the tree.
     """
     told: dict[str, Any] = json.loads(_run(str(python_of(contender.name)), "-P", "-c", _COUNT))
     if contender.package == "SimpleLLMFunc":
         ours = (ROOT / "SimpleLLMFunc").rglob("*")
+        told["versions"]["SimpleLLMFunc"] = __version__
         told["megabytes"] += sum(path.stat().st_size for path in ours if path.is_file()) / 1e6
     return told
 
