@@ -208,13 +208,15 @@ async def test_rows_of_a_worker_that_died_are_asked_again_and_no_others(cluster,
     model.go.clear()
     running = asyncio.create_task(read.map(texts(30), engine="ray", concurrency=10))
     await model.has(10)
-    cluster[0].die()
+    dying = max(cluster, key=lambda actor: len(actor.inner._tasks))  # who was there first may have most of them, or all
+    held = len(dying.inner._tasks)
+    dying.die()
     model.go.set()
     report = await running
     assert numbers(report) == list(range(30))
     twice = {text for text in model.asked if model.asked.count(text) == 2}
     assert len(model.asked) == 30 + len(twice)
-    assert 1 <= len(twice) <= 9  # what the other worker had is not asked again
+    assert len(twice) == held >= 5  # what the other worker had is not asked again
 
 
 async def test_what_gets_lost_on_the_way_is_sent_again_and_asked_once(cluster, model) -> None:
