@@ -290,7 +290,7 @@ async def test_a_budget_is_asked_before_each_request_and_settled_when_a_worker_d
         assert len(server.requests) <= 9
         answered = sum(row.error is None for row in report.rows)
         assert spent.tokens == answered * 8
-    assert 3 <= answered <= 6
+    assert 3 <= answered <= 8  # of nine requests, one at least was held when the worker died, and four were under way
 
 
 async def test_a_retry_asks_the_budget_too(cluster, monkeypatch) -> None:
