@@ -245,14 +245,13 @@ class AnswerText:
         if self._is_over or not piece:
             return ""
         if self._head is not None:
-            # Space at its end says no more than one blank does, and some models give space for ever.
-            self._head = _SPACE_AT_END.sub(" ", self._head + piece)
-            begun = self._BEGIN.match(self._head)
-            if begun is None:
-                self._is_over = not self._COULD_BEGIN.match(self._head)
-                return ""
-            rest = self._head[begun.end() :]
+            head = self._head + piece
+            begun = self._BEGIN.match(head)
+            rest = head[begun.end() :] if begun else ""
             if not rest:
+                # Space at its end says no more than one blank does, and some models give space for ever.
+                self._head = _SPACE_AT_END.sub(" ", head)
+                self._is_over = begun is None and not self._COULD_BEGIN.match(self._head)
                 return ""
             self._head, self._is_string = None, rest[0] == '"'
             piece = rest[1:] if self._is_string else ""

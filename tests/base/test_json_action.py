@@ -7,7 +7,7 @@ import threading
 from contextlib import aclosing
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -241,6 +241,9 @@ def test_two_answers_are_none():
 
 
 @given(st.text(), st.lists(st.integers(1, 9), max_size=30))
+@example("\xa0", [5, 9])
+@example("two  \u3000 spaces", [20])
+@example("  ", [15])
 def test_the_streamed_answer_is_the_whole_answer_however_it_is_cut(text, sizes):
     for ascii_only in (False, True):
         source = ' {"answer": ' + json.dumps(text, ensure_ascii=ascii_only) + "}"
