@@ -4,7 +4,8 @@
 |---|---|
 | `llm_interface` | `LLM_Interface`: the two methods that make a provider |
 | `openai_compatible` | `OpenAICompatible`, and the loop of tries |
-| `transport`, `sessions` | one HTTP exchange; one session per event loop |
+| `transport`, `heads`, `url` | one HTTP exchange |
+| `sessions`, `connecting`, `connection`, `unpack` | the connections of an event loop, how one comes about, and what goes over it |
 | `request`, `replies`, `sse`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
 | `retry`, `service_error`, `deadline`, `patience` | what is tried again, and how long all of it may take |
 | `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |
