@@ -30,6 +30,7 @@ def tls_context() -> ssl.SSLContext:
     context = _contexts.get(place)
     if context is None:
         context = ssl.create_default_context()
+        context.set_alpn_protocols(["http/1.1"])  # a server that knows HTTP/2 too shall not have to guess
         if len(_contexts) >= _MOST_CONTEXTS:
             _contexts.clear()
         _contexts[place] = context

@@ -86,7 +86,7 @@ async def test_certificates_are_read_off_the_event_loop(monkeypatch):
 def test_the_contexts_kept_are_few(monkeypatch):
     network = import_module("SimpleLLMFunc.interface.network")
     monkeypatch.setattr(network, "_contexts", {})
-    monkeypatch.setattr(ssl, "create_default_context", object)
+    monkeypatch.setattr(ssl, "create_default_context", lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     for number in range(100):
         monkeypatch.setenv("SSL_CERT_DIR", f"/certificates/{number}")
         tls_context()
