@@ -5,7 +5,7 @@
 | `llm_interface` | `LLM_Interface`: the two methods that make a provider |
 | `openai_compatible` | `OpenAICompatible`, and the loop of tries |
 | `transport`, `heads`, `url` | one HTTP exchange |
-| `sessions`, `connecting`, `connection`, `unpack` | the connections of an event loop, how one comes about, and what goes over it |
+| `sessions`, `connecting`, `connection`, `incoming`, `unpack`, `wire_errors` | the connections of an event loop, and what goes over them |
 | `request`, `replies`, `sse`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
 | `retry`, `service_error`, `deadline`, `patience` | what is tried again, and how long all of it may take |
 | `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from SimpleLLMFunc.interface.connection import Connection, NotHttp, WireError
+from SimpleLLMFunc.interface.connection import Connection
 from SimpleLLMFunc.interface.heads import request_head
 from SimpleLLMFunc.interface.network import Proxy
 from SimpleLLMFunc.interface.url import Url
+from SimpleLLMFunc.interface.wire_errors import ConnectFailed, NotHttp, ProxyRefused
 from SimpleLLMFunc.threads import in_thread
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.interface.sessions import Session
 
-__all__ = ["ConnectFailed", "Names", "Place", "ProxyRefused", "connected"]
+__all__ = ["Names", "Place", "connected"]
 
 _HEAD_START = 0.25
 """Seconds that one address has before the next is tried beside it. Source: RFC 8305, section 5."""
@@ -47,26 +47,6 @@ class Place(NamedTuple):
     def url(self) -> Url:
         """Its address."""
         return Url(self.scheme, self.host, self.port)
-
-
-class ConnectFailed(WireError):
-    """Nobody could be reached; its cause is the system's or TLS's error."""
-
-    def __init__(self, host: str, port: int, error: OSError) -> None:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 and not _is_tls(error) else error.strerror
-        super().__init__(f"{host}:{port}: {reason or str(error) or type(error).__name__}")
-
-
-class ProxyRefused(WireError):
-    """The proxy opened no tunnel; `.status` is what it answered."""
-
-    def __init__(self, status: int) -> None:
-        self.status = status
-        super().__init__(f"the proxy answered {status}")
-
-
-def _is_tls(error: OSError) -> bool:
-    return isinstance(error, ssl.SSLError)
 
 
 class Names:

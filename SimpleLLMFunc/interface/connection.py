@@ -16,154 +16,24 @@ from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from SimpleLLMFunc.interface.unpack import Unpacker, unpacker_for
+from SimpleLLMFunc.interface.incoming import Incoming
+from SimpleLLMFunc.interface.wire_errors import BodyBroken, Disconnected, NotHttp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from SimpleLLMFunc.interface.connecting import Place
     from SimpleLLMFunc.interface.sessions import Session
 
-__all__ = ["BUFFER", "BodyBroken", "Connection", "Disconnected", "Incoming", "NotHttp", "WireError"]
+__all__ = ["BUFFER", "Connection"]
 
 BUFFER = 256 * 1024
 """Bytes that are read at once, at most."""
 
 _LONGEST_HEAD = 64 * 1024
-_MOST_WAITING = 256 * 1024
 _PIECE = 256 * 1024
 _TOO_LONG = f"its head is longer than {_LONGEST_HEAD} bytes"
 _LARGE_REQUEST = 1024 * 1024
 _SHOWN = 200
 _SWITCHING = 101
-
-
-class WireError(Exception):
-    """What can go wrong between two ends of a connection, beyond what the system and TLS have errors for."""
-
-
-class NotHttp(WireError):
-    """What came is not HTTP as we know it; `.head` is its beginning."""
-
-    def __init__(self, problem: str, head: str = "") -> None:
-        self.head = head
-        super().__init__(problem)
-
-
-class Disconnected(WireError):
-    """The connection ended before the reply began."""
-
-
-class BodyBroken(WireError):
-    """The body of a reply ended before its end, or is not in the form that its head says."""
-
-
-class Incoming:
-    """A reply on its way.
-
-    Attributes:
-        status: 0 until the head has come.
-        headers: by lower-case name.
-        is_whole: the body has come to its end; the connection serves others by now.
-        error: why no more will come.
-        size: bytes that wait to be read.
-    """
-
-    __slots__ = ("_connection", "_pieces", "_unpacker", "_waiter", "error", "headers", "is_whole", "size", "status")
-
-    def __init__(self, connection: Connection) -> None:
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self.is_whole = False
-        self.size = 0
-        self.error: Exception | None = None
-        self._connection = connection
-        self._pieces: list[bytes] = []
-        self._unpacker: Unpacker | None = None
-        self._waiter: asyncio.Future[None] | None = None
-
-    # --- for who reads -----------------------------------------------------------------------------------
-
-    def news(self) -> asyncio.Future[None]:
-        """Return what is done when something has come or will never come; one waits at a time."""
-        self._waiter = waiter = asyncio.get_running_loop().create_future()
-        return waiter
-
-    def take(self) -> bytes | None:
-        """Return what has come of the body, empty at its end; None where more is to be waited for.
-
-        Raises:
-            BodyBroken: no more will come, or what came is not packed as it says.
-            Exception: whatever ended the connection.
-        """
-        if self._unpacker is not None:
-            return self._unpacked(self._unpacker)
-        if self._pieces:
-            return self._taken()
-        return self._end()
-
-    def close(self) -> None:
-        """Close the connection where the body has not come to its end; whoever still waits for it hears of that."""
-        if not self.is_whole and self.error is None:
-            self._connection.fail(Disconnected("the connection was closed"))
-
-    def _end(self) -> bytes | None:
-        if self.is_whole:
-            return b""
-        if self.error is not None:
-            raise self.error
-        return None
-
-    def _taken(self) -> bytes:
-        pieces = self._pieces
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        if self.size > _MOST_WAITING and not self.is_whole:
-            self._connection.go_on()
-        self.size = 0
-        return data
-
-    def _unpacked(self, unpacker: Unpacker) -> bytes | None:
-        while unpacker.has_more or self._pieces:
-            packed = b"" if unpacker.has_more else self._taken()
-            try:
-                piece = unpacker.feed(packed)
-            except ValueError as error:
-                raise BodyBroken(str(error)) from error
-            if piece:
-                return piece
-        end = self._end()
-        if end is not None and unpacker.is_amid:
-            raise BodyBroken("the body broke off: what it packs is not whole")
-        return end
-
-    # --- for the connection ------------------------------------------------------------------------------
-
-    def begin(self, status: int, headers: dict[str, str]) -> None:
-        """Take the head."""
-        self.status = status
-        self.headers = headers
-        coding = headers.get("content-encoding")
-        if coding is not None:
-            self._unpacker = unpacker_for(coding)
-
-    def add(self, piece: bytes) -> None:
-        """Take a piece of the body."""
-        self._pieces.append(piece)
-        self.size += len(piece)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether so much waits to be read that no more shall come."""
-        return self.size > _MOST_WAITING
-
-    def wake(self) -> None:
-        """Tell who waits."""
-        waiter = self._waiter
-        if waiter is not None:
-            self._waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -438,6 +308,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_message_complete(self) -> None:
         """Let go of a reply that is whole."""
         incoming = self._incoming
+        self._fields.clear()  # of trailers, which would else be read as the next reply's
         if self._is_interim or incoming is None:
             self._is_interim = False
             return

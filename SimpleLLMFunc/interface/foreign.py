@@ -7,10 +7,9 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
-from SimpleLLMFunc.interface.connecting import ProxyRefused
-from SimpleLLMFunc.interface.connection import BodyBroken, NotHttp, WireError
 from SimpleLLMFunc.interface.patience import Silence
 from SimpleLLMFunc.interface.retry import Again, TryFailed
+from SimpleLLMFunc.interface.wire_errors import BodyBroken, NotHttp, ProxyRefused, WireError
 from SimpleLLMFunc.logger.failures import redacted_cause
 from SimpleLLMFunc.logger.redact import redact
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError
-from SimpleLLMFunc.interface.connection import Incoming
 from SimpleLLMFunc.interface.foreign import failure_of_exception
 from SimpleLLMFunc.interface.heads import RequestHeaders, request_head
+from SimpleLLMFunc.interface.incoming import Incoming
 from SimpleLLMFunc.interface.network import Proxy
 from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.retry import TryFailed

@@ -11,9 +11,10 @@ import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
 from SimpleLLMFunc.interface import connecting, sessions
-from SimpleLLMFunc.interface.connecting import ConnectFailed, Names
+from SimpleLLMFunc.interface.connecting import Names
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.sessions import session_of_this_loop
+from SimpleLLMFunc.interface.wire_errors import ConnectFailed
 from tests.support.server import LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]

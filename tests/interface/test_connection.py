@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed, ProviderError
 from SimpleLLMFunc.interface.connecting import Place
-from SimpleLLMFunc.interface.connection import BodyBroken, Connection, Disconnected, NotHttp
+from SimpleLLMFunc.interface.connection import Connection
 from SimpleLLMFunc.interface.heads import RequestHeaders
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.sessions import session_of_this_loop
 from SimpleLLMFunc.interface.url import parsed_url
+from SimpleLLMFunc.interface.wire_errors import BodyBroken, Disconnected, NotHttp
 from tests.support.server import LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -205,6 +206,19 @@ def test_bytes_that_are_not_http_are_refused(junk):
     assert incoming is None
     assert isinstance(ended, NotHttp)
     assert said[0] == "closed"
+
+
+async def test_trailers_are_not_read_as_the_head_of_the_next_reply():
+    ends = Ends()
+    connection = Connection(ends, Place("http", "host", 80), bytearray(65536))
+    connection.connection_made(ends)
+    headers = []
+    for data in (CHUNKED + b"\r\n0\r\nx-who: the first\r\n\r\n", whole(BODY)):
+        asking = asyncio.ensure_future(connection.ask(b"", b""))
+        await asyncio.sleep(0)
+        fed(connection, data)
+        headers.append((await asking).headers)
+    assert [sorted(each) for each in headers] == [["transfer-encoding"], ["content-length"]]
 
 
 async def test_the_beginning_of_what_is_not_http_is_shown():

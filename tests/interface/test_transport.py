@@ -27,13 +27,12 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface import transport
 from SimpleLLMFunc.interface.client_exchange import to_openai
-from SimpleLLMFunc.interface.connecting import ConnectFailed, ProxyRefused
-from SimpleLLMFunc.interface.connection import BodyBroken, Disconnected, NotHttp
 from SimpleLLMFunc.interface.foreign import failure_of_exception
 from SimpleLLMFunc.interface.guard import forbid_real_calls
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.patience import Silence
 from SimpleLLMFunc.interface.retry import TryFailed
+from SimpleLLMFunc.interface.wire_errors import BodyBroken, ConnectFailed, Disconnected, NotHttp, ProxyRefused
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
 
