@@ -39,7 +39,7 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     ToolCallLimitExceeded,
 )
-from SimpleLLMFunc.interface.budget import charge_question, is_limited
+from SimpleLLMFunc.interface.budget import is_limited
 from SimpleLLMFunc.interface.cost import priced, require_prices
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.dialect import chunk_of_reply
@@ -112,12 +112,17 @@ async def react_events(
         RunAborted: `abort` was set.
         ToolFailed: a tool failed and the policy says "raise".
     """
-    limits = Limits(deadline or Deadline.after(None), abort)
+    limits = Limits.of(deadline, abort)
     watch = current_watch()
     messages = history = copied(messages) if is_shared else list(messages)  # what was given is not kept beside it
-    # The same messages in a list of its own: what leaves here is copied (`ModelRequest.wire`, the events, the review).
+    # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
     request = ModelRequest(
-        list(history), list(tools or ()) or None, response_format, params or {}, answer_tool, actions
+        list(history) if watch else history,
+        list(tools or ()) or None,
+        response_format,
+        params or {},
+        answer_tool,
+        actions,
     )
     usage, turn, rounds, opening = NO_USAGE, 1, 0, len(history)
     yield RunStarted(trace_id, copied(history) if is_shared or watch else list(history))
@@ -169,7 +174,7 @@ async def react_events(
                         grown += copied([round_event.message])  # the event's own message is the consumer's
                     yield round_event
             request = replace(request, messages=request.messages + grown)
-            history += grown
+            history = history + grown
         else:
             again = await _judged(reply, history, review) if review else None
             if again is None:
@@ -212,7 +217,7 @@ async def model_turn(
     `TurnStarted` again, among the chunks, means that the interface had to begin anew: what was shown is void.
     `MessageAppended` tells of a part of an answer that broke off; the error follows.
     """
-    limits = limits or Limits(Deadline.after(None))
+    limits = limits or Limits.of(None)
     started = time.monotonic()
     arguments = request.wire(llm, is_last=is_last, shares=llm.only_reads_messages)
     messages = arguments.pop("messages")
@@ -220,10 +225,7 @@ async def model_turn(
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)
-    with (
-        charge_question(*expected) as charge,
-        Settled(charge, llm) as settled,
-    ):
+    with Settled(llm, *expected) as settled:
         try:
             raw: Any
             if stream:

@@ -105,7 +105,7 @@ class EmptyReview:
         """Write down one attempt: what the model wrote and what was found in it."""
         seconds = self.record.last.seconds if self.record.last else 0.0
         usage = extract_usage_from_response(reply) or Usage()
-        self.record.attempts.append(Attempt(reply.text, seconds=seconds, usage=usage, **found))
+        self.record.attempted(Attempt(reply.text, seconds=seconds, usage=usage, **found))
 
 
 class AnswerReview(EmptyReview):

@@ -27,6 +27,7 @@ __all__ = [
     "extract_conversation_history",
     "filter_history_messages",
     "find_history_param",
+    "is_plain",
 ]
 
 HISTORY_PARAMS = ("history", "chat_history")
@@ -107,7 +108,7 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
     """
     kept: list[Any] = []
     for message in history:
-        if not _is_plain(message):
+        if not is_plain(message):
             break
         kept.append(message.copy())  # type: ignore[attr-defined]  # a dict
     else:
@@ -115,7 +116,7 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
     return _with_paired_tools([message for message in history if _may_stand(message, func_name)], func_name)
 
 
-def _is_plain(message: Any) -> bool:
+def is_plain(message: Any) -> bool:
     """Whether it is a text that somebody said and nothing more, as nearly every message of a long history is."""
     return (
         type(message) is dict
@@ -126,7 +127,7 @@ def _is_plain(message: Any) -> bool:
 
 
 def _may_stand(message: Any, func_name: str) -> bool:
-    if _is_plain(message):
+    if is_plain(message):
         return True
     role = message.get("role") if isinstance(message, Mapping) else None
     if role == "system":
