@@ -71,7 +71,8 @@ class Arrived:
         if self._answer:
             chunk = chunk.with_text(self._answer.feed(chunk.text))
         delta = chunk.delta
-        return ReplyDelta(self._turn, delta.content or "", list(delta.tool_calls or ()), chunk)
+        calls = delta.tool_calls
+        return ReplyDelta(self._turn, delta.content or "", list(calls) if calls else [], chunk)
 
     def text_so_far(self) -> str:
         """Return the text of the answer so far; what has arrived of an action is none."""

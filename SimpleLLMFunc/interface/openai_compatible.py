@@ -269,14 +269,16 @@ class OpenAICompatible(LLM_Interface):
                 # No generator holds what is given back: a loop that shuts down closes its generators all at once,
                 # the inner ones under the feet of the outer ones.
                 try:
-                    chunks = read_chunks(await self._send(call), self.model_name, call.tries)
+                    pieces = read_chunks(await self._send(call), self.model_name, call.tries)
                     try:
-                        async for chunk in chunks:
-                            usage = chunk.usage or usage
-                            yield chunk
-                            del chunk
+                        async for piece in pieces:
+                            for chunk in piece:
+                                usage = chunk.usage or usage
+                                yield chunk
+                                del chunk
+                            del piece
                     finally:
-                        await chunks.aclose()
+                        await pieces.aclose()
                 finally:
                     await self._give_back(call)
             except TryFailed as failed:
