@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.base.abort import Abort, Limits
@@ -157,23 +156,13 @@ async def react_events(
                 raise ToolCallLimitExceeded(max_tool_calls).with_run(messages=history)
             rounds += 1
             grown: list[Message] = []
-            async with aclosing(
-                _tool_round(
-                    reply,
-                    tool_map or {},
-                    turn,
-                    request.answer_name,
-                    policy or ToolPolicy(),
-                    limits,
-                    trace_id,
-                    func_name,
-                )
-            ) as round_events:
+            given = (tool_map or {}, turn, request.answer_name, policy or ToolPolicy(), limits, trace_id, func_name)
+            async with aclosing(_tool_round(reply, *given)) as round_events:
                 async for round_event in round_events:
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
                     yield round_event
-            request = replace(request, messages=request.messages + grown)
+            request = request.with_messages(request.messages + grown)
             history = history + grown
         else:
             again = await _judged(reply, history, review) if review else None
@@ -182,7 +171,7 @@ async def react_events(
                 yield MessageAppended(turn, *copied([answer]))
                 yield RunFinished(reply, [*history, answer], usage, turn)
                 return
-            request = replace(request, messages=copied(again))
+            request = request.with_messages(copied(again))
         turn += 1
 
 
@@ -378,13 +367,16 @@ async def _tool_round(
         context_value=policy.context,
         words=policy.words,
     )
+    timely = limits.each(events, "running a tool")
     finished: dict[str, ToolCallFinished] = {}
     try:
-        async with aclosing(limits.each(events, "running a tool")) as timely:
+        try:
             async for event in timely:
                 yield event
                 if isinstance(event, ToolCallFinished):
                     finished[event.call.id] = event
+        finally:
+            await timely.aclose()
     except RunAborted:
         # The history stays usable: a call without its result would be refused by every provider.
         aborted = [finished.get(call.id) or _ended(call, turn, "The run was aborted.") for call in reply.tool_calls]

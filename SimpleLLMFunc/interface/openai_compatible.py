@@ -403,7 +403,8 @@ class OpenAICompatible(LLM_Interface):
         self._land(call)
         if self._keys.is_single:  # of several, nobody knows whose limits these are
             self._limits.learn(reply.headers, now())
-        await check_status(reply, self.model_name, call.tries)
+        if not 200 <= reply.status < 300:
+            await check_status(reply, self.model_name, call.tries)
         self._circuit.passed(call.ticket)
         return reply
 
