@@ -156,8 +156,18 @@ async def react_events(
                 raise ToolCallLimitExceeded(max_tool_calls).with_run(messages=history)
             rounds += 1
             grown: list[Message] = []
-            given = (tool_map or {}, turn, request.answer_name, policy or ToolPolicy(), limits, trace_id, func_name)
-            async with aclosing(_tool_round(reply, *given)) as round_events:
+            async with aclosing(
+                _tool_round(
+                    reply,
+                    tool_map or {},
+                    turn,
+                    request.answer_name,
+                    policy or ToolPolicy(),
+                    limits,
+                    trace_id,
+                    func_name,
+                )
+            ) as round_events:
                 async for round_event in round_events:
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
