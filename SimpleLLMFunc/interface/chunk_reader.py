@@ -122,13 +122,19 @@ class ChunkReader:
             raise self._bad_event(event, "an event is not JSON") from None
         if not isinstance(value, dict):
             raise self._bad_event(event, "an event is not a JSON object")
-        if value.get("error") or event.event == "error" or value.get("object") == "error":
+        kind = value.get("object")
+        if value.get("error") or event.event == "error" or kind == "error":
             raise self._error(value)
         if "choices" not in value and "usage" not in value:
             return None  # a ping, or an event of a kind we do not know
         if self._halves or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
             self._join_halves(value)
-        chunk = self._thoughts.apart(self._chunk(value))
+        chunk = self._thoughts.apart(
+            # A whole reply may be the only event of a stream.
+            chunk_of_reply(ChatCompletion.from_dict(value, tries=self._tries))
+            if kind == "chat.completion"
+            else ChatCompletionChunk.from_dict(value, tries=self._tries)
+        )
         self._note(chunk)
         return chunk
 
@@ -138,12 +144,6 @@ class ChunkReader:
         if rest:
             self._note(rest)
         return rest
-
-    def _chunk(self, value: dict[str, Any]) -> ChatCompletionChunk:
-        if value.get("object") == "chat.completion":
-            # A whole reply as the only event of a stream.
-            return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._tries))
-        return ChatCompletionChunk.from_dict(value, tries=self._tries)
 
     def _join_halves(self, value: dict[str, Any]) -> None:
         """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
