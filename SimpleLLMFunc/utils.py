@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
 from contextlib import AsyncExitStack
 from contextvars import Context, ContextVar
 from typing import Any, Generic, TypeVar, cast
@@ -42,7 +42,8 @@ class in_context(AsyncGenerator[T, None]):  # noqa: N801 - called like a functio
         self._context = context
 
     def __anext__(self) -> Coroutine[Any, Any, T]:
-        return cast("Coroutine[Any, Any, T]", stepped(self._generator.__anext__(), self._context))
+        step: Coroutine[Any, Any, T] = _stepped(self._generator.__anext__(), self._context)
+        return step
 
     def asend(self, value: None) -> Coroutine[Any, Any, T]:
         """Do what `asend` of the generator does."""
@@ -73,6 +74,10 @@ def stepped(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any, An
             value = yield waited_for
         except BaseException as error:  # noqa: BLE001 - passed on into `work`, cancellation too
             thrown = error
+
+
+_stepped = cast("Callable[..., Any]", stepped)
+"""The same for type checkers that want a coroutine; without a call for each step."""
 
 
 class ScopedVar(Generic[T]):

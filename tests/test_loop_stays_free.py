@@ -160,6 +160,21 @@ async def test_a_long_history(server):
     assert pairs[-1][1][-1]["content"] == "yes"
 
 
+async def test_a_history_of_many_messages(server):
+    called = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    history: list[Message] = []
+    for _ in range(2_500):
+        history += [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": None, "tool_calls": [called]},  # type: ignore[list-item]
+            {"role": "tool", "tool_call_id": "1", "content": "seen"},
+            {"role": "assistant", "content": "yes"},
+        ]
+    server.reply("yes")
+    pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)(history, "?")]
+    assert len(pairs[-1][1]) == 10_003
+
+
 async def test_a_bad_long_answer_is_asked_again(server):
     server.reply("[" + LONG)
     server.reply("[]")

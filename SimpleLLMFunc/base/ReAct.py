@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.base.abort import Abort, Limits
@@ -39,7 +38,7 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     ToolCallLimitExceeded,
 )
-from SimpleLLMFunc.interface.budget import charge_question, is_limited
+from SimpleLLMFunc.interface.budget import is_limited
 from SimpleLLMFunc.interface.cost import priced, require_prices
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.dialect import chunk_of_reply
@@ -112,12 +111,17 @@ async def react_events(
         RunAborted: `abort` was set.
         ToolFailed: a tool failed and the policy says "raise".
     """
-    limits = Limits(deadline or Deadline.after(None), abort)
+    limits = Limits.of(deadline, abort)
     watch = current_watch()
     messages = history = copied(messages) if is_shared else list(messages)  # what was given is not kept beside it
-    # The same messages in a list of its own: what leaves here is copied (`ModelRequest.wire`, the events, the review).
+    # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
     request = ModelRequest(
-        list(history), list(tools or ()) or None, response_format, params or {}, answer_tool, actions
+        list(history) if watch else history,
+        list(tools or ()) or None,
+        response_format,
+        params or {},
+        answer_tool,
+        actions,
     )
     usage, turn, rounds, opening = NO_USAGE, 1, 0, len(history)
     yield RunStarted(trace_id, copied(history) if is_shared or watch else list(history))
@@ -168,8 +172,8 @@ async def react_events(
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
                     yield round_event
-            request = replace(request, messages=request.messages + grown)
-            history += grown
+            request = request.with_messages(request.messages + grown)
+            history = history + grown
         else:
             again = await _judged(reply, history, review) if review else None
             if again is None:
@@ -177,7 +181,7 @@ async def react_events(
                 yield MessageAppended(turn, *copied([answer]))
                 yield RunFinished(reply, [*history, answer], usage, turn)
                 return
-            request = replace(request, messages=copied(again))
+            request = request.with_messages(copied(again))
         turn += 1
 
 
@@ -212,7 +216,7 @@ async def model_turn(
     `TurnStarted` again, among the chunks, means that the interface had to begin anew: what was shown is void.
     `MessageAppended` tells of a part of an answer that broke off; the error follows.
     """
-    limits = limits or Limits(Deadline.after(None))
+    limits = limits or Limits.of(None)
     started = time.monotonic()
     arguments = request.wire(llm, is_last=is_last, shares=llm.only_reads_messages)
     messages = arguments.pop("messages")
@@ -220,10 +224,7 @@ async def model_turn(
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)
-    with (
-        charge_question(*expected) as charge,
-        Settled(charge, llm) as settled,
-    ):
+    with Settled(llm, *expected) as settled:
         try:
             raw: Any
             if stream:
@@ -376,13 +377,16 @@ async def _tool_round(
         context_value=policy.context,
         words=policy.words,
     )
+    timely = limits.each(events, "running a tool")
     finished: dict[str, ToolCallFinished] = {}
     try:
-        async with aclosing(limits.each(events, "running a tool")) as timely:
+        try:
             async for event in timely:
                 yield event
                 if isinstance(event, ToolCallFinished):
                     finished[event.call.id] = event
+        finally:
+            await timely.aclose()
     except RunAborted:
         # The history stays usable: a call without its result would be refused by every provider.
         aborted = [finished.get(call.id) or _ended(call, turn, "The run was aborted.") for call in reply.tool_calls]

@@ -91,6 +91,11 @@ class Limits:
         self.clock = clock
         self.abort = abort
 
+    @classmethod
+    def of(cls, clock: Deadline | None, abort: Abort | None = None) -> Limits:
+        """Return the limits of a run; one and the same object for all that have none."""
+        return _NONE if abort is None and (clock is None or clock.seconds is None) else cls(clock or _NEVER, abort)
+
     def check(self, doing: str) -> None:
         """Raise if the run must not go on.
 
@@ -150,6 +155,10 @@ class Limits:
                 except StopAsyncIteration:
                     return
                 yield item
+
+
+_NEVER = Deadline.after(None)
+_NONE = Limits(_NEVER)
 
 
 class _Wait:

@@ -16,7 +16,7 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
     UsageError,
 )
-from SimpleLLMFunc.interface.budget import Charge
+from SimpleLLMFunc.interface.budget import Charge, charge_question, is_charged
 from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.patience import Silence
@@ -71,7 +71,8 @@ class Arrived:
         if self._answer:
             chunk = chunk.with_text(self._answer.feed(chunk.text))
         delta = chunk.delta
-        return ReplyDelta(self._turn, delta.content or "", list(delta.tool_calls or ()), chunk)
+        calls = delta.tool_calls
+        return ReplyDelta(self._turn, delta.content or "", list(calls) if calls else [], chunk)
 
     def text_so_far(self) -> str:
         """Return the text of the answer so far; what has arrived of an action is none."""
@@ -87,9 +88,18 @@ class Arrived:
 
 
 class Settled:
-    """Settles in the budgets what a question has taken, however it ends: answered, broken off, left, or never sent.
+    """Charges the budgets for a question, and settles what it has taken, however it ends.
 
-    Where the service does not tell, an estimate counts: a limit that counted nothing there would be none.
+    Answered, broken off, left, or never sent: where the service does not tell, an estimate counts. A limit that counted
+    nothing there would be none.
+
+    Args:
+        llm: the model.
+        tokens: what the question will probably read.
+        usd: what reading that will cost.
+
+    Entering it raises:
+        BudgetExceeded: nothing may be sent.
 
     Attributes:
         arrived: the reply that is being streamed.
@@ -98,49 +108,59 @@ class Settled:
 
     __slots__ = ("_charge", "_llm", "arrived", "reply")
 
-    def __init__(self, charge: Charge, llm: LLM_Interface) -> None:
-        self._charge = charge
+    def __init__(self, llm: LLM_Interface, tokens: int, usd: float) -> None:
+        self._charge = charge_question(tokens, usd) if is_charged() else None
         self._llm = llm
         self.arrived: Arrived | None = None
         self.reply: ChatCompletion | None = None
 
     def __enter__(self) -> Self:
+        if self._charge is not None:
+            self._charge.__enter__()
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if not self._charge.scopes:
+        charge = self._charge
+        if charge is None:
             return
+        try:
+            if charge.scopes:
+                self._settle(charge, error)
+        finally:
+            charge.__exit__()
+
+    def _settle(self, charge: Charge, error: BaseException | None) -> None:
         reply = self.reply or (self.arrived.begun() if self.arrived else None)
         if reply is None:
-            was_sent = self._was_sent(error)
-            lost = self._priced(Usage(self._charge.tokens)) if was_sent and _was_read(error) else None
-            self._charge.settle(lost, was_sent=was_sent)
+            was_sent = self._was_sent(charge, error)
+            lost = self._priced(Usage(charge.tokens)) if was_sent and _was_read(error) else None
+            charge.settle(lost, was_sent=was_sent)
         elif reply.cached:
             # What came from a cache was read and written once, when it was paid.
-            self._charge.settle(None, was_sent=False)
+            charge.settle(None, was_sent=False)
         else:
-            self._charge.settle(self._taken(reply))
+            charge.settle(self._taken(charge, reply))
 
-    def _was_sent(self, error: BaseException | None) -> bool:
+    def _was_sent(self, charge: Charge, error: BaseException | None) -> bool:
         """Whether a request has left."""
-        if not self._charge.prepaid:
+        if not charge.prepaid:
             return True
         if _pays_requests(self._llm):
             return False  # it waited for its turn, or for the service to be there again
         # Of other models nobody knows; where our own rules were broken, mostly none has.
         return not isinstance(error, UsageError) or error.tries > 0
 
-    def _taken(self, reply: ChatCompletion) -> Usage:
+    def _taken(self, charge: Charge, reply: ChatCompletion) -> Usage:
         taken = extract_usage_from_response(reply) or NO_USAGE
         if not taken.total_tokens:
             message = reply.message
             calls = "".join(call.function.arguments for call in message.tool_calls or ())
             written = estimate_text_tokens(f"{message.reasoning_content or ''}{reply.text}{calls}")
-            taken = Usage(self._charge.tokens, written, cost=taken.cost)
+            taken = Usage(charge.tokens, written, cost=taken.cost)
         taken = self._priced(taken)
         if self.arrived and self.arrived.restarts:
             # Streams that broke before their first text were read too, and told nothing.
-            taken += self._priced(Usage(self._charge.tokens * self.arrived.restarts))
+            taken += self._priced(Usage(charge.tokens * self.arrived.restarts))
         return taken
 
     def _priced(self, usage: Usage) -> Usage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from SimpleLLMFunc.base.events import (
@@ -29,7 +30,7 @@ class RunRecord:
     """Reads the events of one run, and says what `Result` and the errors carry.
 
     Attributes:
-        attempts: written by the review, which alone knows what was wrong with an answer.
+        attempts: told by the review, which alone knows what was wrong with an answer.
         last: the latest reply with its time, for the review.
         parsed: the accepted answer, written by the review of a typed one.
     """
@@ -53,9 +54,10 @@ class RunRecord:
         self.func_name = func_name
         self.trace_id = trace_id
         self.started = time.monotonic()
-        self.attempts: list[Attempt] = []
+        # No lists as long as there is nothing to hold: the garbage collector looks at all objects of all calls in flight.
+        self.attempts: Sequence[Attempt] = ()
         self.messages: list[Message] = []
-        self.tool_calls: list[ToolCall] = []
+        self.tool_calls: list[ToolCall] | tuple[()] = ()
         self.usage = NO_USAGE
         self.last: ReplyReceived | None = None
         self.parsed: Parsed[Any] | None = None
@@ -76,7 +78,14 @@ class RunRecord:
         elif type(event) is RunFinished:
             self.finished = event
         elif type(event) is ToolCallStarted:
-            self.tool_calls.append(event.call)
+            if isinstance(self.tool_calls, list):
+                self.tool_calls.append(event.call)
+            else:
+                self.tool_calls = [event.call]
+
+    def attempted(self, attempt: Attempt) -> None:
+        """Take in one attempt."""
+        self.attempts = [*self.attempts, attempt]
 
     @property
     def seconds(self) -> float:

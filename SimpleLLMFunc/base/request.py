@@ -49,6 +49,10 @@ class ModelRequest:
         """The name of the answer tool, None where there is none."""
         return self.answer_tool["function"]["name"] if self.answer_tool else None
 
+    def with_messages(self, messages: list[Message]) -> ModelRequest:
+        """Return the same request with another conversation."""
+        return ModelRequest(messages, self.tools, self.response_format, self.params, self.answer_tool, self.actions)
+
     def wire(self, llm: LLM_Interface, *, is_last: bool, shares: bool = False) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer.
 

@@ -36,13 +36,6 @@ Well-formed JSON of that length takes a few milliseconds. What has to be mended 
 """
 
 
-async def _says_something(text: str) -> bool:
-    """Whether a reply says something; a model that only thought has not answered."""
-    is_slow = len(text) > LARGE_ANSWER or (len(text) > SLOW and holds_reasoning(text))
-    rest, _ = await in_thread(without_reasoning, text) if is_slow else without_reasoning(text)
-    return bool(rest.strip())
-
-
 async def read_answer(
     spec: OutputSpec, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None
 ) -> Parsed[Any]:
@@ -85,7 +78,10 @@ class EmptyReview:
             OutputTruncated: nothing but a cut.
             EmptyResponseError: empty, and no further attempt is left.
         """
-        if await _says_something(reply.text):
+        text = reply.text
+        is_slow = len(text) > LARGE_ANSWER or (len(text) > SLOW and holds_reasoning(text))
+        said, _ = await in_thread(without_reasoning, text) if is_slow else without_reasoning(text)
+        if said.strip():  # a model that only thought has not answered
             return await self.judge(reply, messages)
         self.note(reply)
         if reply.finish_reason == "length":
@@ -103,9 +99,10 @@ class EmptyReview:
 
     def note(self, reply: ChatCompletion, **found: Any) -> None:
         """Write down one attempt: what the model wrote and what was found in it."""
-        seconds = self.record.last.seconds if self.record.last else 0.0
-        usage = extract_usage_from_response(reply) or Usage()
-        self.record.attempts.append(Attempt(reply.text, seconds=seconds, usage=usage, **found))
+        last = self.record.last
+        seconds = last.seconds if last else 0.0
+        usage = last.usage if last else extract_usage_from_response(reply) or Usage()
+        self.record.attempted(Attempt(reply.text, seconds=seconds, usage=usage, **found))
 
 
 class AnswerReview(EmptyReview):

@@ -19,7 +19,7 @@ from SimpleLLMFunc.interface.assembler import assemble_tool_calls, rekeyed
 from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
 from SimpleLLMFunc.logger.records import push_debug, push_warning
 from SimpleLLMFunc.logger.redact import holds_little, render_arguments, shown_text
-from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
+from SimpleLLMFunc.tools.context import ModelRetry, ToolContext, nowhere
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.schema import ArgumentsError
 from SimpleLLMFunc.tools.tool import Tool, as_tool
@@ -134,7 +134,6 @@ async def process_tool_calls(
     calls = [call if isinstance(call, ToolCall) else ToolCall.from_dict(as_data(call)) for call in tool_calls]
     for call in calls:
         yield ToolCallStarted(turn, call)
-    happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
     round_ = _Round(
         tool_map,
         turn,
@@ -144,7 +143,6 @@ async def process_tool_calls(
         max_result_chars,
         confirm,
         context_value,
-        happened,
         words or ToolWords(),
         asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None,
     )
@@ -155,6 +153,7 @@ async def process_tool_calls(
             raise only.reason
         yield only
         return
+    happened = round_.happened = asyncio.Queue()
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
     try:
         for number, call in enumerate(calls):
@@ -249,9 +248,9 @@ class _Round:
     max_chars: int
     confirm: Confirm | None
     context_value: Any
-    happened: asyncio.Queue[int | ToolCallProgress]
     words: ToolWords
     room: asyncio.Semaphore | None = None  # where there are more calls than may run at once
+    happened: asyncio.Queue[int | ToolCallProgress] | None = None  # where calls have tasks of their own
     # One question at a time: two of them on one terminal would get each other's answers.
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -357,11 +356,14 @@ class _Round:
         return False
 
     def _emitter(self, call: ToolCall) -> Callable[[Any], None]:
+        happened = self.happened
+        if happened is None:
+            return nowhere
         loop = asyncio.get_running_loop()
 
         def emit(progress: Any) -> None:
             try:
-                loop.call_soon_threadsafe(self.happened.put_nowait, ToolCallProgress(self.turn, call, progress))
+                loop.call_soon_threadsafe(happened.put_nowait, ToolCallProgress(self.turn, call, progress))
             except RuntimeError:
                 return  # the loop is closed: nobody watches any more
 

@@ -28,6 +28,7 @@ __all__ = [
     "charge_question",
     "charge_try",
     "counting_tries",
+    "is_charged",
     "is_limited",
     "paid_already",
     "strictest_time_limit",
@@ -210,6 +211,14 @@ def is_limited(unit: str | None = None) -> bool:
     """Say whether the caller runs inside a budget; given a unit ("usd" …), whether one of them limits that."""
     scopes = _SCOPES.get()
     return bool(scopes) if unit is None else any(scope.limits(unit) for scope in scopes)
+
+
+def is_charged() -> bool:
+    """Say whether the caller's question has to be charged: inside a budget, or inside another question.
+
+    The first request of that one is paid, and the caller's must not be taken for it.
+    """
+    return bool(_SCOPES.get()) or _CHARGE.get() is not None
 
 
 def charge_question(tokens: int, usd: float = 0.0) -> Charge:

@@ -44,7 +44,12 @@ def bad_reply(
 
 
 class ChunkReader:
-    """Reads the events of one stream and keeps what is needed to judge it."""
+    """Reads the events of one stream and keeps what is needed to judge it.
+
+    Attributes:
+        count: of the chunks so far.
+        is_done: the service said that nothing more comes.
+    """
 
     __slots__ = (
         "_finished",
@@ -59,6 +64,7 @@ class ChunkReader:
         "_texts",
         "_thoughts",
         "_tries",
+        "count",
         "is_done",
     )
 
@@ -74,6 +80,7 @@ class ChunkReader:
         self._has_shown = False
         self._has_answer = False
         self._has_usage = False
+        self.count = 0
         self.is_done = False
 
     @property
@@ -92,7 +99,8 @@ class ChunkReader:
             chunk = self.read(event)
             if chunk is not None:
                 yield chunk
-            if self.is_done:
+                del chunk  # not kept while the next one is waited for; the same in the generators around this one
+            elif self.is_done:
                 return
 
     def read(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
@@ -114,13 +122,19 @@ class ChunkReader:
             raise self._bad_event(event, "an event is not JSON") from None
         if not isinstance(value, dict):
             raise self._bad_event(event, "an event is not a JSON object")
-        if value.get("error") or event.event == "error" or value.get("object") == "error":
+        kind = value.get("object")
+        if value.get("error") or event.event == "error" or kind == "error":
             raise self._error(value)
         if "choices" not in value and "usage" not in value:
             return None  # a ping, or an event of a kind we do not know
-        if self._halves or b"\\ud" in data or b"\\uD" in data:
+        if self._halves or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
             self._join_halves(value)
-        chunk = self._thoughts.apart(self._chunk(value))
+        chunk = self._thoughts.apart(
+            # A whole reply may be the only event of a stream.
+            chunk_of_reply(ChatCompletion.from_dict(value, tries=self._tries))
+            if kind == "chat.completion"
+            else ChatCompletionChunk.from_dict(value, tries=self._tries)
+        )
         self._note(chunk)
         return chunk
 
@@ -130,12 +144,6 @@ class ChunkReader:
         if rest:
             self._note(rest)
         return rest
-
-    def _chunk(self, value: dict[str, Any]) -> ChatCompletionChunk:
-        if value.get("object") == "chat.completion":
-            # A whole reply as the only event of a stream.
-            return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._tries))
-        return ChatCompletionChunk.from_dict(value, tries=self._tries)
 
     def _join_halves(self, value: dict[str, Any]) -> None:
         """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
@@ -156,6 +164,7 @@ class ChunkReader:
         value.update(mended)
 
     def _note(self, chunk: ChatCompletionChunk) -> None:
+        self.count += 1
         adds = False
         for choice in chunk.choices:
             delta = choice.delta

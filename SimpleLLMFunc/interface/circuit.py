@@ -104,6 +104,7 @@ class Circuit:
         self._lock = ForkSafeLock()
         self._is_closed = True
         self._epoch = 0
+        self._free = Ticket(0)  # of all who pass by in this epoch
         self._row = 0  # failures since the last success
         self._rounds = 0  # failed probes since the last success
         self._until = -math.inf
@@ -124,8 +125,8 @@ class Circuit:
 
     def pass_by(self) -> Ticket | None:
         """Return the leave to send a request at once, None where it has to be waited for: `admit` does that."""
-        with self._lock:
-            return Ticket(self._epoch, self._clock()) if self._is_closed else None
+        free = self._free  # read first: a ticket of an epoch that is over is no news to anybody
+        return free if self._is_closed else None
 
     async def admit(self, *, spare: int, seen: int, clock: Deadline, longest_wait: float) -> Ticket:
         """Return when a request may be sent; the ticket then goes to exactly one of the three methods below.
@@ -143,7 +144,7 @@ class Circuit:
         with self._lock:
             now = self._clock()
             if self._is_closed:
-                return Ticket(self._epoch, now)
+                return self._free
             shared = 0
             if now < self._until:
                 # What opened the circuit would have happened to this call too.
@@ -221,6 +222,7 @@ class Circuit:
             self._rounds += 1
         self._is_closed = False
         self._epoch += 1
+        self._free = Ticket(self._epoch)
         self._window = 1
         self._forget_pending()
         # As it is now: the call around it will write its own facts into the error.

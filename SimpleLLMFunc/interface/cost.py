@@ -126,20 +126,23 @@ def _flat_tariff(model: str, provider: str, base_url: str | None) -> Callable[[U
         return None
     # Asked for and not read from the fields: which rate counts where one is missing is the package's to say.
     million = 10**6
-    read, cached, written, reasoned = (
+    rates: list[Decimal] = [
         _calculated(probe, model, provider, base_url).total_price / million
         for probe in (Usage(million), Usage(million, 0, million), Usage(0, million), Usage(0, million, 0, million))
-    )
+    ]
+    # Whole numbers of the smallest part of a USD that any rate has: as exact as Decimal, in a tenth of the time.
+    whole: int = 10 ** max(0, *(-int(rate.as_tuple().exponent) for rate in rates))
+    read, cached, written, reasoned = (int(rate * whole) for rate in rates)
 
     def tariff(usage: Usage) -> float:
         if not usage.cached_tokens and not usage.reasoning_tokens:
-            return float(read * usage.input_tokens + written * usage.output_tokens)
-        return float(
+            return (read * usage.input_tokens + written * usage.output_tokens) / whole
+        return (
             read * (usage.input_tokens - usage.cached_tokens)
             + cached * usage.cached_tokens
             + written * (usage.output_tokens - usage.reasoning_tokens)
             + reasoned * usage.reasoning_tokens
-        )
+        ) / whole
 
     probe = Usage(7_919, 6_007, 1_013, 211)
     return tariff if tariff(probe) == _price(model, provider, base_url, probe) else None

@@ -62,7 +62,10 @@ def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
     Raises:
         ConfigError: none of them names one, or the environment names one that cannot be.
     """
-    found = next((llm for llm in (_used.get(), own) if llm is not None), None)
+    used = _used.get()
+    found = own if used is None else used
+    if found is not None and not _stand_ins:
+        return found
     stand_in = _stand_ins[-1] if _stand_ins else _nobody
     if found is None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
@@ -93,23 +94,39 @@ def current_deadline() -> Deadline | None:
     return _CURRENT.get()
 
 
-class deadline_scope:  # noqa: N801 - used like a keyword
+def deadline_scope(seconds: float | None) -> AbstractContextManager[Deadline]:
     """Let everything inside share one deadline: the stricter of the surrounding one and `seconds` from now."""
+    return _AS_AROUND if seconds is None else _Scope(seconds)
 
+
+class _Scope(AbstractContextManager[Deadline]):
     __slots__ = ("_before", "_seconds")
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._before: Deadline | None = None
 
     def __enter__(self) -> Deadline:
         self._before = _CURRENT.get()
         deadline = Deadline.after(self._seconds).stricter(self._before)
-        if self._seconds is not None:
-            _CURRENT.set(deadline)
+        _CURRENT.set(deadline)
         return deadline
 
     def __exit__(self, *_: object) -> None:
         # By value, not by token: the scope may be left in another context (a generator closed by the loop).
-        if self._seconds is not None:
-            _CURRENT.set(self._before)
+        _CURRENT.set(self._before)
+
+
+class _AsAround(AbstractContextManager[Deadline]):
+    """A scope that changes nothing; one object for all calls in flight."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Deadline:
+        return _CURRENT.get() or _NEVER
+
+    def __exit__(self, *_: object) -> None:
+        """Leave everything as it is."""
+
+
+_AS_AROUND = _AsAround()

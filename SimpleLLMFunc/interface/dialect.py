@@ -123,7 +123,8 @@ def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[st
     for position, item in enumerate(messages):
         message: dict[str, Any] = item if type(item) is dict else _as_dict(item, position)  # type: ignore[assignment]
         role = message.get("role")
-        if role == "user":
+        # In an assistant's message of a role and a text there is nothing to put right.
+        if role == "user" or (role == "assistant" and len(message) == 2 and type(message.get("content")) is str):
             others.append(message)
             continue
         if type(role) is not str:
@@ -163,8 +164,6 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
-    if len(message) == 2 and type(message.get("content")) is str:
-        return message  # a role and a text: there is nothing to put right
     calls = message.get("tool_calls")
     drops = [
         name

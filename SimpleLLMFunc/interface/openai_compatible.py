@@ -269,14 +269,16 @@ class OpenAICompatible(LLM_Interface):
                 # No generator holds what is given back: a loop that shuts down closes its generators all at once,
                 # the inner ones under the feet of the outer ones.
                 try:
-                    chunks = read_chunks(await self._send(call), self.model_name, call.tries)
+                    pieces = read_chunks(await self._send(call), self.model_name, call.tries)
                     try:
-                        async for chunk in chunks:
-                            usage = chunk.usage or usage
-                            yield chunk
-                            del chunk
+                        async for piece in pieces:
+                            for chunk in piece:
+                                usage = chunk.usage or usage
+                                yield chunk
+                                del chunk
+                            del piece
                     finally:
-                        await chunks.aclose()
+                        await pieces.aclose()
                 finally:
                     await self._give_back(call)
             except TryFailed as failed:
@@ -386,6 +388,7 @@ class OpenAICompatible(LLM_Interface):
             lease = self._keys.lease()
             call.key = lease.__enter__()
             call.lease = lease if lease.is_counted else None
+            del lease  # not kept while the model answers
         charge_try()
         call.tries += 1
         patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
@@ -400,7 +403,8 @@ class OpenAICompatible(LLM_Interface):
         self._land(call)
         if self._keys.is_single:  # of several, nobody knows whose limits these are
             self._limits.learn(reply.headers, now())
-        await check_status(reply, self.model_name, call.tries)
+        if not 200 <= reply.status < 300:
+            await check_status(reply, self.model_name, call.tries)
         self._circuit.passed(call.ticket)
         return reply
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded
+from SimpleLLMFunc.interface.alarm import Alarm, alarm_for
 from SimpleLLMFunc.interface.deadline import Deadline
 
 __all__ = ["Patience", "Silence"]
@@ -39,6 +40,7 @@ class Patience:
     """
 
     __slots__ = (
+        "_alarm",
         "_cancelling",
         "_doing",
         "_has_struck",
@@ -46,6 +48,7 @@ class Patience:
         "_is_by_deadline",
         "_left",
         "_limit",
+        "_loop",
         "_start",
         "_task",
         "_timer",
@@ -57,6 +60,7 @@ class Patience:
         self._idle = idle
         self._limit = self._left = first_byte
         self._doing = ""
+        self._alarm: Alarm | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[object] | None = None
 
@@ -76,31 +80,38 @@ class Patience:
 
     def waiting(self, doing: str = "waiting for the model") -> Self:
         """Return the block for one wait, which is inside a task; only one at a time."""
-        assert self._timer is None, "one wait after the other"
+        assert self._task is None, "one wait after the other"
         self._doing = doing
         return self
 
     def __enter__(self) -> None:
         left = self.deadline.left()
         self._is_by_deadline = left is not None and left < self._left
-        loop = asyncio.get_running_loop()
-        self._start = loop.time()
-        self._task = asyncio.current_task()
-        assert self._task is not None, "a request is sent inside a task"
-        self._cancelling = self._task.cancelling()
+        loop = self._loop = asyncio.get_running_loop()
+        now = self._start = loop.time()
+        task = self._task = asyncio.current_task(loop)
+        assert task is not None, "a request is sent inside a task"
+        self._cancelling = task.cancelling()
         self._has_struck = False
-        seconds = left if self._is_by_deadline and left is not None else self._left
-        self._timer = loop.call_at(self._start + seconds, self._strike)
+        if self._left == self._limit and not self._is_by_deadline:  # as long as everybody's
+            self._alarm = alarm_for(self._limit, loop)
+            self._alarm.begin(self, loop, now)
+        else:
+            seconds = left if self._is_by_deadline and left is not None else self._left
+            self._timer = loop.call_at(now + seconds, self.strike)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        timer, self._timer = self._timer, None
         task, self._task = self._task, None
-        assert timer is not None, "left as often as entered"
         assert task is not None, "left as often as entered"
-        timer.cancel()
-        self._left = max(0.0, self._left - (asyncio.get_running_loop().time() - self._start))
+        if self._alarm is not None:
+            self._alarm.end(self)
+            self._alarm = None
+        elif self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._left = max(0.0, self._left - (self._loop.time() - self._start))
         if not self._has_struck or task.uncancel() > self._cancelling:
             return
         if kind is not None and issubclass(kind, asyncio.CancelledError):
@@ -108,7 +119,8 @@ class Patience:
                 raise DeadlineExceeded(self.deadline.seconds, doing=self._doing) from error
             raise Silence(self._limit) from error
 
-    def _strike(self) -> None:
+    def strike(self) -> None:
+        """End the wait: it has taken too long."""
         if self._task is not None:
             self._has_struck = True
             self._task.cancel()

@@ -7,7 +7,7 @@ Before it has shown any text, a broken stream is a failed try like any other; af
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import (
@@ -149,16 +149,19 @@ def _from_events(body: bytes, model: str, tries: int) -> ChatCompletion:
 # --- streams ---------------------------------------------------------------------------------------------
 
 
-async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerator[ChatCompletionChunk, None]:
-    """Yield the chunks of a streamed reply as they arrive; return when it is complete.
+async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerator[Iterable[ChatCompletionChunk], None]:
+    """Yield the chunks of each piece of a streamed reply, as the pieces arrive; return when it is complete.
 
-    Raises:
+    The chunks of a piece are read as they are asked for, and have to be taken before the next piece is. By the piece,
+    because to hand each chunk through one more generator takes as long as to decode its JSON.
+
+    Raises, also while the chunks of a piece are read:
         TryFailed: it broke before it had shown any text.
         StreamInterrupted, BadReply, DeadlineExceeded: it broke after that; `.partial` is the text so far.
     """
     piece = await _first_bytes(reply, model, tries)
     if piece.lstrip(_SPACE)[:1] in {b"{", b"[", b"<"}:
-        yield chunk_of_reply(await _whole(reply, piece + await read_all(reply, model, tries), model, tries))
+        yield (chunk_of_reply(await _whole(reply, piece + await read_all(reply, model, tries), model, tries)),)
         return
     reader = ChunkReader(model, tries, reply.headers)
     decoder = EventDecoder()
@@ -168,13 +171,12 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
         for start in range(0, len(piece), _SLICE):
             if start:
                 await asyncio.sleep(0)  # a long piece holds hundreds of chunks: in between others have their turn
-            for chunk in reader.chunks(decoder.feed(piece[start : start + _SLICE])):
+            count = reader.count
+            yield reader.chunks(decoder.feed(piece[start : start + _SLICE]))
+            if reader.count > count:
                 reply.patience.progress()
-                yield chunk
-                del chunk  # not kept while the next one is waited for; the same in the generators around this one
             if reader.is_done:
-                for chunk in reader.ending(None):
-                    yield chunk
+                yield reader.ending(None)
                 await _finish(reply)
                 return
         if size > LARGEST_BODY:
@@ -187,8 +189,7 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
             piece = await reply.piece()
         except (TryFailed, DeadlineExceeded) as error:
             reader.end(error)
-    for chunk in reader.ending(decoder.close()):
-        yield chunk
+    yield reader.ending(decoder.close())
 
 
 async def _first_bytes(reply: HttpReply, model: str, tries: int) -> bytes:

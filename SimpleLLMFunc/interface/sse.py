@@ -11,6 +11,10 @@ from typing import NamedTuple
 __all__ = ["EventDecoder", "ServerSentEvent"]
 
 _BOM = b"\xef\xbb\xbf"
+_DATA = b"data: "
+_NEXT = b"\n\ndata: "
+"""The end of an event of one line, and the beginning of the next."""
+
 _GARBLED = b'"choices"'
 
 
@@ -76,13 +80,17 @@ class EventDecoder:
                 return piece
             piece = b"".join((*self._line, piece))
             self._line = None
-        blocks = piece.split(b"\n\n")
-        for number in range(len(blocks) - 1):
-            block = blocks[number]
-            if not block.startswith(b"data: ") or b"\n" in block:
-                return b"\n\n".join(blocks[number:])
-            events.append(ServerSentEvent(block[6:]))
-        return blocks[-1]
+        if not piece.startswith(_DATA):
+            return piece
+        *whole, last = piece[len(_DATA) :].split(_NEXT)
+        for number, data in enumerate(whole):
+            if b"\n" in data:
+                return _DATA + _NEXT.join([*whole[number:], last])
+            events.append(ServerSentEvent(data))
+        if last.find(b"\n") != len(last) - 2 or not last.endswith(b"\n\n"):
+            return _DATA + last
+        events.append(ServerSentEvent(last[:-2]))
+        return b""
 
     def _lines(self, piece: bytes) -> list[bytes]:
         """Return the lines that are complete with the next bytes; the rest waits."""

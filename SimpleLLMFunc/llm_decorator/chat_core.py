@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wire_json import is_long
 from SimpleLLMFunc.llm_decorator.core import Core, Plan
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import compacted, fits, room_for_input, trimmed
-from SimpleLLMFunc.llm_decorator.steps.chat.message import build_chat_messages, find_history_param
+from SimpleLLMFunc.llm_decorator.steps.chat.message import build_chat_messages, find_history_param, is_plain
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.message import Message
@@ -22,11 +22,22 @@ __all__ = ["ChatCore"]
 
 T = TypeVar("T")
 
+_MANY = 5_000
+"""Messages of a history that take too long for an event loop to go through."""
+
 
 class ChatCore(Core):
     """The core of an `@llm_chat`."""
 
     kind = "chat"
+
+    def written_down(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments without the plain texts of the history: they are passed on, however long they are."""
+        name = find_history_param(arguments)
+        history = arguments[name] if name else None
+        if name is None or type(history) is not list or len(history) > _MANY:
+            return arguments
+        return {**arguments, name: [message for message in history if not is_plain(message)]}
 
     def plan(self, signature: FunctionSignature, template_params: Any, llm: LLM_Interface) -> Plan:
         """Build system prompt, history and user message."""

@@ -85,8 +85,8 @@ class Run:
 
     async def _finish(self) -> None:
         # Nothing can break this loop but the generator itself, which then has closed.
-        async for _ in self._events:
-            pass
+        async for event in self._events:
+            del event  # not kept while the next one is waited for
         if self.record.finished is None:
             raise RunError(f"{self.record.func_name}: the stream ended before the run did")
 
@@ -257,6 +257,10 @@ class Core(ABC):
         """Whether making a plan takes longer than an event loop should be held up."""
         return False
 
+    def written_down(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what of the arguments takes the longer to plan with, the more text it holds."""
+        return arguments
+
     @abstractmethod
     def plan(self, signature: FunctionSignature, template_params: Any, llm: LLM_Interface) -> Plan:
         """Step 3: what is sent first."""
@@ -370,7 +374,9 @@ class CallContext:
         llm = self.llm = resolve_llm(options.llm_interface)
         asked = (signature, self.template_params, llm)
         # A file may be long, and its disk slow; data may take long to write down.
-        is_slow = core.plans_slowly or _may_be_long(signature)
+        is_slow = core.plans_slowly or _may_be_long(
+            core.written_down(signature.bound_args.arguments), signature.type_hints
+        )
         plan = await in_thread(core.plan, *asked) if is_slow else core.plan(*asked)
         plan = await core.fitted(plan, llm, signature.func_name)
         self.opening = len(plan.request.messages)
@@ -417,8 +423,11 @@ def _without(hints: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {known: hint for known, hint in hints.items() if known != name}
 
 
-def _may_be_long(signature: FunctionSignature) -> bool:
-    arguments = signature.bound_args.arguments
-    if all(type(value) in _PLAIN for value in arguments.values()):
-        return any(type(value) is str and len(value) > _LONG_TEXT for value in arguments.values())
-    return not holds_little(arguments, _LONG) or check_multimodal_content(arguments, signature.type_hints)
+def _may_be_long(arguments: Mapping[str, Any], type_hints: Mapping[str, Any]) -> bool:
+    for value in arguments.values():
+        if type(value) is str:
+            if len(value) > _LONG_TEXT:
+                return True
+        elif type(value) not in _PLAIN:
+            return not holds_little(arguments, _LONG) or check_multimodal_content(arguments, type_hints)
+    return False

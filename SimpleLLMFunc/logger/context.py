@@ -49,15 +49,18 @@ _counting = ForkSafeLock()
 class _Scope(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     """Makes a `LogContext` the current one between enter and exit; may be entered again, inside itself too."""
 
-    __slots__ = ("_block", "_given", "_outer")
+    __slots__ = ("_block", "_function_name", "_input_tokens", "_outer", "_output_tokens", "_trace_id")
 
-    def __init__(self, given: tuple[str, str, str, int, int]) -> None:
-        self._given = given
+    def __init__(self, trace_id: str, function_name: str, input_tokens: int, output_tokens: int) -> None:
+        self._trace_id = trace_id
+        self._function_name = function_name
+        self._input_tokens = input_tokens
+        self._output_tokens = output_tokens
         self._block: Block[LogContext] | None = None
         self._outer: list[Block[LogContext]] | None = None
 
     def __enter__(self) -> None:
-        context = LogContext(*self._given)
+        context = LogContext(self._trace_id, self._function_name, "", self._input_tokens, self._output_tokens)
         around = _current.get()
         if around is not None:
             _inherit(context, around)
@@ -98,14 +101,14 @@ def log_context(
 
     What is left empty is that of the surrounding block. Tasks and threads that copy the context share its counts.
     """
-    return _Scope((trace_id, function_name, "", input_tokens, output_tokens))
+    return _Scope(trace_id, function_name, input_tokens, output_tokens)
 
 
 def async_log_context(
     trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
 ) -> AbstractAsyncContextManager[None]:
     """Do what `log_context` does, for ``async with``; may be left in another task than it was entered in."""
-    return _Scope((trace_id, function_name, "", input_tokens, output_tokens))
+    return _Scope(trace_id, function_name, input_tokens, output_tokens)
 
 
 def get_current_context() -> LogContext | None:

@@ -12,7 +12,7 @@ from collections.abc import ItemsView, Iterable, KeysView, Mapping, ValuesView
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from itertools import islice
+from itertools import chain, islice
 from pathlib import PurePath
 from types import SimpleNamespace
 from typing import Any
@@ -194,19 +194,35 @@ def holds_little(value: Any, room: int = BEYOND) -> bool:
         item = waiting.pop()
         room -= _OF_A_VALUE
         most = max(room, 0) // _OF_A_VALUE + 1
-        match item:
-            case str() | bytes() | bytearray():
-                room -= len(item)
-            case dict():
-                waiting += islice(item, most)
-                waiting += islice(item.values(), most)
-            case list() | tuple() | set() | frozenset() | deque():
-                waiting += islice(item, most)
-            case BaseModel() | SimpleNamespace():
-                waiting += islice(vars(item).values(), most)
-            case _ if dataclasses.is_dataclass(item) and not isinstance(item, type):
-                waiting += [getattr(item, field.name, None) for field in dataclasses.fields(item)]
+        # By exact type first: a conversation is a long list of dicts of texts, and is looked through at each turn.
+        if type(item) is str:
+            room -= len(item)
+        elif type(item) is dict:
+            for pair in islice(item.items(), most):
+                for part in pair:
+                    if type(part) is str:
+                        room -= _OF_A_VALUE + len(part)
+                    else:
+                        waiting.append(part)
+        elif isinstance(item, (str, bytes, bytearray)):
+            room -= len(item)
+        else:
+            waiting += islice(_held(item), most)
     return room >= 0
+
+
+def _held(value: Any) -> Iterable[Any]:
+    """Return what a container, or what shows its fields, holds; nothing for any other value."""
+    match value:
+        case dict():
+            return chain.from_iterable(value.items())
+        case list() | tuple() | set() | frozenset() | deque():
+            return value
+        case BaseModel() | SimpleNamespace():
+            return vars(value).values()
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    return ()
 
 
 class _Plain:

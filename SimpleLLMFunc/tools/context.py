@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from SimpleLLMFunc.type.quick import quickly_made
 
-__all__ = ["ModelRetry", "ToolContext"]
+__all__ = ["ModelRetry", "ToolContext", "nowhere"]
 
 C = TypeVar("C", default=Any)
 
@@ -22,7 +22,7 @@ class ModelRetry(Exception):
     """
 
 
-def _nowhere(_: Any) -> None:
+def nowhere(_: Any) -> None:
     """Take progress that nobody looks at."""
 
 
@@ -46,7 +46,7 @@ class ToolContext(Generic[C]):
     tool_name: str = ""
     call_id: str = ""
     context: C = None  # type: ignore[assignment]  # None where the caller passed none, whatever C is
-    _emit: Callable[[Any], None] = field(default=_nowhere, repr=False, compare=False)
+    _emit: Callable[[Any], None] = field(default=nowhere, repr=False, compare=False)
 
     def emit(self, progress: Any) -> None:
         """Tell whoever watches the run how far the tool is; from any thread, never waits, never fails."""

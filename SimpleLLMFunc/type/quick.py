@@ -42,6 +42,12 @@ def _setter(cls: type[Any], field: dataclasses.Field[Any], missing: object) -> S
     if field.default_factory is dataclasses.MISSING:
         return put
     make = field.default_factory
+    if make is dict:
+
+        def put_or_new(self: Any, value: Any) -> None:
+            put(self, {} if value is missing else value)
+
+        return put_or_new
 
     def put_or_make(self: Any, value: Any) -> None:
         put(self, make() if value is missing else value)

@@ -18,6 +18,7 @@ __all__ = [
     "index_of",
     "mapping",
     "mappings",
+    "text_of",
     "text_or_none",
     "without_surrogates",
 ]
@@ -97,6 +98,12 @@ def mappings(value: Any) -> list[Mapping[str, Any]]:
 def text_or_none(value: Any) -> str | None:
     """Return `value` where it is a text."""
     return value if isinstance(value, str) else None
+
+
+def text_of(data: Mapping[str, Any], name: str) -> str:
+    """Return a field as text, empty where there is nothing."""
+    value = data.get(name)
+    return value if type(value) is str else str(value or "")
 
 
 def index_of(data: Mapping[str, Any], position: int) -> int:

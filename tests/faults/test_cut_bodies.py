@@ -39,8 +39,9 @@ async def read(*pieces):
     """What a stream says: (text, calls, finish reason), or the text that had come when it broke."""
     assembler = ReplyAssembler()
     try:
-        async for chunk in read_chunks(Packets(*pieces), "m", 1):
-            assembler.add(chunk)
+        async for piece in read_chunks(Packets(*pieces), "m", 1):
+            for each in piece:
+                assembler.add(each)
     except TryFailed as failed:
         # It broke before it had shown anything, so that it may be tried again.
         assert isinstance(failed.error, StreamInterrupted), failed.error

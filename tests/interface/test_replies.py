@@ -36,7 +36,7 @@ class MemoryReply:
 
 def chunks_of(*pieces, **options):
     async def run():
-        return [item async for item in read_chunks(MemoryReply(*pieces, **options), "m", 1)]
+        return [item async for piece in read_chunks(MemoryReply(*pieces, **options), "m", 1) for item in piece]
 
     return asyncio.run(run())
 
@@ -108,7 +108,7 @@ def test_whatever_comes_ends_in_a_reply_or_in_one_of_our_errors(pieces, breaks, 
         await check_status(reply, "m", 1)
         if whole:
             return (await read_reply(reply, "m", 1)).text
-        return "".join([item.text async for item in read_chunks(reply, "m", 1)])
+        return "".join([item.text async for piece in read_chunks(reply, "m", 1) for item in piece])
 
     for whole in (False, True):
         try:
@@ -130,7 +130,8 @@ def test_what_breaks_the_transport_after_some_text_is_not_asked_for_again(before
             raise TryFailed(BadReply("m", problem="not HTTP"), again="once")
 
     async def run():
-        return [item async for item in read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), "m", 1)]
+        pieces = read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), "m", 1)
+        return [item async for piece in pieces for item in piece]
 
     with pytest.raises((TryFailed, StreamInterrupted)) as caught:
         asyncio.run(run())

@@ -72,6 +72,22 @@ async def test_chunks_between_share_a_list_and_the_callers_list_is_never_touched
     assert first[0]["content"] == "You are a helpful guide."
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_is_changed_in_a_history_counts_for_the_next_call_and_for_no_other(stream):
+    chat, llm = chatter("one", "two", stream=stream, chunk_size=100)
+    history: list[Message] = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    pairs = chat(history, "first")
+    history[0]["content"] = "changed before the run began"
+    shown = []
+    async for _, grown in pairs:
+        shown.append([dict(message) for message in grown])
+        history[1]["content"] = grown[2]["content"] = "changed meanwhile"
+    assert [m["content"] for m in llm.requests[0][1:]] == ["changed before the run began", "b", "message: first"]
+    assert [m["content"] for m in shown[-1][1:]] == ["changed before the run began", "b", "message: first", "one"]
+    await read(chat(history, "second"))
+    assert [m["content"] for m in llm.requests[1][1:3]] == ["changed before the run began", "changed meanwhile"]
+
+
 async def test_without_streaming_the_text_comes_whole():
     chat, llm = chatter("Hello there")
     pairs = await read(chat([], "hello"))

@@ -27,6 +27,7 @@ __all__ = [
     "extract_conversation_history",
     "filter_history_messages",
     "find_history_param",
+    "is_plain",
 ]
 
 HISTORY_PARAMS = ("history", "chat_history")
@@ -105,12 +106,29 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
     prompt), anything else with a warning. A tool result without its call and a call without its result
     are both left out: a provider refuses either.
     """
+    kept: list[Any] = []
+    for message in history:
+        if not is_plain(message):
+            break
+        kept.append(message.copy())  # type: ignore[attr-defined]  # a dict
+    else:
+        return kept
     return _with_paired_tools([message for message in history if _may_stand(message, func_name)], func_name)
 
 
+def is_plain(message: Any) -> bool:
+    """Whether it is a text that somebody said and nothing more, as nearly every message of a long history is."""
+    return (
+        type(message) is dict
+        and len(message) == 2
+        and type(message.get("content")) is str
+        and message.get("role") in _SPEAKERS
+    )
+
+
 def _may_stand(message: Any, func_name: str) -> bool:
-    if type(message) is dict and message.get("role") in _SPEAKERS and type(message.get("content")) is str:
-        return True  # nearly every message of a long history
+    if is_plain(message):
+        return True
     role = message.get("role") if isinstance(message, Mapping) else None
     if role == "system":
         return False

@@ -115,6 +115,8 @@ class _Binder:
         if not self._parameters or len(args) > len(self._positional):
             return None
         given = dict(zip(self._positional, args, strict=False))
+        if len(given) == len(self._parameters) and not kwargs:
+            return inspect.BoundArguments(signature=self.signature, arguments=given)
         if kwargs:
             if not self._by_keyword.issuperset(kwargs) or not given.keys().isdisjoint(kwargs):
                 return None
