@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.mappable import Answer, Mappable
+from SimpleLLMFunc.batch.collector import RowsInFlight
 from SimpleLLMFunc.batch.feed import PIECE, Feed
 from SimpleLLMFunc.batch.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.options import MapOptions
@@ -73,6 +74,7 @@ class LocalMap(Generic[R]):
         self._pending: dict[bytes, KeyedRow] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
+        self._in_flight = RowsInFlight()
         self._starting = 0
         self._has_ended = asyncio.Event()
         self._note = ""
@@ -195,6 +197,7 @@ class LocalMap(Generic[R]):
             worker = self._loop.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._left)
+        self._in_flight.at_least(len(self._workers))
 
     async def _work(self) -> None:
         """Ask for one row after the other, as long as there are rows and places."""
@@ -238,6 +241,7 @@ class LocalMap(Generic[R]):
         if error is not None and (self._options.on_error == "raise" or self._cannot_ask(error)):
             raise error
         await self._keep(row, answer, error, usage, "asked")
+        self._in_flight.finished()
         self._has_asked = self._has_asked or error is None
         self._fill_places()
 
@@ -337,6 +341,7 @@ class LocalMap(Generic[R]):
     async def _end(self) -> None:
         """Leave nothing behind: no task, no timer, no lock."""
         self._has_ended.set()  # before places become free: they are for nobody now
+        self._in_flight.ended()  # before anything is awaited: the loop may be gone
         for timer in self._timers:
             timer.cancel()
         tasks = [*self._workers, *(task for task in (self._reader, self._counter) if task is not None)]
