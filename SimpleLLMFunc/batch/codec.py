@@ -28,6 +28,7 @@ __all__ = [
     "encode_usage",
 ]
 
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _PLAIN: Final = b"p"
 _DUMPED: Final = b"d"
 _TEXT: Final = b"t"
@@ -77,7 +78,7 @@ def decode_value(data: bytes, output: OutputSpec) -> Any:
     """
     kind, body = data[:1], data[1:]
     if kind == _PLAIN:
-        return json.loads(body)
+        return json.loads(body.decode())  # of bytes it would find out the encoding first
     if kind == _DUMPED:
         try:
             return output.adapter.validate_json(body)
@@ -85,7 +86,7 @@ def decode_value(data: bytes, output: OutputSpec) -> Any:
             raise ValueError(f"the type does not take it any more: {error}") from error
     if kind != _TEXT:
         raise ValueError(f"unknown kind {kind!r}")
-    mode, repair, text = json.loads(body)
+    mode, repair, text = json.loads(body.decode())
     return output.parse(text, repair, mode=mode).value
 
 
@@ -124,7 +125,7 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
 def encode_usage(usage: Usage) -> str:
     """Return a usage as text."""
     parts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.cost)
-    return json.dumps(parts, separators=(",", ":"))
+    return _JSON.encode(parts)
 
 
 def decode_usage(text: str) -> Usage:
@@ -134,7 +135,7 @@ def decode_usage(text: str) -> Usage:
 
 def encode_given(row: Any) -> bytes:
     """Return a row as it was given, to look at and to give back: plain data."""
-    return mask_known(plain_text([isinstance(row, tuple), row]).decode()).encode()
+    return mask_known(plain_text([isinstance(row, tuple), row])).encode()
 
 
 def decode_given(data: bytes | None) -> Any:
@@ -147,4 +148,4 @@ def decode_given(data: bytes | None) -> Any:
 
 def _ascii(value: Any) -> bytes:
     # ASCII says every text, lone surrogates and NUL too.
-    return mask_known(json.dumps(value, separators=(",", ":"))).encode()
+    return mask_known(_JSON.encode(value)).encode()

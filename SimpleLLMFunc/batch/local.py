@@ -186,7 +186,8 @@ class LocalMap(Generic[R]):
         elif self._options.on_error == "raise":
             self._fail(row.problem)
         else:
-            await self._keep(row, None, row.problem, NO_USAGE, "invalid")
+            number = self._keep(row, None, row.problem, NO_USAGE)
+            self._settle(row, number if isinstance(number, int) else await number, _name_of(row.problem), "invalid")
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
@@ -240,10 +241,12 @@ class LocalMap(Generic[R]):
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
         if error is not None and (self._options.on_error == "raise" or self._cannot_ask(error)):
             raise error
-        await self._keep(row, answer, error, usage, "asked")
+        number = self._keep(row, answer, error, usage)
+        self._settle(row, number if isinstance(number, int) else await number, _name_of(error), "asked")
         self._in_flight.finished()
         self._has_asked = self._has_asked or error is None
-        self._fill_places()
+        if len(self._workers) < self._pace.limit:
+            self._fill_places()
 
     def _cannot_ask(self, error: Exception) -> bool:
         """Whether no row can be asked as things are: no key, no price, real calls forbidden."""
@@ -255,16 +258,13 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    async def _keep(
-        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str
-    ) -> None:
-        """Return when the row is committed."""
+    def _keep(
+        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage
+    ) -> int | asyncio.Future[int]:
+        """Return the number of the row, or what gives it when the row is committed."""
         if error is not None:
             without_frames(error)
-        number = self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
-        if not isinstance(number, int):
-            number = await number
-        self._settle(row, number, None if error is None else type(error).__name__, way)
+        return self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
 
     def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
@@ -385,6 +385,10 @@ class LocalMap(Generic[R]):
         )
         self._note = f"the map of {self._function.name!r} was {what} after {done}{total} rows. {how}"
         push_warning(self._note)
+
+
+def _name_of(error: Exception | None) -> str | None:
+    return None if error is None else type(error).__name__
 
 
 def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:
