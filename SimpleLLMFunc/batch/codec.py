@@ -14,7 +14,7 @@ from SimpleLLMFunc.base.result import RepairLevel
 from SimpleLLMFunc.batch.keys import plain_text
 from SimpleLLMFunc.errors import ResponseParseError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import redact, redact_head
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [
@@ -39,6 +39,12 @@ _KEPT_FACTS = (
     *("finish_reason", "output_mode", "message"),
 )
 """What is kept of an error beside its message; the conversation that led to it is not."""
+
+_LONGEST_TEXT: Final = 100_000
+"""Characters of a text in an error: to look for secrets in ten megabytes takes a second, for each row that fails."""
+
+_LONGEST_LIST: Final = 1_000
+_LONGEST_ITEM: Final = 1_000
 
 
 def encode_answer(answer: Answer[Any], output: OutputSpec, repair: RepairLevel) -> bytes:
@@ -91,16 +97,24 @@ def decode_value(data: bytes, output: OutputSpec) -> Any:
 
 
 def encode_error(error: Exception) -> bytes:
-    """Return bytes from which `decode_error` makes an error of the same class, its secrets masked."""
+    """Return bytes from which `decode_error` makes an error of the same class, its secrets masked, its texts cut."""
     if not isinstance(error, SimpleLLMFuncError):
-        return _ascii(["RunError", [redact(f"{type(error).__name__}: {error}")], {}])
+        return _ascii(["RunError", [redact_head(f"{type(error).__name__}: {error}", _LONGEST_TEXT)], {}])
     facts = {
-        name: value
+        name: _bounded(value)
         for name in _KEPT_FACTS
         if (value := vars(error).get(name)) is not None and isinstance(value, (str, int, float, list))
     }
-    args = [arg if isinstance(arg, (int, float, type(None))) else str(arg) for arg in error.args]
+    args = [arg if isinstance(arg, (int, float, type(None))) else _bounded(str(arg)) for arg in error.args]
     return redact(_ascii([type(error).__name__, args, facts]).decode()).encode()
+
+
+def _bounded(value: Any, longest: int = _LONGEST_TEXT) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= longest else redact_head(value, longest)
+    if isinstance(value, (list, tuple)):
+        return [_bounded(each, _LONGEST_ITEM) for each in value[:_LONGEST_LIST]]
+    return value
 
 
 def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
