@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.mappable import Answer
@@ -32,6 +32,8 @@ _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _PLAIN: Final = b"p"
 _DUMPED: Final = b"d"
 _TEXT: Final = b"t"
+
+_SAME_IF_EQUAL: Final = frozenset({str, int, bool, type(None)})
 
 _KEPT_FACTS = (
     *("model", "status", "request_id", "tries", "body", "limit", "retry_after", "kind", "reason", "head", "partial"),
@@ -69,11 +71,30 @@ def _dumped(value: Any, output: OutputSpec) -> bytes | None:
     try:
         dumped = output.adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
         again = output.adapter.validate_json(dumped)
-        # The text too: equal things may differ in type (1 and True, "red" and Color.RED).
-        is_same = type(again) is type(value) and bool(again == value) and repr(again) == repr(value)
+        is_same = bool(again == value) and _is_made_of_the_same(again, value)
     except Exception:  # noqa: BLE001 - the user's own validators and serializers run here; the text is kept instead
         return None
     return dumped if is_same else None
+
+
+def _is_made_of_the_same(one: Any, other: Any) -> bool:
+    """Whether two values that are equal look the same all through: 1 and True do not, nor "red" and Color.RED."""
+    kind = type(one)
+    if kind is not type(other):
+        return False
+    if kind in _SAME_IF_EQUAL:
+        return True
+    if kind is list or kind is tuple:
+        return all(map(_is_made_of_the_same, one, other))
+    if kind is dict:
+        return _is_made_of_the_same(list(one), list(other)) and _is_made_of_the_same([*one.values()], [*other.values()])
+    if issubclass(kind, BaseModel):  # field by field: their texts say the same, and take twice as long as all the rest
+        mine, others = one.__dict__, other.__dict__
+        for name in kind.model_fields:
+            if not _is_made_of_the_same(mine[name], others[name]):
+                return False
+        return _is_made_of_the_same(one.__pydantic_extra__, other.__pydantic_extra__)
+    return repr(one) == repr(other)
 
 
 def decode_value(data: bytes, output: OutputSpec) -> Any:

@@ -158,7 +158,11 @@ class LocalMap(Generic[R]):
                 same.also.append(row.place)
         found = await self._store.find([row.key for row in fresh])
         for row in fresh:
-            await self._sort(row, found.get(row.key))
+            known = found.get(row.key)
+            if known is None and row.problem is None:
+                self._ready.append(row)
+            else:
+                await self._sort(row, known)
         self._fill_places()
         await asyncio.sleep(0)  # rows at hand must not hold up those that are under way
         while len(self._ready) >= 2 * max(self._pace.limit, PIECE):

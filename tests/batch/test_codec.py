@@ -1,14 +1,60 @@
-"""Errors as bytes, and back."""
+"""Values and errors as bytes, and back."""
 
 from __future__ import annotations
 
-from SimpleLLMFunc.batch.codec import decode_error, encode_error
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from SimpleLLMFunc.base.mappable import Answer
+from SimpleLLMFunc.base.output_mode import compile_output
+from SimpleLLMFunc.batch.codec import decode_error, decode_value, encode_answer, encode_error
 from SimpleLLMFunc.errors import OutputTruncated, ResponseParseError, RunError
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.type.usage import Usage
 
 HUGE = "All work and no play makes Jack a dull boy. " * 100_000
 USAGE = Usage(1, 2)
+
+
+class Level(IntEnum):
+    HIGH = 1
+
+
+class Loose(BaseModel):
+    """Takes anything, also what it does not know."""
+
+    model_config = ConfigDict(extra="allow")
+    value: Any = None
+    inner: Loose | None = None
+
+    @cached_property
+    def looked_at(self) -> list[int]:
+        return [7]
+
+
+def looked_at(value: Loose) -> Loose:
+    assert value.looked_at
+    return value
+
+
+@pytest.mark.parametrize("one", [1, True, 1.0, -0.0, "1", None, [1, [True]], {"1": {"2": 1.5}}])
+def test_data_is_written_as_data(one) -> None:
+    for value in (Loose(value=one), Loose(inner=Loose(value=[one])), Loose(more=one), looked_at(Loose(value=one))):
+        data = encode_answer(Answer(value, "{}", "prompt", USAGE), compile_output(Loose), "coerce")
+        assert data.startswith(b"d")
+        again = decode_value(data, compile_output(Loose))
+        assert (again, repr(again)) == (value, repr(value))
+
+
+@pytest.mark.parametrize("one", [Level.HIGH, [[Level.HIGH]], {"a": Level.HIGH}, {1: 1}, (1,), {1}, [{"a": (1, 2)}]])
+def test_what_data_does_not_say_is_written_as_the_answer(one) -> None:
+    for value in (Loose(value=one), Loose(inner=Loose(value=[one])), Loose(more=one)):
+        data = encode_answer(Answer(value, "{}", "prompt", USAGE), compile_output(Loose), "coerce")
+        assert data == b't["prompt","coerce","{}"]'
 
 
 def test_an_error_comes_back_whole() -> None:
