@@ -39,8 +39,8 @@ class RowsInFlight:
     def at_least(self, rows: int) -> None:
         """Say that so many are in flight."""
         if rows > self._most and self._leave.alive:
+            self._left += _PATIENCE * (rows - self._most)
             self._most = rows
-            self._left = _PATIENCE * rows
             _thresholds.use(id(self), rows)
 
     def finished(self) -> None:

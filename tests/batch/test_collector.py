@@ -111,6 +111,18 @@ def test_now_and_then_it_may_look_as_early_as_ever() -> None:
     assert gc.get_threshold() == USUAL
 
 
+def test_more_and_more_rows_do_not_put_that_off() -> None:
+    many = RowsInFlight()
+    for rows in range(100, 300):
+        many.at_least(rows)
+        for _ in range(4):
+            many.finished()
+    for _ in range(4 * 99):
+        assert gc.get_threshold() == (299 * 50, 1, 1)
+        many.finished()
+    assert gc.get_threshold() == (700, 1, 1)
+
+
 def test_after_the_last_row_it_is_as_before_also_while_it_may_look() -> None:
     many = RowsInFlight()
     many.at_least(200)
@@ -283,7 +295,8 @@ loop.run_until_complete(abandon())
 loop.close()
 print(gc.get_threshold())
 del mapping, loop, is_full
-gc.collect()
+for _ in range(3):
+    gc.collect()
 print(gc.get_threshold())
 """
 
