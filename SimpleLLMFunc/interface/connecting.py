@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import deque
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from SimpleLLMFunc.interface.connection import Connection
@@ -17,7 +19,7 @@ from SimpleLLMFunc.threads import in_thread
 if TYPE_CHECKING:
     from SimpleLLMFunc.interface.sessions import Session
 
-__all__ = ["Names", "Place", "connected"]
+__all__ = ["Names", "Place", "connected", "first_reached"]
 
 _HEAD_START = 0.25
 """Seconds that one address has before the next is tried beside it. Source: RFC 8305, section 5."""
@@ -102,6 +104,70 @@ def _addresses(host: str, port: int) -> Addresses:
     return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
+async def first_reached(addresses: Addresses) -> socket.socket:
+    """Return a socket that is connected to the address that answers first.
+
+    The next one is tried when the one before has failed, or has not answered for a quarter of a second.
+
+    Raises:
+        OSError: nobody is at any of them.
+
+    Source: RFC 8305 ("happy eyeballs"), sections 4 and 5.
+    """
+    waiting = deque(_in_turn(addresses))
+    if len(waiting) == 1:
+        return await _socket_to(waiting[0])
+    failures: list[OSError] = []
+    tasks: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while waiting or tasks:
+            if waiting:
+                tasks.add(asyncio.get_running_loop().create_task(_socket_to(waiting.popleft())))
+            done, _ = await asyncio.wait(
+                tasks, timeout=_HEAD_START if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                tasks.discard(task)
+                try:
+                    return task.result()
+                except OSError as error:
+                    failures.append(error)
+    finally:
+        await _abandoned(tasks)
+    if len({error.errno for error in failures}) == 1:
+        raise failures[0]
+    raise OSError("; ".join(dict.fromkeys(map(str, failures))) or "no address")
+
+
+def _in_turn(addresses: Addresses) -> Addresses:
+    """Return the addresses with the families of protocols taking turns; the first stays the first."""
+    families: dict[Any, Addresses] = {}
+    for address in addresses:
+        families.setdefault(address[0], []).append(address)
+    return [address for row in zip_longest(*families.values()) for address in row if address is not None]
+
+
+async def _socket_to(address: tuple[Any, ...]) -> socket.socket:
+    family, kind, protocol, _, place = address
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _abandoned(tasks: set[asyncio.Task[socket.socket]]) -> None:
+    """Close what others than the first have reached, or are about to."""
+    for task in tasks:
+        task.cancel()
+    for reached in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(reached, socket.socket):
+            reached.close()
+
+
 async def connected(session: Session, place: Place) -> Connection:
     """Return a new connection to `place`.
 
@@ -126,19 +192,15 @@ async def connected(session: Session, place: Place) -> Connection:
 async def _reached(
     session: Session, place: Place, url: Url, tls: ssl.SSLContext | None, *, is_kept: bool = True
 ) -> Connection:
-    import aiohappyeyeballs
-
-    loop = asyncio.get_running_loop()
     host, port = url.host, url.port
     sock = None
     try:
-        infos = await session.names.look_up(host, port)
-        sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_HEAD_START, interleave=1, loop=loop)
+        sock = await first_reached(await session.names.look_up(host, port))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a model may think for minutes
         given: dict[str, Any] = {}
         if tls is not None:
             given = {"ssl": tls, "server_hostname": host, "ssl_shutdown_timeout": _FAREWELL_SECONDS}
-        _, connection = await loop.create_connection(
+        _, connection = await asyncio.get_running_loop().create_connection(
             lambda: Connection(session, place, session.buffer(), is_kept=is_kept), sock=sock, **given
         )
     except BaseException as error:

@@ -25,7 +25,6 @@ _SHARES_BUFFER: Final = sys.platform != "win32"
 async def session_of_this_loop() -> Session:
     """Return the session of the running event loop; the first call opens it."""
     await import_module("httptools")
-    await import_module("aiohappyeyeballs")
     return _sessions.here()
 
 

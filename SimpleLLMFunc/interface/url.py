@@ -10,6 +10,8 @@ from SimpleLLMFunc.errors import ConfigError
 
 __all__ = ["Url", "parsed_url"]
 
+_READ_DIFFERENTLY = frozenset("\xdf\u03c2\u200c\u200d")
+"""Letters of host names that IDNA 2003 and IDNA 2008 read differently. Source: RFC 5894, section 7.2."""
 _PORTS = {"http": 80, "https": 443}
 _IN_PATH = "/%:@!$&'()*+,;=~-._"
 _IN_QUERY = _IN_PATH + "?"
@@ -69,7 +71,7 @@ def parsed_url(url: str) -> Url:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
         host = host if host.isascii() else _in_ascii(host)
-    except ValueError:  # idna's error is one too
+    except ValueError:  # UnicodeError, of a host, is one too
         parts, host, port = urlsplit(""), "", None
     if parts.scheme not in _PORTS or not host or port == 0 or any(letter <= " " for letter in host):
         raise ConfigError("base_url cannot be asked: it is not whole. Give an http or https address.")
@@ -81,6 +83,7 @@ def parsed_url(url: str) -> Url:
 
 
 def _in_ascii(host: str) -> str:
-    import idna
-
-    return idna.encode(host, uts46=True).decode()
+    # Python knows the rules of 2003. Where those of today lead to another host, the key must not go there.
+    if not _READ_DIFFERENTLY.isdisjoint(host.lower()):
+        raise ValueError("write the name of the host as it is registered, xn--…")
+    return host.encode("idna").decode("ascii")

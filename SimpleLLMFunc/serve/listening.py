@@ -69,7 +69,14 @@ async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, **options
     import uvicorn
 
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=_GRACE_SECONDS, **options
+        # The strict one of the two parsers that uvicorn may find here.
+        app,
+        http="h11",
+        log_config=None,
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        **options,
     )
     web = uvicorn.Server(config)
     # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.

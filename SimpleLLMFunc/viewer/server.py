@@ -205,6 +205,7 @@ async def serve_page(
         web = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http="h11",  # the strict one of the two parsers that uvicorn may find here
                 log_config=None,
                 access_log=False,
                 lifespan="off",

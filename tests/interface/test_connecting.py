@@ -6,12 +6,13 @@ import os
 import socket
 import ssl
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
 from SimpleLLMFunc.interface import connecting, sessions
-from SimpleLLMFunc.interface.connecting import Names
+from SimpleLLMFunc.interface.connecting import Names, first_reached
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.sessions import session_of_this_loop
 from SimpleLLMFunc.interface.wire_errors import ConnectFailed
@@ -92,6 +93,63 @@ async def test_an_address_where_nobody_is_does_not_stand_in_the_way(monkeypatch)
             Looked(monkeypatch, nobody.getsockname(), ("127.0.0.1", server.port))
             llm = OpenAICompatible("m", base_url="http://far.example/v1", api_key=KEY, max_retries=0)
             assert (await llm.chat(HELLO)).text == "hello"
+
+
+async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch):
+    async with LoopbackServer() as server:
+        with socket.socket() as listening, contextlib.ExitStack() as stack:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen(0)
+            for _ in range(3):  # the queue is full: the system answers no further one
+                one = stack.enter_context(socket.socket())
+                one.setblocking(False)
+                one.connect_ex(listening.getsockname())
+            Looked(monkeypatch, listening.getsockname(), ("127.0.0.1", server.port))
+            llm = OpenAICompatible("m", base_url="http://far.example/v1", api_key=KEY, max_retries=0)
+            assert (await llm.chat(HELLO, deadline=5)).text == "hello"
+
+
+def test_families_take_turns():
+    def of(family, *names):
+        return [(family, 1, 6, "", (name, 1)) for name in names]
+
+    addresses = of(10, "six", "six again", "and again") + of(2, "four", "four again")
+    assert [each[4][0] for each in connecting._in_turn(addresses)] == [
+        "six", "four", "six again", "four again", "and again",
+    ]  # fmt: skip
+
+
+async def test_all_that_failed_is_told():
+    def at(port):
+        return (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
+
+    with pytest.raises(ConnectionRefusedError):
+        await first_reached([at(1), at(9)])
+    with pytest.raises(OSError, match="no address"):
+        await first_reached([])
+    unknown = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("255.255.255.255", 1))
+    with pytest.raises(OSError, match=r".+; .+"):
+        await first_reached([at(1), unknown])
+
+
+async def test_whoever_gives_up_leaves_no_socket_behind():
+    open_files = Path("/proc/self/fd")
+    before = len(list(open_files.iterdir())) if open_files.is_dir() else 0
+    with socket.socket() as listening, contextlib.ExitStack() as stack:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(3):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listening.getsockname())
+        address = (socket.AF_INET, socket.SOCK_STREAM, 6, "", listening.getsockname())
+        reaching = asyncio.ensure_future(first_reached([address, address, address]))
+        await asyncio.sleep(0.3)
+        reaching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reaching
+    if before:
+        assert len(list(open_files.iterdir())) == before
 
 
 async def test_names_kept_are_few(monkeypatch):

@@ -19,7 +19,6 @@ from SimpleLLMFunc.interface.url import Url, parsed_url
         ("http://host/a b/ü?q=ü ü", Url("http", "host", 80, "/a%20b/%C3%BC?q=%C3%BC%20%C3%BC"), "host"),
         ("http://host/a%20b?x=%2F", Url("http", "host", 80, "/a%20b?x=%2F"), "host"),
         ("http://bücher.example/", Url("http", "xn--bcher-kva.example", 80, "/"), "xn--bcher-kva.example"),
-        ("http://straße.example/", Url("http", "xn--strae-oqa.example", 80, "/"), "xn--strae-oqa.example"),
         ("http://u:p%40ss@host:1/", Url("http", "host", 1, "/", ("u", "p@ss")), "host:1"),
     ],
 )
@@ -29,7 +28,7 @@ def test_an_address_is_taken_apart(text, url, authority):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "host", "ftp://host/", "http://", "http://:80/", "http://h:0/", "http://h:99999/", "http://[bad", "http://a b/",
+    "text", ["", "host", "ftp://host/", "http://", "http://:80/", "http://h:0/", "http://h:99999/", "http://[bad", "http://a b/", "http://straße.example/",
              "http://\x00/", "http://" + "ü" * 300 + "/"],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_refused(text):
