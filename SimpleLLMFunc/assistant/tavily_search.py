@@ -13,9 +13,10 @@ from SimpleLLMFunc.assistant.search_reply import SearchReply, read_reply
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.interface.client_exchange import warm_up_clients
-from SimpleLLMFunc.interface.network import parsed_url, proxy_for, tls_context
+from SimpleLLMFunc.interface.network import proxy_for, tls_context
 from SimpleLLMFunc.interface.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.transport import now
+from SimpleLLMFunc.interface.url import parsed_url
 from SimpleLLMFunc.interface.web import MAX_BYTES
 from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.redact import remember_secret
@@ -102,13 +103,13 @@ class TavilySearch:
     def _open(self) -> Any:
         """Return the HTTP client that the package works with, its replies judged and limited by us."""
         httpx = load_extra("httpx", "search", purpose="TavilySearch")
-        address, login = proxy_for(parsed_url(self.endpoint))
+        proxy = proxy_for(parsed_url(self.endpoint))
         return httpx.AsyncClient(
             base_url=self.endpoint,
             headers={"accept-encoding": "identity"},
             timeout=self.timeout,
             verify=tls_context(),
-            proxy=None if address is None else httpx.Proxy(str(address), headers=login),
+            proxy=None if proxy is None else httpx.Proxy(str(proxy.url), headers=proxy.headers),
             trust_env=False,
             event_hooks={"response": [_Judge(httpx)]},
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.mappable import Answer
@@ -14,7 +14,7 @@ from SimpleLLMFunc.base.result import RepairLevel
 from SimpleLLMFunc.batch.keys import plain_text
 from SimpleLLMFunc.errors import ResponseParseError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger.redact import redact, redact_head
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [
@@ -28,9 +28,12 @@ __all__ = [
     "encode_usage",
 ]
 
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _PLAIN: Final = b"p"
 _DUMPED: Final = b"d"
 _TEXT: Final = b"t"
+
+_SAME_IF_EQUAL: Final = frozenset({str, int, bool, type(None)})
 
 _KEPT_FACTS = (
     *("model", "status", "request_id", "tries", "body", "limit", "retry_after", "kind", "reason", "head", "partial"),
@@ -38,6 +41,12 @@ _KEPT_FACTS = (
     *("finish_reason", "output_mode", "message"),
 )
 """What is kept of an error beside its message; the conversation that led to it is not."""
+
+_LONGEST_TEXT: Final = 100_000
+"""Characters of a text in an error: to look for secrets in ten megabytes takes a second, for each row that fails."""
+
+_LONGEST_LIST: Final = 1_000
+_LONGEST_ITEM: Final = 1_000
 
 
 def encode_answer(answer: Answer[Any], output: OutputSpec, repair: RepairLevel) -> bytes:
@@ -62,11 +71,30 @@ def _dumped(value: Any, output: OutputSpec) -> bytes | None:
     try:
         dumped = output.adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
         again = output.adapter.validate_json(dumped)
-        # The text too: equal things may differ in type (1 and True, "red" and Color.RED).
-        is_same = type(again) is type(value) and bool(again == value) and repr(again) == repr(value)
+        is_same = bool(again == value) and _is_made_of_the_same(again, value)
     except Exception:  # noqa: BLE001 - the user's own validators and serializers run here; the text is kept instead
         return None
     return dumped if is_same else None
+
+
+def _is_made_of_the_same(one: Any, other: Any) -> bool:
+    """Whether two values that are equal look the same all through: 1 and True do not, nor "red" and Color.RED."""
+    kind = type(one)
+    if kind is not type(other):
+        return False
+    if kind in _SAME_IF_EQUAL:
+        return True
+    if kind is list or kind is tuple:
+        return all(map(_is_made_of_the_same, one, other))
+    if kind is dict:
+        return _is_made_of_the_same(list(one), list(other)) and _is_made_of_the_same([*one.values()], [*other.values()])
+    if issubclass(kind, BaseModel):  # field by field: their texts say the same, and take twice as long as all the rest
+        mine, others = one.__dict__, other.__dict__
+        for name in kind.model_fields:
+            if not _is_made_of_the_same(mine[name], others[name]):
+                return False
+        return _is_made_of_the_same(one.__pydantic_extra__, other.__pydantic_extra__)
+    return repr(one) == repr(other)
 
 
 def decode_value(data: bytes, output: OutputSpec) -> Any:
@@ -77,7 +105,7 @@ def decode_value(data: bytes, output: OutputSpec) -> Any:
     """
     kind, body = data[:1], data[1:]
     if kind == _PLAIN:
-        return json.loads(body)
+        return json.loads(body.decode())  # of bytes it would find out the encoding first
     if kind == _DUMPED:
         try:
             return output.adapter.validate_json(body)
@@ -85,21 +113,29 @@ def decode_value(data: bytes, output: OutputSpec) -> Any:
             raise ValueError(f"the type does not take it any more: {error}") from error
     if kind != _TEXT:
         raise ValueError(f"unknown kind {kind!r}")
-    mode, repair, text = json.loads(body)
+    mode, repair, text = json.loads(body.decode())
     return output.parse(text, repair, mode=mode).value
 
 
 def encode_error(error: Exception) -> bytes:
-    """Return bytes from which `decode_error` makes an error of the same class, its secrets masked."""
+    """Return bytes from which `decode_error` makes an error of the same class, its secrets masked, its texts cut."""
     if not isinstance(error, SimpleLLMFuncError):
-        return _ascii(["RunError", [redact(f"{type(error).__name__}: {error}")], {}])
+        return _ascii(["RunError", [redact_head(f"{type(error).__name__}: {error}", _LONGEST_TEXT)], {}])
     facts = {
-        name: value
+        name: _bounded(value)
         for name in _KEPT_FACTS
         if (value := vars(error).get(name)) is not None and isinstance(value, (str, int, float, list))
     }
-    args = [arg if isinstance(arg, (int, float, type(None))) else str(arg) for arg in error.args]
+    args = [arg if isinstance(arg, (int, float, type(None))) else _bounded(str(arg)) for arg in error.args]
     return redact(_ascii([type(error).__name__, args, facts]).decode()).encode()
+
+
+def _bounded(value: Any, longest: int = _LONGEST_TEXT) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= longest else redact_head(value, longest)
+    if isinstance(value, (list, tuple)):
+        return [_bounded(each, _LONGEST_ITEM) for each in value[:_LONGEST_LIST]]
+    return value
 
 
 def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
@@ -124,7 +160,7 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
 def encode_usage(usage: Usage) -> str:
     """Return a usage as text."""
     parts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.cost)
-    return json.dumps(parts, separators=(",", ":"))
+    return _JSON.encode(parts)
 
 
 def decode_usage(text: str) -> Usage:
@@ -134,7 +170,7 @@ def decode_usage(text: str) -> Usage:
 
 def encode_given(row: Any) -> bytes:
     """Return a row as it was given, to look at and to give back: plain data."""
-    return mask_known(plain_text([isinstance(row, tuple), row]).decode()).encode()
+    return mask_known(plain_text([isinstance(row, tuple), row])).encode()
 
 
 def decode_given(data: bytes | None) -> Any:
@@ -147,4 +183,4 @@ def decode_given(data: bytes | None) -> Any:
 
 def _ascii(value: Any) -> bytes:
     # ASCII says every text, lone surrogates and NUL too.
-    return mask_known(json.dumps(value, separators=(",", ":"))).encode()
+    return mask_known(_JSON.encode(value)).encode()

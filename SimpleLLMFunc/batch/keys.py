@@ -52,20 +52,20 @@ def canonical(value: Any) -> bytes:
     Raises:
         UsageError: it holds something that has no such text.
     """
-    return _written(value, _told)
+    return _written(value, _TOLD).encode()
 
 
-def plain_text(value: Any) -> bytes:
+def plain_text(value: Any) -> str:
     """Return `value` as JSON to look at: pictures and files by their path, what cannot be said as its `str`."""
-    return _written(value, _shown)
+    return _written(value, _SHOWN_PLAINLY)
 
 
-def _written(value: Any, default: Callable[[Any], Any]) -> bytes:
+def _written(value: Any, encoder: json.JSONEncoder) -> str:
     try:
-        return json.dumps(value, separators=(",", ":"), default=default).encode()
+        return encoder.encode(value)
     except TypeError:  # a key of a dict that JSON does not have
         try:
-            return json.dumps(_paired(value, default), separators=(",", ":"), default=default).encode()
+            return encoder.encode(_paired(value, encoder.default))
         except (TypeError, ValueError, RecursionError) as error:
             raise _unknown(value, error) from error
     except (ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def _told(value: Any) -> Any:
     name = type(value).__qualname__
     if isinstance(value, _SHOWN):
         # What the model is shown counts, not where it lay.
-        return [name, hashlib.blake2b(_written(value.to_part(), _told), digest_size=KEY_BYTES).hexdigest()]
+        return [name, hashlib.blake2b(canonical(value.to_part()), digest_size=KEY_BYTES).hexdigest()]
     if (data := _data_of(value)) is not None:
         return [name, data[0]]
     text = str(value)
@@ -137,7 +137,7 @@ def _data_of(value: Any) -> tuple[Any] | None:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return (bytes(value).hex(),)
     if isinstance(value, AbstractSet):
-        return (sorted(_written(item, _told).decode() for item in value),)
+        return (sorted(_written(item, _TOLD) for item in value),)
     if isinstance(value, Mapping):
         return (dict(value),)
     if isinstance(value, Sequence):
@@ -147,3 +147,8 @@ def _data_of(value: Any) -> tuple[Any] | None:
         if callable(convert):
             return (convert(),)
     return None
+
+
+# Made once: making one takes as long as a short text does.
+_TOLD = json.JSONEncoder(separators=(",", ":"), default=_told)
+_SHOWN_PLAINLY = json.JSONEncoder(separators=(",", ":"), default=_shown)

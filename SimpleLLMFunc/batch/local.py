@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.mappable import Answer, Mappable
+from SimpleLLMFunc.batch.collector import RowsInFlight
 from SimpleLLMFunc.batch.feed import PIECE, Feed
 from SimpleLLMFunc.batch.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.options import MapOptions
@@ -73,6 +74,7 @@ class LocalMap(Generic[R]):
         self._pending: dict[bytes, KeyedRow] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
+        self._in_flight = RowsInFlight()
         self._starting = 0
         self._has_ended = asyncio.Event()
         self._note = ""
@@ -156,7 +158,11 @@ class LocalMap(Generic[R]):
                 same.also.append(row.place)
         found = await self._store.find([row.key for row in fresh])
         for row in fresh:
-            await self._sort(row, found.get(row.key))
+            known = found.get(row.key)
+            if known is None and row.problem is None:
+                self._ready.append(row)
+            else:
+                await self._sort(row, known)
         self._fill_places()
         await asyncio.sleep(0)  # rows at hand must not hold up those that are under way
         while len(self._ready) >= 2 * max(self._pace.limit, PIECE):
@@ -184,7 +190,8 @@ class LocalMap(Generic[R]):
         elif self._options.on_error == "raise":
             self._fail(row.problem)
         else:
-            await self._keep(row, None, row.problem, NO_USAGE, "invalid")
+            number = self._keep(row, None, row.problem, NO_USAGE)
+            self._settle(row, number if isinstance(number, int) else await number, _name_of(row.problem), "invalid")
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
@@ -195,6 +202,7 @@ class LocalMap(Generic[R]):
             worker = self._loop.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._left)
+        self._in_flight.at_least(len(self._workers))
 
     async def _work(self) -> None:
         """Ask for one row after the other, as long as there are rows and places."""
@@ -237,9 +245,12 @@ class LocalMap(Generic[R]):
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
         if error is not None and (self._options.on_error == "raise" or self._cannot_ask(error)):
             raise error
-        await self._keep(row, answer, error, usage, "asked")
+        number = self._keep(row, answer, error, usage)
+        self._settle(row, number if isinstance(number, int) else await number, _name_of(error), "asked")
+        self._in_flight.finished()
         self._has_asked = self._has_asked or error is None
-        self._fill_places()
+        if len(self._workers) < self._pace.limit:
+            self._fill_places()
 
     def _cannot_ask(self, error: Exception) -> bool:
         """Whether no row can be asked as things are: no key, no price, real calls forbidden."""
@@ -251,16 +262,13 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    async def _keep(
-        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str
-    ) -> None:
-        """Return when the row is committed."""
+    def _keep(
+        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage
+    ) -> int | asyncio.Future[int]:
+        """Return the number of the row, or what gives it when the row is committed."""
         if error is not None:
             without_frames(error)
-        number = self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
-        if not isinstance(number, int):
-            number = await number
-        self._settle(row, number, None if error is None else type(error).__name__, way)
+        return self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
 
     def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
@@ -337,6 +345,7 @@ class LocalMap(Generic[R]):
     async def _end(self) -> None:
         """Leave nothing behind: no task, no timer, no lock."""
         self._has_ended.set()  # before places become free: they are for nobody now
+        self._in_flight.ended()  # before anything is awaited: the loop may be gone
         for timer in self._timers:
             timer.cancel()
         tasks = [*self._workers, *(task for task in (self._reader, self._counter) if task is not None)]
@@ -380,6 +389,10 @@ class LocalMap(Generic[R]):
         )
         self._note = f"the map of {self._function.name!r} was {what} after {done}{total} rows. {how}"
         push_warning(self._note)
+
+
+def _name_of(error: Exception | None) -> str | None:
+    return None if error is None else type(error).__name__
 
 
 def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:

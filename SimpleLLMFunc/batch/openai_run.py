@@ -30,6 +30,7 @@ from SimpleLLMFunc.batch.openai_shelf import BatchShelf, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.row_file import RowFile
 from SimpleLLMFunc.batch.rows import InputRow, Rows, row_arguments
 from SimpleLLMFunc.errors import (
+    AuthenticationError,
     BadRequest,
     BudgetExceeded,
     ConnectionFailed,
@@ -159,11 +160,14 @@ class BatchRun:
                 found = await self._service.find(batch.tag)
             except BadRequest as error:
                 push_warning(f"the service does not list its batches, so one that may be under way is lost: {error}")
-                found = None
+                await in_thread(self._shelf.end, batch.tag)
+                continue
             if found is not None:
                 await in_thread(self._shelf.sent, batch.tag, found.id, None)
-            else:
-                await in_thread(self._shelf.end, batch.tag)
+                continue
+            if batch.file is not None:
+                await self._take_away(batch.file)
+            await in_thread(self._shelf.end, batch.tag)
 
     # --- out ---------------------------------------------------------------------------------------------
 
@@ -238,7 +242,7 @@ class BatchRun:
                 await in_thread(self._shelf.begin, tag, self._service.address, list(part.requests.items()))
                 file_id = await self._service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
                 await in_thread(self._shelf.uploaded, tag, file_id)
-                state = await self._service.create(file_id, ENDPOINT, tag)
+                state = await self._begun(file_id, tag)
                 await in_thread(self._shelf.sent, tag, state.id, file_id)
                 is_sent = True
             finally:
@@ -248,6 +252,28 @@ class BatchRun:
                     charge.settle(None)
         part.path.unlink()
         self._tell(f"{state.id}: {len(part.requests)} requests sent")
+
+    async def _begun(self, file_id: str, tag: str) -> BatchState:
+        """Begin a batch; where the service refuses, its file is not left there."""
+        try:
+            return await self._service.create(file_id, ENDPOINT, tag)
+        except (AuthenticationError, BadRequest, RateLimited):
+            await self._take_away(file_id)
+            raise
+        except SimpleLLMFuncError as error:
+            error.add_note(
+                f"The batch may have begun all the same, so the file {file_id} stays at the service. The same call with "
+                "the same checkpoint finds out, and takes it away or waits for the answers."
+            )
+            raise
+
+    async def _take_away(self, file_id: str) -> None:
+        try:
+            await self._service.remove(file_id)
+        except SimpleLLMFuncError as error:
+            push_warning(
+                f"the file {file_id} with the requests of a batch that never began stays at the service: {error}"
+            )
 
     # --- back --------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike
@@ -102,21 +102,25 @@ class MapRow(Generic[R_co]):
         index: its place in the input, from 0.
     """
 
-    __slots__ = ("_finished", "_given", "_stopped", "index")
+    __slots__ = ("_finished", "_source", "_stopped", "index")
 
     def __init__(
-        self, index: int, finished: Finished | None, given: Callable[[], Any] | None, stopped: Exception | None
+        self,
+        index: int,
+        finished: Finished | None,
+        source: Sequence[Any] | RowsAgain | None,
+        stopped: Exception | None,
     ) -> None:
         self.index = index
         self._finished = finished
-        self._given = given
+        self._source = source
         self._stopped = stopped
 
     @property
     def row(self) -> Any:
         """The row as it was given; one that came from a stream and was no plain data comes back as plain data."""
-        if self._given is not None:
-            return self._given()
+        if self._source is not None:
+            return self._source[self.index]
         return None if self._finished is None else self._finished.given()
 
     @property
@@ -211,9 +215,7 @@ class MapRows(Sequence[MapRow[R_co]]):
             raise CheckpointError("it is no longer in the checkpoint. Map again to ask for it.", row=place)
         if finished is not None and not finished.is_sound:
             raise CheckpointError("what is kept of it is damaged.", row=place)
-        source = self._source
-        given = None if source is None else (lambda: source[place])
-        return MapRow(place, finished, given, self._stopped)
+        return MapRow(place, finished, self._source, self._stopped)
 
 
 @dataclass(frozen=True)

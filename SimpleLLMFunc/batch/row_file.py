@@ -10,12 +10,11 @@ from typing import Any, Final, TypeVar
 
 from SimpleLLMFunc.base.output_mode import OutputSpec
 from SimpleLLMFunc.base.result import RepairLevel
-from SimpleLLMFunc.batch.codec import decode_usage, encode_answer, encode_error, encode_given, encode_usage
+from SimpleLLMFunc.batch.codec import encode_answer, encode_error, encode_given, encode_usage
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.batch.stored_row import Found, Record, StoredRow, checksum, is_sound
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.interface.sqlite_file import SqliteFile, is_damage, transaction
-from SimpleLLMFunc.type.usage import Usage
 
 __all__ = ["FORMAT", "Found", "Record", "RowFile", "StoredRow"]
 
@@ -226,9 +225,7 @@ class RowFile:
             for piece, marks in _pieces(ids, "?"):
                 statement = f"SELECT {_COLUMNS} FROM rows WHERE id IN ({marks})"  # noqa: S608 - question marks
                 for row in connection.execute(statement, piece):
-                    fits = is_sound(row)
-                    usage = decode_usage(row[5]) if fits else Usage()
-                    found[row[0]] = StoredRow(row[1], usage, fits, row[3] is not None, row[4], row[6], output)
+                    found[row[0]] = StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], output)
             return found
 
         return self._do("read", work)

@@ -16,6 +16,7 @@ from SimpleLLMFunc.batch.output import write_rows
 from SimpleLLMFunc.batch.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.type.quick import quickly_made
 
 __all__ = [
     "InputRow",
@@ -36,6 +37,7 @@ _CHUNK = 256
 """Rows that are read from a file at a time, in a thread, so that a slow disk does not hold up the event loop."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class InputRow:
     """One row, or the place of one that cannot be read.

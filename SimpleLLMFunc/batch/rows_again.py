@@ -21,6 +21,10 @@ __all__ = ["RowsAgain", "can_read_again", "count_rows"]
 _LARGEST_COUNTED = 256 * 1024 * 1024
 """Bytes of a file whose rows are counted beforehand, which takes a second or two of those that the map takes."""
 
+_HELD = 256
+_MOST_HELD = 10_000
+"""Rows that are held, at least and at most, where they are read backwards."""
+
 
 def can_read_again(source: Rows) -> bool:
     """Say whether `read_rows` gives the same rows when it is asked a second time."""
@@ -59,7 +63,9 @@ def count_rows(source: Rows, is_over: Callable[[], bool] = lambda: False) -> int
 
 
 class RowsAgain:
-    """The rows of a file or of a frame, read once more where somebody looks at one; one after the other is fast.
+    """The rows of a file or of a frame, read once more where somebody looks at one.
+
+    One after the other is fast, forwards and backwards; a row from the middle takes as long as all that are before it.
 
     What was kept under the key of a row is no substitute: rows that ask the same may differ in the columns that the
     function does not take, such as their number.
@@ -75,34 +81,40 @@ class RowsAgain:
         self._lock = ForkSafeLock()
         self._rows: Generator[Any, None, None] | None = None
         self._next = 0
-        self._last: tuple[int, Any] = (-1, None)
+        self._first = 0
+        self._held: list[Any] = []
         self._has_warned = False
 
     def __getitem__(self, place: int) -> Any:
         """Return the row at a place; None where it could not be read, or the file is another one by now."""
         with self._lock:
-            if self._last[0] != place:
-                self._last = (place, self._read(place))
-            return self._last[1]
+            if not self._first <= place < self._first + len(self._held):
+                self._read(place)
+            return self._held[place - self._first]
 
-    def _read(self, place: int) -> Any:
+    def _read(self, place: int) -> None:
+        """Hold the row at a place, and where somebody goes backwards, as `reversed` does, those that come next."""
+        first = place
         try:
             if self._rows is None or place < self._next:
+                if self._rows is not None:
+                    # A part of all there is before, so that each row is read a few times only, however many there are.
+                    first = max(0, place - min(_MOST_HELD, _HELD + place // 16) + 1)
                 self._begin()
             assert self._rows is not None, "it has begun"
-            value = next(itertools.islice(self._rows, place - self._next, None), None)
+            found = list(itertools.islice(self._rows, first - self._next, place + 1 - self._next))
         except (OSError, SimpleLLMFuncError) as error:
             self._lost(str(error))
-            value = None
-        self._next = place + 1
-        return value
+            found = []
+        self._first, self._next = first, place + 1
+        self._held = found + [None] * (self._next - first - len(found))
 
     def close(self) -> None:
         """Close the file; it opens again where it is needed."""
         with self._lock:
             if self._rows is not None:
                 self._rows.close()
-            self._rows, self._last = None, (-1, None)
+            self._rows, self._held = None, []
 
     def _begin(self) -> None:
         if self._rows is not None:

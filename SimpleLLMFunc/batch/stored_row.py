@@ -9,9 +9,10 @@ from typing import Any
 
 from SimpleLLMFunc.base.mappable import Answer
 from SimpleLLMFunc.base.output_mode import OutputSpec
-from SimpleLLMFunc.batch.codec import decode_error, decode_given, decode_value
+from SimpleLLMFunc.batch.codec import decode_error, decode_given, decode_usage, decode_value
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
 __all__ = ["Found", "Record", "StoredRow", "checksum", "is_sound"]
 
@@ -50,6 +51,7 @@ class Record:
         return self.row
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the file has under a key.
@@ -64,17 +66,23 @@ class Found:
     is_sound: bool
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class StoredRow:
     """A row as it stands in the file; decoded when it is looked at."""
 
     key: bytes
-    usage: Usage
     is_sound: bool
     _is_error: bool
+    _usage: str
     _answer: bytes
     _given: bytes | None
     _output: OutputSpec
+
+    @property
+    def usage(self) -> Usage:
+        """What it took."""
+        return decode_usage(self._usage) if self.is_sound else NO_USAGE
 
     def value(self, place: int) -> Any:
         """Return the value, of the function's return type.

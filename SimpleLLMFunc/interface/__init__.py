@@ -4,8 +4,9 @@
 |---|---|
 | `llm_interface` | `LLM_Interface`: the two methods that make a provider |
 | `openai_compatible` | `OpenAICompatible`, and the loop of tries |
-| `transport`, `sessions` | one HTTP exchange; one session per event loop |
-| `request`, `replies`, `sse`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
+| `transport`, `heads`, `url` | one HTTP exchange |
+| `sessions`, `connecting`, `connection`, `incoming`, `unpack`, `wire_errors` | the connections of an event loop, and what goes over them |
+| `request`, `replies`, `sse`, `assembler`, `nesting`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
 | `retry`, `service_error`, `deadline`, `patience` | what is tried again, and how long all of it may take |
 | `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |
 | `circuit`, `pace` | what all calls of one model know about its service being down or busy |

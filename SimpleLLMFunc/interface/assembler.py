@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from SimpleLLMFunc.interface.nesting import Nesting
 from SimpleLLMFunc.interface.per_choice import PerChoice
 from SimpleLLMFunc.type.completion import (
     ChatCompletion,
@@ -50,18 +51,30 @@ class _OpenCall:
     arguments: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
     turn: int = 0
+    nesting: Nesting | None = None
+    seen: int = 0
+    """How many pieces of the arguments `nesting` has seen."""
+    is_spoilt: bool = False
+    """The brackets were closed over what is no JSON, which nothing that follows can put right."""
 
     def is_whole(self) -> bool:
-        """Whether the arguments are a complete JSON value, so that more text cannot belong to them."""
-        text = "".join(self.arguments)
-        self.arguments = [text]
-        if not text.rstrip().endswith("}"):
+        """Whether the arguments are a complete JSON object, so that more text cannot belong to them.
+
+        Some services repeat the id with every piece, and this is asked at each: the text is read when its brackets are
+        closed, not before.
+        """
+        nesting = self.nesting = self.nesting or Nesting()
+        while self.seen < len(self.arguments):
+            nesting.feed(self.arguments[self.seen])
+            self.seen += 1
+        if self.is_spoilt or not nesting.is_closed:
             return False
         try:
-            json.loads(text)
+            value = json.loads("".join(self.arguments))
         except (ValueError, RecursionError):
+            self.is_spoilt = True
             return False
-        return True
+        return isinstance(value, dict)
 
     def take(self, delta: ToolCallDelta, turn: int) -> None:
         """Add a piece."""

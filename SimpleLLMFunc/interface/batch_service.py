@@ -28,7 +28,7 @@ from SimpleLLMFunc.interface.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.transport import now
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import redact_head
-from SimpleLLMFunc.threads import import_module
+from SimpleLLMFunc.threads import import_module, in_thread
 
 __all__ = ["BatchService", "BatchState"]
 
@@ -39,6 +39,8 @@ _LISTED = 100
 """Batches on a page of the list."""
 
 _PAGES = 5
+_PORTION = 1024 * 1024
+"""Bytes of a file that are written at a time, in a thread: the disk is not the event loop's to wait for."""
 
 TAG = "simplellmfunc"
 """In the metadata of a batch: by what its maker finds it again."""
@@ -142,8 +144,11 @@ class BatchService:
         """
 
         async def send(client: Any) -> Any:
-            with path.open("rb") as file:
+            file = await in_thread(lambda: path.open("rb"))
+            try:
                 return await client.files.create(file=(name, file, "application/jsonl"), purpose="batch")
+            finally:
+                await in_thread(file.close)
 
         made = await self._tried(send)
         return self._text(getattr(made, "id", None), "the uploaded file has no id")
@@ -216,9 +221,12 @@ class BatchService:
 
         async def fetch(client: Any) -> None:
             async with client.files.with_streaming_response.content(file_id) as response:
-                with path.open("wb") as file:
-                    async for piece in response.iter_bytes():
-                        file.write(piece)
+                file = await in_thread(lambda: path.open("wb"))
+                try:
+                    async for portion in response.iter_bytes(_PORTION):
+                        await in_thread(file.write, portion)
+                finally:
+                    await in_thread(file.close)
 
         await self._tried(fetch, charge_fetch)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.foreign import translated
-from SimpleLLMFunc.interface.network import parsed_url
 from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.sessions import CONNECT_SECONDS
 from SimpleLLMFunc.interface.transport import HttpReply, HttpRequest, is_redirect, redirect_target
+from SimpleLLMFunc.interface.url import parsed_url
 from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact_logs_of
 from SimpleLLMFunc.threads import import_module
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk

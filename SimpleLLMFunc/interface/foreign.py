@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -10,6 +9,7 @@ from typing import TypeVar
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
 from SimpleLLMFunc.interface.patience import Silence
 from SimpleLLMFunc.interface.retry import Again, TryFailed
+from SimpleLLMFunc.interface.wire_errors import BodyBroken, NotHttp, ProxyRefused, WireError
 from SimpleLLMFunc.logger.failures import redacted_cause
 from SimpleLLMFunc.logger.redact import redact
 
@@ -57,24 +57,31 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _among_ours(error: Exception, model: str, tries: int) -> Exception:
+    if isinstance(error, WireError):
+        return _failure_of_wire(error, model, tries)
     if isinstance(error, (TryFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
         return _silence(error, model, tries) if isinstance(error, Silence) else error
-    import aiohttp
-    from aiohttp import http_exceptions
-
-    text = redact(_said(error)) or type(error).__name__
-    if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
-        return ConfigError(f"base_url cannot be asked: {text}. Give an http or https address.")
+    text = redact(str(error)) or type(error).__name__
     if is_about_tls(error):
         return _failed(f"TLS: {text}", model, tries, again="never")
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        final = error.status < 500 and error.status not in {408, 429}
-        return _failed(f"the proxy answered {error.status}", model, tries, again="never" if final else "always")
-    if isinstance(error, (aiohttp.ClientResponseError, http_exceptions.HttpProcessingError)):
-        return TryFailed(BadReply(model, problem="it is not HTTP as we know it", head=text, tries=tries), again="once")
-    if isinstance(error, (aiohttp.ClientError, OSError)):
+    if isinstance(error, OSError):
         return _failed(_reason(error, text), model, tries)
     return _failure_of_client(error, text, model, tries)
+
+
+def _failure_of_wire(error: WireError, model: str, tries: int) -> TryFailed:
+    """Translate what goes wrong on our own connections."""
+    text = redact(str(error))
+    if is_about_tls(error):
+        return _failed(f"TLS: {text}", model, tries, again="never")
+    if isinstance(error, ProxyRefused):
+        final = error.status < 500 and error.status not in {408, 429}
+        return _failed(text, model, tries, again="never" if final else "always")
+    if isinstance(error, NotHttp):
+        problem = f"it is not HTTP as we know it ({text})"
+        return TryFailed(BadReply(model, problem=problem, head=redact(error.head), tries=tries), again="once")
+    more = f": {redact(str(error.__cause__))}" if isinstance(error, BodyBroken) and error.__cause__ is not None else ""
+    return _failed(text + more, model, tries)
 
 
 def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> Exception:
@@ -107,19 +114,6 @@ def _of_another_loop(error: BaseException | None) -> ConfigError | None:
     return None
 
 
-def _said(error: BaseException) -> str:
-    import aiohttp
-
-    if type(error) in {aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError}:
-        # Its own text names the TLS context as an object, and the reason twice.
-        assert isinstance(error, aiohttp.ClientConnectorError)
-        told: object = error.os_error
-        if isinstance(told, OSError):
-            reason = os.strerror(told.errno) if told.errno and told.errno > 0 else told.strerror
-            return f"{error.host}:{error.port}: {reason or told}"
-    return str(error)
-
-
 def _silence(error: Silence, model: str, tries: int) -> TryFailed:
     return _failed(str(error), model, tries)
 
@@ -130,10 +124,7 @@ def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> 
 
 def _reason(error: BaseException, text: str) -> str:
     """Return what went wrong, with the cause where the client only says that something did."""
-    import aiohttp
-
-    whole = isinstance(error, aiohttp.ClientConnectorError)  # says all that its cause does
-    cause = None if whole else error.__cause__ or error.__context__
+    cause = error.__cause__ or error.__context__
     more = f": {redact(str(cause))}" if cause is not None and str(cause) and str(cause) not in text else ""
     name = "" if text.startswith(type(error).__name__) else f"{type(error).__name__}: "
     return f"{name}{text}{more}"
@@ -141,15 +132,11 @@ def _reason(error: BaseException, text: str) -> str:
 
 def is_about_tls(error: BaseException) -> bool:
     """Whether a certificate or a handshake failed, which no further try cures."""
-    import aiohttp
-
     seen: BaseException | None = error
     for _ in range(8):
         if seen is None:
             return False
-        if isinstance(
-            seen, (ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch)
-        ):
+        if isinstance(seen, (ssl.SSLError, ssl.CertificateError)):
             return True
         seen = seen.__cause__ or seen.__context__
     return False

@@ -5,28 +5,19 @@ from __future__ import annotations
 import base64
 import os
 import ssl
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.url import Url, parsed_url
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.threads import in_thread
 
-if TYPE_CHECKING:
-    from yarl import URL
-
-__all__ = ["load_tls_context", "parsed_url", "proxy_for", "tls_context"]
+__all__ = ["Proxy", "load_tls_context", "proxy_for", "tls_context"]
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-@lru_cache(maxsize=256)
-def parsed_url(url: str) -> URL:
-    """Return `url` taken apart, as the HTTP client wants it; the same few come again and again."""
-    from yarl import URL
-
-    return URL(url)
+_NAMED_IN = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 
 
 _contexts: dict[tuple[str | None, str | None], ssl.SSLContext] = {}
@@ -39,6 +30,7 @@ def tls_context() -> ssl.SSLContext:
     context = _contexts.get(place)
     if context is None:
         context = ssl.create_default_context()
+        context.set_alpn_protocols(["http/1.1"])  # a server that knows HTTP/2 too shall not have to guess
         if len(_contexts) >= _MOST_CONTEXTS:
             _contexts.clear()
         _contexts[place] = context
@@ -56,31 +48,63 @@ def _trust_store() -> tuple[str | None, str | None]:
     return os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
 
 
-def proxy_for(url: URL) -> tuple[URL | None, dict[str, str] | None]:
-    """Return the proxy that the environment names for `url`, and the headers to log in there with.
+@dataclass(frozen=True, slots=True, repr=False)
+class Proxy:
+    """A proxy; its repr shows no login.
 
-    None stands for the direct way, and for no login.
+    Attributes:
+        url: where it is, without a login.
+        login: what its Proxy-Authorization says, empty for none.
+        tls: whom to trust on the way to it, None for plain HTTP.
+    """
+
+    url: Url
+    login: str = ""
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What it wants to be told with a request, or before a tunnel."""
+        return {"Proxy-Authorization": self.login} if self.login else {}
+
+    def __repr__(self) -> str:
+        return f"Proxy({str(self.url)!r})"
+
+
+def proxy_for(url: Url) -> Proxy | None:
+    """Return the proxy that the environment names for `url`, None for the direct way.
 
     Raises:
         ConfigError: it names one of a kind we do not know.
     """
-    if url.host in _THIS_MACHINE:
+    if url.host in _THIS_MACHINE or not any(name in os.environ for name in _NAMED_IN):
         # No proxy reaches this machine's own loopback; a server inside this process would be out of reach.
-        return None, None
-    # Not aiohttp's trust_env: that reads ~/.netrc too, and would put what stands there into the place of the key.
+        return None
     proxies = getproxies_environment()
     address = proxies.get(url.scheme) or proxies.get("all")
     if not address or proxy_bypass_environment(f"{url.host}:{url.port}", proxies):
-        return None, None
-    proxy = parsed_url(address if "://" in address else f"http://{address}")
-    if proxy.scheme not in {"http", "https"}:
-        raise ConfigError(
-            f"the proxy of the environment is a {proxy.scheme} one; only http and https proxies are known."
-        )
-    if proxy.user is None:
-        return proxy, None
-    login = base64.b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
-    remember_secret(proxy.password or "")
+        return None
+    return _proxy_at(address)
+
+
+@lru_cache(maxsize=16)
+def _read_address(address: str) -> tuple[Url, str]:
+    whole = address if "://" in address else f"http://{address}"
+    kind = whole.partition("://")[0].lower()
+    if kind not in {"http", "https"}:
+        raise ConfigError(f"the proxy of the environment is a {kind} one; only http and https proxies are known.")
+    try:
+        url = parsed_url(whole)
+    except ConfigError:
+        raise ConfigError("the proxy of the environment is no address. Write it as http://host:port.") from None
+    if url.login is None:
+        return url._replace(target="/"), ""
+    login = base64.b64encode(":".join(url.login).encode()).decode()
+    remember_secret(url.login[1])
     remember_secret(login)
-    # aiohttp renames this header to Proxy-Authorization.
-    return proxy.with_user(None), {"Authorization": f"Basic {login}"}
+    return url._replace(target="/", login=None), f"Basic {login}"
+
+
+def _proxy_at(address: str) -> Proxy:
+    url, login = _read_address(address)
+    return Proxy(url, login, tls_context() if url.scheme == "https" else None)

@@ -20,8 +20,8 @@ from SimpleLLMFunc.interface.client_exchange import ClientExchange, check_client
 from SimpleLLMFunc.interface.client_loops import ClientPerLoop, closed_with_loop
 from SimpleLLMFunc.interface.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.direct import RequestHeaders
 from SimpleLLMFunc.interface.guard import check_real_call_allowed
+from SimpleLLMFunc.interface.heads import RequestHeaders
 from SimpleLLMFunc.interface.key_pool import APIKeyPool, Lease
 from SimpleLLMFunc.interface.limits import Limits, LimitSettings
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface

@@ -1,141 +1,159 @@
-"""One HTTP session per event loop, and how it connects."""
+"""The connections of one event loop: kept for the next request, closed with the loop."""
 
 from __future__ import annotations
 
 import asyncio
-import select
-import socket
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
+import sys
+from typing import Final
 
+from SimpleLLMFunc.interface.connecting import Names, Place, connected
+from SimpleLLMFunc.interface.connection import BUFFER, Connection
+from SimpleLLMFunc.interface.network import load_tls_context, proxy_for, tls_context
 from SimpleLLMFunc.interface.per_loop import PerLoop
-from SimpleLLMFunc.threads import import_module, in_thread
+from SimpleLLMFunc.interface.url import Url
+from SimpleLLMFunc.threads import import_module
 
-if TYPE_CHECKING:
-    import ssl
-
-    import aiohttp
-    from yarl import URL
-
-__all__ = ["CONNECT_SECONDS", "opening_of", "seen", "session_of_this_loop"]
+__all__ = ["CONNECT_SECONDS", "Session", "session_of_this_loop"]
 
 CONNECT_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 30.0
-_LONGEST_HEADER = 64 * 1024
-_MOST_PLACES = 64
+_ROUNDS = 100
+_SHARES_BUFFER: Final = sys.platform != "win32"
+"""Elsewhere a read begins and ends between two steps of the loop; there the system writes into the buffer meanwhile."""
 
 
-async def session_of_this_loop() -> aiohttp.ClientSession:
+async def session_of_this_loop() -> Session:
     """Return the session of the running event loop; the first call opens it."""
-    await import_module("aiohttp")
+    await import_module("httptools")
+    await import_module("aiohappyeyeballs")
     return _sessions.here()
 
 
-def opening_of(session: aiohttp.ClientSession, url: URL, tls: ssl.SSLContext | bool) -> aiohttp.ClientRequest:
-    """Return the request by which the session's connector finds or opens a connection to the place of `url`."""
-    return cast("Any", session.connector).opening(url, tls)  # type: ignore[no-any-return]
+class Session:
+    """The connections of one event loop.
+
+    There is no limit to them: how many calls are in flight is decided above, by rate limits and keys.
+
+    Attributes:
+        names: the addresses of hosts.
+        open: every connection that is open.
+        closed: whether the loop is at its end.
+    """
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.open: set[Connection] = set()
+        self.closed = False
+        self._resting: dict[Place, dict[Connection, None]] = {}
+        """In the order in which they came to rest; the latest is used first."""
+        self._sweep: asyncio.TimerHandle | None = None
+        self._buffer = bytearray(BUFFER)
+
+    def buffer(self) -> bytearray:
+        """Return what a new connection reads into."""
+        return self._buffer if _SHARES_BUFFER else bytearray(BUFFER // 4)
+
+    @property
+    def in_use(self) -> int:
+        """How many connections are at work, and do not rest."""
+        return sum(one.is_open and one not in self._resting.get(one.place, ()) for one in self.open)
+
+    async def connection_to(self, url: Url) -> Connection:
+        """Return a connection for one request to `url`: one that rests there, else a new one.
+
+        A connection on which something came that nobody had asked for is not given out: it would be taken for the
+        answer to the next request, the silently wrong answer of somebody else's question.
+
+        Raises:
+            WireError: none came about.
+            TimeoutError: none came about in time.
+            ConfigError: the environment names a proxy that we do not know.
+        """
+        if url.scheme == "https":
+            await load_tls_context()
+            place = Place(url.scheme, url.host, url.port, proxy_for(url), tls_context())
+        else:
+            place = Place(url.scheme, url.host, url.port, proxy_for(url))
+        resting = self._resting.get(place)
+        while resting:
+            connection = resting.popitem()[0]
+            if connection.has_news():
+                try:
+                    await asyncio.sleep(0)  # one round of the loop, to read what waits in the socket's buffer
+                except BaseException:
+                    connection.abort()
+                    raise
+            if connection.is_open:
+                return connection
+            connection.abort()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await connected(self, place)
+        except TimeoutError as error:
+            raise TimeoutError(f"connecting to {url.host} took too long") from error
+
+    # --- what connections tell ---------------------------------------------------------------------------
+
+    def joined(self, connection: Connection) -> None:
+        """Note a new connection."""
+        self.open.add(connection)
+
+    def left(self, connection: Connection) -> None:
+        """Note the end of one."""
+        self.open.discard(connection)
+        resting = self._resting.get(connection.place)
+        if resting is not None:
+            resting.pop(connection, None)
+
+    def rests(self, connection: Connection) -> None:
+        """Keep a connection for the next request."""
+        if self.closed:
+            connection.abort()
+            return
+        loop = asyncio.get_running_loop()
+        connection.rests_since = loop.time()
+        resting = self._resting.get(connection.place)
+        if resting is None:
+            resting = self._resting[connection.place] = {}
+        resting[connection] = None
+        if self._sweep is None:
+            self._sweep = loop.call_later(_KEEP_ALIVE_SECONDS, self._close_old)
+
+    def _close_old(self) -> None:
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - _KEEP_ALIVE_SECONDS
+        first: float | None = None
+        for place, resting in list(self._resting.items()):
+            for connection in [one for one in resting if one.rests_since <= oldest]:
+                del resting[connection]
+                connection.close()
+            if resting:
+                since = next(iter(resting)).rests_since
+                first = since if first is None else min(first, since)
+            else:
+                del self._resting[place]
+        self._sweep = None if first is None else loop.call_at(first + _KEEP_ALIVE_SECONDS, self._close_old)
+
+    # --- its end -----------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Close every connection, and wait until that is done; a closed session is replaced by a new one."""
+        self.closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        self._resting.clear()
+        await self.names.close()
+        for _ in range(_ROUNDS):
+            for connection in list(self.open):
+                connection.abort()
+            if not self.open:
+                break
+            await asyncio.sleep(0)
 
 
-def _open_session() -> aiohttp.ClientSession:
-    import aiohttp
-
-    return aiohttp.ClientSession(
-        # No limit: how many calls are in flight is decided above, by rate limits and keys.
-        connector=_connector_class()(
-            limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS, resolver=aiohttp.ThreadedResolver(cast("Any", _Names()))
-        ),
-        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        max_line_size=_LONGEST_HEADER,
-        max_field_size=_LONGEST_HEADER,
-        trust_env=False,
-    )
-
-
-async def _close_session(session: aiohttp.ClientSession) -> None:
+async def _close_session(session: Session) -> None:
     await session.close()
 
 
-_sessions: PerLoop[aiohttp.ClientSession] = PerLoop(_open_session, _close_session, lambda session: not session.closed)
-
-
-class _Names:
-    """What a loop offers to look names up, without the loop's own pool of threads.
-
-    A look-up that hangs (some take half a minute) would otherwise hold up the end of the loop, and after the end of
-    the main thread nothing could be looked up any more.
-    """
-
-    async def getaddrinfo(self, host: str, port: int, **options: int) -> list[Any]:
-        return await in_thread(partial(socket.getaddrinfo, host, port, **options))
-
-    async def getnameinfo(self, address: Any, flags: int = 0) -> tuple[str, str]:
-        return await in_thread(socket.getnameinfo, address, flags)
-
-
-def seen(end: asyncio.Future[None]) -> None:
-    """Take note of how a connection ended: who only wants to know that it did need not ask, and asyncio would complain."""
-    if not end.cancelled():
-        end.exception()
-
-
-@lru_cache(maxsize=1)
-def _connector_class() -> type[aiohttp.TCPConnector]:
-    import aiohttp
-
-    class Connector(aiohttp.TCPConnector):
-        """Gives out no kept connection on which something came that nobody had asked for.
-
-        aiohttp would take it for the answer to the next request: the silently wrong answer of somebody else's question.
-        """
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            self._known: WeakKeyDictionary[Any, Callable[[], bool]] = WeakKeyDictionary()
-            self._openings: dict[Any, aiohttp.ClientRequest] = {}
-
-        async def connect(self, *args: Any, **kwargs: Any) -> aiohttp.connector.Connection:
-            while True:
-                connection = await super().connect(*args, **kwargs)
-                protocol = connection.protocol
-                assert protocol is not None, "a connection that was just given out"
-                has_news = self._known.get(protocol)
-                if has_news is None:
-                    self._known[protocol] = _news_of(protocol.transport)
-                    return connection  # a new one: whatever comes on it is for the one who opened it
-                if has_news():
-                    try:
-                        await asyncio.sleep(0)  # one round of the loop, to read what waits in the socket's buffer
-                    except BaseException:
-                        connection.close()
-                        raise
-                if protocol.is_connected() and not protocol.should_close:
-                    return connection
-                connection.close()
-
-        def opening(self, url: URL, tls: ssl.SSLContext | bool) -> aiohttp.ClientRequest:
-            """Return the request by which connections to the place of `url` are found and opened."""
-            place = (url.scheme, url.host, url.port, tls)
-            known = self._openings.get(place)
-            if known is None:
-                if len(self._openings) >= _MOST_PLACES:
-                    self._openings.clear()
-                known = self._openings[place] = aiohttp.ClientRequest(
-                    "POST", url.origin(), loop=asyncio.get_running_loop(), ssl=tls
-                )
-            return known
-
-    return Connector
-
-
-def _news_of(transport: Any) -> Callable[[], bool]:
-    """Return what tells at once whether something waits in the buffer of a connection's socket; True where nobody knows."""
-    sock = transport.get_extra_info("socket") if transport is not None else None
-    descriptor = -1 if sock is None else sock.fileno()
-    if descriptor < 0 or not hasattr(select, "poll"):  # Windows has none
-        return lambda: True
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return lambda: bool(poll.poll(0))
+_sessions: PerLoop[Session] = PerLoop(Session, _close_session, lambda session: not session.closed)

@@ -1,32 +1,28 @@
 """One HTTP exchange: bytes out, bytes in. Nothing is tried again here.
 
-Requests go out over aiohttp, or through an `openai.AsyncOpenAI` that the user brought (`client_exchange`). What these
-raise becomes ours in `foreign`; no other file of the package knows an HTTP client.
+Requests go out over connections of our own, or through an `openai.AsyncOpenAI` that the user brought
+(`client_exchange`). What goes wrong there becomes an error of ours in `foreign`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import io
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from SimpleLLMFunc import __version__
-from SimpleLLMFunc.errors import BadReply, BadRequest
-from SimpleLLMFunc.interface.direct import DirectReply, RequestHeaders, ask_directly
+from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError
 from SimpleLLMFunc.interface.foreign import failure_of_exception
-from SimpleLLMFunc.interface.network import load_tls_context, parsed_url, proxy_for, tls_context
+from SimpleLLMFunc.interface.heads import RequestHeaders, request_head
+from SimpleLLMFunc.interface.incoming import Incoming
+from SimpleLLMFunc.interface.network import Proxy
 from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.retry import TryFailed
-from SimpleLLMFunc.interface.sessions import opening_of, seen, session_of_this_loop
+from SimpleLLMFunc.interface.sessions import session_of_this_loop
+from SimpleLLMFunc.interface.url import Url, parsed_url
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.type.quick import quickly_made
-
-if TYPE_CHECKING:
-    import aiohttp
-    from yarl import URL
 
 __all__ = [
     "LARGEST_BODY",
@@ -44,7 +40,6 @@ LARGEST_BODY = 256 * 1024 * 1024
 """Bytes of a reply, unpacked; whatever sends more is not answering a question."""
 
 _MOST_REDIRECTS = 5
-_LARGE_REQUEST = 1024 * 1024
 
 
 @quickly_made
@@ -109,37 +104,8 @@ async def read_all(reply: HttpReply, model: str, tries: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class _OwnReply:
-    """A reply over aiohttp."""
-
-    __slots__ = ("_content", "_request", "headers", "patience", "status")
-
-    def __init__(
-        self, response: aiohttp.ClientResponse | DirectReply, request: HttpRequest, patience: Patience
-    ) -> None:
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-        self.patience = patience
-        self._content = response.content
-        self._request = request
-
-    async def piece(self) -> bytes:
-        content = self._content
-        try:
-            # What has arrived already costs no timer.
-            if piece := content.read_nowait():
-                return piece
-            if content.at_eof():
-                return b""
-            with self.patience.waiting("reading the answer"):
-                return await content.readany()
-        except Exception as error:  # noqa: BLE001 - as in `translated`, without a coroutine more for each wait
-            failure = failure_of_exception(error, self._request.model, self._request.tries)
-        raise failure
-
-
 class Exchange:
-    """Sends a request over this event loop's session; leaving the context closes what has not been read.
+    """Sends a request over this event loop's session and is its reply; leaving the context closes what is not read.
 
     Entering it raises:
         TryFailed: no reply came.
@@ -147,81 +113,73 @@ class Exchange:
         ConfigError: the address cannot be asked.
     """
 
-    __slots__ = ("_lost", "_patience", "_protocol", "_request", "_response")
+    __slots__ = ("_incoming", "_request", "headers", "patience", "status")
 
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
         self._request = request
-        self._patience = patience
+        self._incoming: Incoming | None = None
+        self.patience = patience
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
 
     async def __aenter__(self) -> HttpReply:
         request, redirects = self._request, 0
         try:
             # One coroutine does it all: there are as many of them as calls in flight.
-            with self._patience.waiting():
+            with self.patience.waiting():
                 session = await session_of_this_loop()
                 url = parsed_url(request.url)
                 while True:
-                    if url.scheme == "https":
-                        await load_tls_context()
-                    self._response = sent = await _asked(session, url, request)
-                    if not is_redirect(sent.status, sent.headers):
+                    connection = await session.connection_to(url)
+                    head = _head(url, request, connection.place.proxy)
+                    self._incoming = incoming = await connection.ask(head, request.body)
+                    if not is_redirect(incoming.status, incoming.headers):
                         break
-                    sent.close()
+                    incoming.close()
                     redirects += 1
-                    url = redirect_target(url, sent.status, sent.headers["location"], redirects, request)
+                    url = redirect_target(url, incoming.status, incoming.headers["location"], redirects, request)
         except Exception as error:  # noqa: BLE001 - as in `translated`
-            failure: Exception | None = failure_of_exception(error, request.model, request.tries)
+            failure = failure_of_exception(error, request.model, request.tries)
         else:
-            failure = None
-        if failure is not None:
-            raise failure
-        response = self._response
-        connection = response.connection  # None where the whole body is here already
-        self._protocol = connection.protocol if connection is not None else None
-        self._lost = self._protocol.closed if self._protocol is not None else None
-        if self._lost is not None:
-            self._lost.remove_done_callback(seen)
-            self._lost.add_done_callback(self._end_of_connection)
-        return _OwnReply(response, request, self._patience)
+            self.status = incoming.status
+            self.headers = incoming.headers
+            return self
+        raise failure
+
+    async def piece(self) -> bytes:
+        """Return the next bytes of the body as they come, empty at its end."""
+        incoming = self._incoming
+        assert incoming is not None, "the reply has begun"
+        try:
+            # What has arrived already costs no timer.
+            piece = incoming.take()
+            if piece is None:
+                with self.patience.waiting("reading the answer"):
+                    while piece is None:
+                        await incoming.news()
+                        piece = incoming.take()
+        except Exception as error:  # noqa: BLE001 - as in `translated`, without a coroutine more for each wait
+            failure = failure_of_exception(error, self._request.model, self._request.tries)
+        else:
+            return piece
+        raise failure
 
     async def __aexit__(self, *_: object) -> None:
-        if self._lost is not None:
-            self._lost.remove_done_callback(self._end_of_connection)
-            self._lost.add_done_callback(seen)
-        # After the end of the body the connection is back in the pool already; before it, it is closed now.
-        self._response.close()
-
-    def _end_of_connection(self, end: asyncio.Future[None]) -> None:
-        """Wake the reader of a body that can no longer end: after a broken chunk aiohttp closes, and tells nobody."""
-        import aiohttp
-
-        seen(end)
-        content = self._response.content
-        if not content.is_eof() and content.exception() is None:
-            error = aiohttp.ClientPayloadError("the body broke off")
-            error.__cause__ = self._protocol.exception() if self._protocol is not None else None
-            content.set_exception(error)
+        # After the end of the body the connection rests already; before it, it is closed now.
+        if self._incoming is not None:
+            self._incoming.close()
 
 
-def _asked(
-    session: aiohttp.ClientSession, url: URL, request: HttpRequest
-) -> Awaitable[aiohttp.ClientResponse | DirectReply]:
-    proxy, proxy_headers = proxy_for(url)
-    headers = request.headers
-    if proxy is None and isinstance(headers, RequestHeaders) and 0 < len(request.body) < _LARGE_REQUEST:
-        opening = opening_of(session, url, tls_context() if url.scheme == "https" else True)
-        return ask_directly(session, url, headers, request.body, opening)
-    return session.request(
-        request.method,
-        url,
-        # aiohttp wants long bodies as a file, which it writes in pieces.
-        data=(request.body or None) if len(request.body) < _LARGE_REQUEST else io.BytesIO(request.body),
-        headers=headers,
-        allow_redirects=False,
-        proxy=proxy,
-        proxy_headers=proxy_headers,
-        ssl=tls_context() if url.scheme == "https" else True,
-    )
+def _head(url: Url, request: HttpRequest, proxy: Proxy | None) -> bytes:
+    headers, body = request.headers, request.body
+    if proxy is not None and url.scheme == "http":
+        whole = f"http://{url.authority}{url.target}"
+        head = request_head(request.method, whole, url, {**headers, **proxy.headers})
+    elif isinstance(headers, RequestHeaders) and request.method == "POST":
+        head = headers.head(url)
+    else:
+        head = request_head(request.method, url.target, url, headers)
+    return b"%bContent-Length: %d\r\n\r\n" % (head, len(body)) if body else head + b"\r\n"
 
 
 def is_redirect(status: int, headers: Mapping[str, str]) -> bool:
@@ -229,15 +187,20 @@ def is_redirect(status: int, headers: Mapping[str, str]) -> bool:
     return 300 <= status < 400 and "location" in headers
 
 
-def redirect_target(url: URL, status: int, location: str, redirects: int, request: HttpRequest) -> URL:
+def redirect_target(url: Url, status: int, location: str, redirects: int, request: HttpRequest) -> Url:
     """Return where a redirect leads.
 
     Raises:
         TryFailed: the key and the messages may not go there.
     """
-    target = url.join(parsed_url(location))
     said = ""
-    if status == 303 or not _may_follow(url, target):
+    try:
+        target = url.join(location)
+    except ConfigError:
+        target, said = url, "it redirects to what is no http or https address"
+    if said:
+        pass
+    elif status == 303 or not _may_follow(url, target):
         said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
     elif redirects > _MOST_REDIRECTS:
         said = "it redirects too often"
@@ -247,11 +210,11 @@ def redirect_target(url: URL, status: int, location: str, redirects: int, reques
     return target
 
 
-def _may_follow(url: URL, target: URL) -> bool:
+def _may_follow(url: Url, target: Url) -> bool:
     """Whether the key and the messages may go to `target`: the same host, and never from https to http."""
     if target.host != url.host:
         return False
-    return target.origin() == url.origin() or (url.scheme == "http" and target.scheme == "https")
+    return target.origin == url.origin or (url.scheme == "http" and target.scheme == "https")
 
 
 def now() -> float:

@@ -115,4 +115,4 @@ def test_text_to_look_at_takes_anything() -> None:
         def __str__(self) -> str:
             return "a thing"
 
-    assert plain_text([Thing(), Model(), {1, 2}, b"\x01"]) == b'["a thing",{"a":1},["1","2"],"01"]'
+    assert plain_text([Thing(), Model(), {1, 2}, b"\x01"]) == '["a thing",{"a":1},["1","2"],"01"]'

@@ -25,6 +25,7 @@ from SimpleLLMFunc.errors import (
     ContentBlocked,
     DeadlineExceeded,
     OutputTruncated,
+    ProviderError,
     ResponseParseError,
     ServerUnavailable,
     UsageError,
@@ -310,6 +311,41 @@ async def test_a_service_that_refuses_is_an_error_of_the_map(server, echo, answe
     assert KEY not in text
     if error is BadRequest:
         assert "may have no files or batches" in text
+
+
+@pytest.mark.parametrize("status", [400, 401, 429])
+async def test_the_file_of_a_batch_that_was_refused_does_not_stay(server, echo, status):
+    for _ in range(3 if status == 429 else 1):
+        server.trouble("POST /batches", error_answer(status, "no"))
+    with pytest.raises(ProviderError):
+        await mapped(echo)
+    assert server.files == {}
+    assert [request.method for request in server.requests].count("DELETE") == 1
+
+
+async def test_a_file_that_cannot_be_taken_away_is_named(server, echo, caplog):
+    server.trouble("POST /batches", error_answer(400, "no"))
+    server.trouble("DELETE /files", error_answer(403, "not yours"))
+    with pytest.raises(BadRequest):
+        await mapped(echo)
+    assert list(server.files) == ["file-0"]
+    assert "the file file-0 with the requests of a batch that never began stays at the service" in caplog.text
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_the_file_of_a_batch_that_may_have_begun_is_seen_to_by_the_next_run(server, echo, tmp_path, has_begun):
+    checkpoint = tmp_path / "run.sqlite"
+    for _ in range(3):
+        server.trouble("POST /batches", error_answer(503), after=has_begun)
+        server.trouble("GET /batches", error_answer(503))
+    with pytest.raises(ServerUnavailable) as caught:
+        await mapped(echo, checkpoint=checkpoint)
+    assert any("the file file-0 stays at the service" in note for note in caught.value.__notes__)
+    assert "file-0" in server.files
+    server._troubles.clear()
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert len(server.batches) == 1
+    assert ("file-0" in server.files) == has_begun
 
 
 async def test_a_service_that_forgot_a_batch_is_sent_another(server, echo):

@@ -240,6 +240,28 @@ def test_one_after_the_other_reads_the_file_once(table, monkeypatch):
     rows.close()
 
 
+def test_backwards_each_row_is_read_a_few_times_only():
+    read = 0
+
+    class Source:
+        def __iter__(self):
+            nonlocal read
+            for number in range(5_000):
+                read += 1
+                yield {"n": number}
+
+    rows = RowsAgain(RowSource(Source(), {"n": "m"}))
+    assert [rows[place] for place in reversed(range(5_010))] == [None] * 10 + [{"m": n} for n in reversed(range(5_000))]
+    assert read < 20 * 5_000
+    read = 0
+    assert [rows[place]["m"] for place in range(4_990, 5_000)] == list(range(4_990, 5_000))
+    assert read <= 5_000
+    assert [rows[place]["m"] for place in (7, 3, 4_000, 3_999, 3_800)] == [7, 3, 4_000, 3_999, 3_800]
+    rows.close()
+    assert rows[3] == {"m": 3}
+    rows.close()
+
+
 def test_a_file_that_grew_is_the_same_and_another_one_is_not(table, caplog):
     rows, cut_off, gone = RowsAgain(table), RowsAgain(table), RowsAgain(table)
     with table.open("a") as file:

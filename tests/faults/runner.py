@@ -408,9 +408,7 @@ def sockets() -> int:
 
 def connections_taken() -> int:
     """How many connections are in use, and not resting in a pool; on all loops."""
-    return sum(
-        len(session.connector._acquired) for session, _ in sessions._sessions.known.values() if session.connector
-    )
+    return sum(session.in_use for session, _ in sessions._sessions.known.values())
 
 
 async def leftovers(tasks: set[asyncio.Task[Any]], before: int, seconds: float = 1.0) -> list[str]:

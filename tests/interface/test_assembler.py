@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from SimpleLLMFunc.interface import assembler
 from SimpleLLMFunc.interface.assembler import (
     ReplyAssembler,
     are_in_order,
@@ -376,3 +377,14 @@ def test_what_comes_from_a_cache_says_so():
 def test_calls_are_in_order_when_nothing_has_to_be_put_right(ids, arguments):
     calls = tuple(ToolCall(id_, FunctionCall("f", arguments)) for id_ in ids)
     assert are_in_order(calls) == (rekeyed(calls) == calls)
+
+
+@pytest.mark.parametrize("end", [['"}'], ['"} and', *["more"] * 20], [], ['"}', *[" "] * 20]])
+def test_an_id_with_every_piece_costs_at_most_one_reading(monkeypatch, end):
+    """Not one for each piece: arguments of a megabyte come in a hundred thousand."""
+    read = []
+    real = assembler.json.loads
+    monkeypatch.setattr(assembler.json, "loads", lambda text: read.append(text) or real(text))
+    pieces = ['{"x": "', *["ab}"] * 500, *end]
+    assert assembled(*(delta(0, "a", "f", piece) for piece in pieces)) == [("a", "f", "".join(pieces))]
+    assert len(read) <= 1

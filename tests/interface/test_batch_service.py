@@ -1,8 +1,13 @@
 """Files and batches of a service: what its objects say, and what it says when it cannot."""
 
+import io
+import os
+import threading
+
 import pytest
 
 from SimpleLLMFunc.errors import AuthenticationError, BadReply, BadRequest, ConnectionFailed, UsageError
+from SimpleLLMFunc.interface import batch_service
 from SimpleLLMFunc.interface.batch_service import BatchService, BatchState
 from SimpleLLMFunc.interface.budget import budget
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -48,6 +53,38 @@ async def test_a_file_goes_up_and_comes_down(server, service, tmp_path):
     assert server.files[file_id] == content
     await service.download(file_id, tmp_path / "down")
     assert (tmp_path / "down").read_bytes() == content
+
+
+async def test_the_disk_is_not_waited_for_on_the_event_loop(server, service, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_service, "_PORTION", 1000)
+    content = os.urandom(10_500)
+    server.files["f"] = content
+    calls = []
+
+    class Disk(io.FileIO):
+        def write(self, data):
+            calls.append(("write", len(data), threading.get_ident()))
+            return super().write(data)
+
+        def close(self):
+            if not self.closed:
+                calls.append(("close", 0, threading.get_ident()))
+            super().close()
+
+    class Place:
+        def open(self, mode):
+            calls.append(("open", 0, threading.get_ident()))
+            return Disk(tmp_path / "down", mode)
+
+    await service.download("f", Place())
+    assert (tmp_path / "down").read_bytes() == content
+    assert [(what, size) for what, size, _ in calls] == [
+        ("open", 0),
+        *[("write", 1000)] * 10,
+        ("write", 500),
+        ("close", 0),
+    ]
+    assert threading.get_ident() not in {thread for *_, thread in calls}
 
 
 async def test_a_batch_is_found_on_a_later_page(server, service, tmp_path):

@@ -6,7 +6,8 @@ from importlib import import_module
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.network import load_tls_context, parsed_url, proxy_for, tls_context
+from SimpleLLMFunc.interface.network import load_tls_context, proxy_for, tls_context
+from SimpleLLMFunc.interface.url import parsed_url
 from SimpleLLMFunc.logger.redact import redact
 
 
@@ -18,39 +19,40 @@ def _no_environment(monkeypatch):
 
 
 def proxy_of(url):
-    proxy, headers = proxy_for(parsed_url(url))
-    return None if proxy is None else str(proxy), headers
+    proxy = proxy_for(parsed_url(url))
+    return None if proxy is None else (str(proxy.url), proxy.headers)
 
 
 def test_without_a_proxy_the_way_is_direct():
-    assert proxy_of("https://far.example/v1") == (None, None)
+    assert proxy_of("https://far.example/v1") is None
 
 
 @pytest.mark.parametrize("name", ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
 def test_the_environment_names_the_proxy(monkeypatch, name):
     monkeypatch.setenv(name, "http://proxy.example:3128")
-    assert proxy_of("https://far.example/v1") == ("http://proxy.example:3128", None)
+    assert proxy_of("https://far.example/v1") == ("http://proxy.example:3128", {})
 
 
 def test_each_scheme_has_its_own(monkeypatch):
     monkeypatch.setenv("http_proxy", "proxy.example:3128")
-    assert proxy_of("http://far.example/v1") == ("http://proxy.example:3128", None)
-    assert proxy_of("https://far.example/v1") == (None, None)
+    assert proxy_of("http://far.example/v1") == ("http://proxy.example:3128", {})
+    assert proxy_of("https://far.example/v1") is None
 
 
 @pytest.mark.parametrize("listed", ["far.example", "*", "x.example, .example", "far.example:443"])
 def test_no_proxy_goes_the_direct_way(monkeypatch, listed):
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", listed)
-    assert proxy_of("https://far.example/v1") == (None, None)
-    assert proxy_of("https://other.test/v1")[0] == (None if listed == "*" else "http://proxy.example:3128")
+    assert proxy_of("https://far.example/v1") is None
+    other = proxy_of("https://other.test/v1")
+    assert other == (None if listed == "*" else ("http://proxy.example:3128", {}))
 
 
 def test_a_login_goes_into_a_header_and_into_no_text(monkeypatch):
     monkeypatch.setenv("https_proxy", "http://user:proxy-password@proxy.example:3128")
     proxy, headers = proxy_of("https://far.example/v1")
     assert proxy == "http://proxy.example:3128"
-    assert headers == {"Authorization": "Basic dXNlcjpwcm94eS1wYXNzd29yZA=="}
+    assert headers == {"Proxy-Authorization": "Basic dXNlcjpwcm94eS1wYXNzd29yZA=="}
     assert "proxy-password" not in redact("it said proxy-password")
     assert "dXNlcjpwcm94" not in redact("it said dXNlcjpwcm94eS1wYXNzd29yZA==")
 
@@ -84,7 +86,7 @@ async def test_certificates_are_read_off_the_event_loop(monkeypatch):
 def test_the_contexts_kept_are_few(monkeypatch):
     network = import_module("SimpleLLMFunc.interface.network")
     monkeypatch.setattr(network, "_contexts", {})
-    monkeypatch.setattr(ssl, "create_default_context", object)
+    monkeypatch.setattr(ssl, "create_default_context", lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     for number in range(100):
         monkeypatch.setenv("SSL_CERT_DIR", f"/certificates/{number}")
         tls_context()

@@ -17,8 +17,11 @@ import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
 from SimpleLLMFunc.interface import client_exchange, sessions
+from SimpleLLMFunc.interface.heads import RequestHeaders
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.sessions import session_of_this_loop
+from SimpleLLMFunc.interface.url import parsed_url
+from tests.support.server import LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -28,7 +31,6 @@ async def test_a_loop_has_one_session():
     assert await session_of_this_loop() is first
     assert len({id(session) for session in await asyncio.gather(*(session_of_this_loop() for _ in range(5)))}) == 1
     assert not first.closed
-    assert first.connector.limit == 0
 
 
 async def test_a_session_that_somebody_closed_is_replaced():
@@ -324,3 +326,73 @@ async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeyp
             with pytest.raises(ConnectionFailed):
                 await llm.chat(HELLO)
             assert 0.1 <= time.monotonic() - started < 5
+
+
+def _url(server):
+    return parsed_url(f"http://127.0.0.1:{server.port}/")
+
+
+async def _asked(session, server):
+    """Ask once, and return the connection that has rested since."""
+    url = _url(server)
+    connection = await session.connection_to(url)
+    incoming = await connection.ask(RequestHeaders({}).head(url) + b"Content-Length: 2\r\n\r\n", b"{}")
+    while incoming.take() is None:
+        await incoming.news()
+    return connection
+
+
+async def test_the_connection_that_rested_last_is_used_first():
+    async with LoopbackServer() as server:
+        session = await session_of_this_loop()
+        first, second = await asyncio.gather(_asked(session, server), _asked(session, server))
+        assert first is not second
+        assert session.in_use == 0
+        latest = list(session._resting[first.place])[-1]
+        assert await session.connection_to(_url(server)) is latest
+        assert session.in_use == 1
+        latest.abort()
+        await session.close()
+
+
+async def test_connections_that_nobody_needs_are_closed_after_a_while(monkeypatch):
+    monkeypatch.setattr(sessions, "_KEEP_ALIVE_SECONDS", 0.1)
+    async with LoopbackServer() as server:
+        session = await session_of_this_loop()
+        await _asked(session, server)
+        assert len(session.open) == 1
+        async with asyncio.timeout(5):
+            while session.open:
+                await asyncio.sleep(0.01)
+        assert not session._resting
+        assert session._sweep is None
+        await _asked(session, server)
+        assert server.connections == 2
+
+
+async def test_a_connection_that_the_server_closed_is_not_kept():
+    gone = asyncio.Event()
+
+    async def serve(reader, writer):
+        with contextlib.closing(writer):
+            await reader.readuntil(b"{}")
+            writer.write(_http_reply("hello"))
+            await writer.drain()
+        gone.set()
+
+    async with await asyncio.start_server(_quietly(serve), "127.0.0.1", 0) as server:
+        llm = OpenAICompatible("m", base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", max_retries=0)
+        url = parsed_url(llm.base_url)
+        session = await session_of_this_loop()
+        for _ in range(3):
+            connection = await session.connection_to(url)
+            incoming = await connection.ask(RequestHeaders({}).head(url) + b"Content-Length: 2\r\n\r\n", b"{}")
+            while incoming.take() is None:
+                await incoming.news()
+            async with asyncio.timeout(5):
+                await gone.wait()
+            gone.clear()
+        async with asyncio.timeout(5):
+            while session.open:
+                await asyncio.sleep(0.001)
+        assert not any(session._resting.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -61,6 +62,7 @@ class BatchServer(LoopbackServer):
         self.paid: list[str] = []
         self.live: list[dict[str, Any]] = []
         self.outcomes: deque[Outcome] = deque()
+        self._numbers = itertools.count()
         self._ending: dict[str, Outcome] = {}
         self._troubles: list[tuple[str, Answer, bool]] = []
 
@@ -93,6 +95,9 @@ class BatchServer(LoopbackServer):
             case "GET", ["files", name, "content"] if name in self.files:
                 data = self.files[name]
                 return Answer(headers={"content-type": "application/octet-stream"}, pieces=[data[:7], data[7:]])
+            case "DELETE", ["files", name] if name in self.files:
+                del self.files[name]
+                return json_answer({"id": name, "object": "file", "deleted": True})
             case "POST", ["batches"]:
                 return self._create(request.body)
             case "GET", ["batches"]:
@@ -116,7 +121,7 @@ class BatchServer(LoopbackServer):
             assert name, head
             fields[name[1].decode()] = body.removesuffix(b"\r\n")
         assert fields["purpose"] == b"batch"
-        file_id = f"file-{len(self.files)}"
+        file_id = f"file-{next(self._numbers)}"
         self.files[file_id] = fields["file"]
         return json_answer({"id": file_id, "object": "file", "purpose": "batch", "bytes": len(fields["file"])})
 
@@ -170,7 +175,7 @@ class BatchServer(LoopbackServer):
         for field_name, lines in (("output_file_id", [*good, *outcome.garbage]), ("error_file_id", bad)):
             if lines:
                 random.Random(name).shuffle(lines)
-                batch[field_name] = f"file-{len(self.files)}"
+                batch[field_name] = f"file-{next(self._numbers)}"
                 self.files[batch[field_name]] = b"\n".join(lines) + b"\n"
 
     def _answers(self, requests: list[dict[str, Any]], outcome: Outcome) -> tuple[list[bytes], list[bytes]]:
