@@ -7,7 +7,7 @@
 | `transport`, `heads`, `url` | one HTTP exchange |
 | `sessions`, `connecting`, `connection`, `incoming`, `unpack`, `wire_errors` | the connections of an event loop, and what goes over them |
 | `request`, `replies`, `sse`, `assembler`, `nesting`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
-| `retry`, `service_error`, `deadline`, `patience` | what is tried again, and how long all of it may take |
+| `retry`, `service_error`, `deadline`, `patience`, `alarm` | what is tried again, and how long all of it may take |
 | `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |
 | `circuit`, `pace` | what all calls of one model know about its service being down or busy |
 | `fallback`, `hedge` | `FallbackLLM`: the next model when one is down, a second request when one is late |

@@ -16,7 +16,9 @@ from SimpleLLMFunc.interface.budget import (
     charge_question,
     charge_try,
     counting_tries,
+    is_charged,
     is_limited,
+    paid_already,
 )
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion, Usage
@@ -191,6 +193,19 @@ def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
             charge.settle(Usage(1, 2))
         assert spent.requests == 2
         assert spent.tokens == 3
+
+
+def test_what_has_to_be_charged():
+    assert not is_charged()
+    with budget():
+        assert is_charged()
+        with charge_question(10) as outer:
+            with paid_already():
+                assert is_charged()  # its first request must not be taken for that of the question around it
+                with charge_question(10):
+                    charge_try()
+            assert outer.prepaid
+    assert not is_charged()
 
 
 def test_a_question_that_is_over_pays_for_nothing_more():

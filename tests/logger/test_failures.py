@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from types import SimpleNamespace
 
 import pytest
@@ -131,6 +131,14 @@ def test_what_holds_much_is_known_without_reading_it():
     assert not holds_little("x" * 20_000)
     assert not holds_little(list(range(5000)))
     assert not holds_little(SimpleNamespace(inner=SimpleNamespace(text="x" * 20_000)))
+    told = [{"role": "user", "content": "x" * 30}] * 20
+    assert holds_little(told)
+    assert not holds_little(told, 100)
+    assert not holds_little([{"role": "user", "content": "x" * 20_000}])
+    assert not holds_little({"x" * 20_000: 1})
+    assert not holds_little(dict.fromkeys(range(5000), 0))
+    assert holds_little(OrderedDict(a=1))
+    assert not holds_little(OrderedDict(a="x" * 20_000))
     circle: list[object] = []
     circle.append(circle)
     assert not holds_little(circle)
