@@ -109,7 +109,8 @@ def test_a_generator_that_never_waits_is_seen():
         async for _ in MADE_UP.generate(40, LIMIT / 8):
             pass
 
-    assert len(offences(main)) == 1
+    # On a machine that does other things too, one stretch may be seen as two.
+    assert {offence.where for offence in offences(main)} == {"SimpleLLMFunc/made_up.py:6 spend"}
 
 
 @linux

@@ -134,6 +134,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("assistant/builtin/ids.py", "frequency_number", "a computed format specification"): "a constant number of digits",
     ("assistant/builtin/digest.py", "_each", ".result()"): _DONE,
     ("base/tool_call.py", "process_tool_calls", ".result()"): _DONE,
+    ("interface/connecting.py", "first_reached", ".result()"): _DONE,
     ("interface/local_server.py", "running_server", ".result()"): _DONE,
     ("tools/mcp_connection.py", "McpConnection.call", ".result()"): _DONE,
 }

@@ -232,7 +232,7 @@ class LoopbackServer:
         self._arrived = asyncio.Condition()
 
     async def __aenter__(self) -> LoopbackServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=4096, ssl=self._tls)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=4096, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
         return self
@@ -240,6 +240,8 @@ class LoopbackServer:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
+        for _ in range(3):  # a connection that was accepted a moment ago begins now
+            await asyncio.sleep(0)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -289,10 +291,13 @@ class LoopbackServer:
 
     # --- the protocol ------------------------------------------------------------------------------------
 
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Known from the beginning: one that is cancelled before its first step would leave its transport open.
+        self._tasks.add(asyncio.ensure_future(self._serve(reader, writer)))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
         self.connections += 1
         self.open_connections += 1
         number = self.connections
