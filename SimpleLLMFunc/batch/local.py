@@ -164,7 +164,7 @@ class LocalMap(Generic[R]):
         for row in fresh:
             known = found.get(row.key)
             if known is None and row.problem is None:
-                self._ready.append(row)
+                self._queue(row)
             else:
                 await self._sort(row, known)
         self._fill_places()
@@ -190,14 +190,17 @@ class LocalMap(Generic[R]):
             row.id = found.id
             self._retried.add(found.id)
         if row.problem is None:
-            self._ready.append(row)
-            if self._foresee is not None:
-                self._foresee(row.args, row.kwargs)
+            self._queue(row)
         elif self._options.on_error == "raise":
             self._fail(row.problem)
         else:
             number = self._keep(row, None, row.problem, NO_USAGE)
             self._settle(row, number if isinstance(number, int) else await number, _name_of(row.problem), "invalid")
+
+    def _queue(self, row: KeyedRow) -> None:
+        self._ready.append(row)
+        if self._foresee is not None:
+            self._foresee(row.args, row.kwargs)
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
