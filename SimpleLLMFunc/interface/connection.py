@@ -47,7 +47,6 @@ class Connection(asyncio.BufferedProtocol):
 
     Attributes:
         place: as given.
-        is_lost: asyncio has let go of it.
         has_extra: something came behind the reply that nobody asked for.
         rests_since: the loop's time when the latest request was over.
     """
@@ -70,7 +69,6 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_view",
         "has_extra",
-        "is_lost",
         "place",
         "rests_since",
     )
@@ -79,7 +77,6 @@ class Connection(asyncio.BufferedProtocol):
         import httptools
 
         self.place = place
-        self.is_lost = False
         self.rests_since = 0.0
         self._session = session
         self._is_kept = is_kept
@@ -258,7 +255,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        self.is_lost = True
         self._session.left(self)
         self._ended(exc)
         # The two know each other; so nothing waits for the garbage collector.

@@ -193,16 +193,14 @@ def redirect_target(url: Url, status: int, location: str, redirects: int, reques
     Raises:
         TryFailed: the key and the messages may not go there.
     """
-    said = ""
+    said, target = "", url
     try:
         target = url.join(location)
     except ConfigError:
-        target, said = url, "it redirects to what is no http or https address"
-    if said:
-        pass
-    elif status == 303 or not _may_follow(url, target):
+        said = "it redirects to what is no http or https address"
+    if not said and (status == 303 or not _may_follow(url, target)):
         said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
-    elif redirects > _MOST_REDIRECTS:
+    elif not said and redirects > _MOST_REDIRECTS:
         said = "it redirects too often"
     if said:
         error = BadRequest(request.model, status=status, body=redact(said), tries=request.tries)
