@@ -125,10 +125,14 @@ class Visit:
             self.problems.append(f"asked {request.url}")
 
     def go(self, place: str, waiting_for: str) -> Any:
-        """Open a place of the page, and return the tab when something is shown there."""
+        """Open a place of the page, and return the tab when something is shown there.
+
+        What the place before showed may fit `waiting_for` too: the page says whose contents it shows.
+        """
         self.tab.goto(f"{self.base}#{place}")
-        self.tab.wait_for_selector(waiting_for)
+        self.tab.wait_for_function("document.getElementById('main').dataset.place === location.hash.slice(1)")
         self.tab.wait_for_selector("main:not([aria-busy])")
+        self.tab.wait_for_selector(waiting_for)
         return self.tab
 
     def __enter__(self) -> Visit:

@@ -45,8 +45,9 @@ const frame = {
   // The address changes, the page does not begin anew.
   requery(params) {
     const text = params.toString();
-    const place = location.hash.split("?")[0] || "#/runs";
-    history.replaceState(null, "", location.pathname + location.search + place + (text ? "?" + text : ""));
+    const place = (location.hash.split("?")[0] || "#/runs") + (text ? "?" + text : "");
+    history.replaceState(null, "", location.pathname + location.search + place);
+    main.dataset.place = place.slice(1);
   },
   note(text) {
     const line = h("div", text);
@@ -152,16 +153,17 @@ async function route() {
   const found = PLACES.map(([tab, pattern, page]) => [tab, pattern.exec(place), page]).find(([, match]) => match);
   route.tab = found ? found[0] : "";
   drawTop(route.tab);
-  if (!found) return failed(new Refused(404, t("error.place", { place: readable(place) })));
+  main.setAttribute("aria-busy", "true");
+  main.dataset.place = place; // whose contents come next: until they are there, main is busy
   try {
+    if (!found) throw new Refused(404, t("error.place", { place: readable(place) }));
     info = await get("info", {}, mine.signal);
     const [, match, page] = found;
-    main.setAttribute("aria-busy", "true");
     await page({ ...frame, get info() { return info; }, signal: mine.signal }, ...match.slice(1).map(decodeURIComponent));
   } catch (error) {
     if (!mine.signal.aborted) failed(error);
   } finally {
-    main.removeAttribute("aria-busy");
+    if (leave === mine) main.removeAttribute("aria-busy"); // a place that was left says nothing of the next one
   }
 }
 
