@@ -7,7 +7,7 @@ round. Everything else in the library reads the events they produce.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -48,11 +48,15 @@ from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.interface.wire_json import is_long, off_loop
 from SimpleLLMFunc.logger import count_tokens
-from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
+from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
 __all__ = ["execute_llm", "model_turn", "raw_response", "raw_responses", "react_events"]
+
+_POLICY = ToolPolicy()
+_EARLY = "Not accepted yet: read the results of the other calls first, then call this again, alone."
+"""To an answer given beside other calls: it was written before their results were known."""
 
 
 async def react_events(
@@ -111,8 +115,8 @@ async def react_events(
         RunAborted: `abort` was set.
         ToolFailed: a tool failed and the policy says "raise".
     """
-    limits = Limits.of(deadline, abort)
-    watch = current_watch()
+    limits, watch = Limits.of(deadline, abort), current_watch()
+    kept: Callable[[Sequence[Message]], list[Message]] = copied if is_shared or watch else list
     messages = history = copied(messages) if is_shared else list(messages)  # what was given is not kept beside it
     # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
     request = ModelRequest(
@@ -124,7 +128,7 @@ async def react_events(
         actions,
     )
     usage, turn, rounds, opening = NO_USAGE, 1, 0, len(history)
-    yield RunStarted(trace_id, copied(history) if is_shared or watch else list(history))
+    yield RunStarted(trace_id, kept(history))
     while True:
         is_last = rounds >= max_tool_calls
         yield TurnStarted(turn, watch.sent(llm, request, stream=stream, is_last=is_last) if watch else None)
@@ -158,19 +162,12 @@ async def react_events(
             grown: list[Message] = []
             async with aclosing(
                 _tool_round(
-                    reply,
-                    tool_map or {},
-                    turn,
-                    request.answer_name,
-                    policy or ToolPolicy(),
-                    limits,
-                    trace_id,
-                    func_name,
+                    reply, tool_map or {}, turn, request.answer_name, policy or _POLICY, limits, trace_id, func_name
                 )
             ) as round_events:
                 async for round_event in round_events:
-                    if isinstance(round_event, MessageAppended):
-                        grown += copied([round_event.message])  # the event's own message is the consumer's
+                    if type(round_event) is MessageAppended:
+                        grown += kept([round_event.message])  # the event's own message is the consumer's
                     yield round_event
             request = request.with_messages(request.messages + grown)
             history = history + grown
@@ -178,7 +175,7 @@ async def react_events(
             again = await _judged(reply, history, review) if review else None
             if again is None:
                 answer = build_assistant_response_message(reply)
-                yield MessageAppended(turn, *copied([answer]))
+                yield MessageAppended(turn, *kept([answer]))
                 yield RunFinished(reply, [*history, answer], usage, turn)
                 return
             request = request.with_messages(copied(again))
@@ -383,22 +380,25 @@ async def _tool_round(
         try:
             async for event in timely:
                 yield event
-                if isinstance(event, ToolCallFinished):
+                if type(event) is ToolCallFinished:
                     finished[event.call.id] = event
         finally:
             await timely.aclose()
     except RunAborted:
         # The history stays usable: a call without its result would be refused by every provider.
-        aborted = [finished.get(call.id) or _ended(call, turn, "The run was aborted.") for call in reply.tool_calls]
-        for message in build_tool_messages(aborted):
+        for message in _results(reply, turn, finished, "The run was aborted."):
             yield MessageAppended(turn, message)
         raise
-    # An answer given beside other calls was written before their results were known.
-    early = "Not accepted yet: read the results of the other calls first, then call this again, alone."
-    in_order = [finished.get(call.id) or _ended(call, turn, early) for call in reply.tool_calls]
-    for message in build_tool_messages(in_order):
+    for message in _results(reply, turn, finished, _EARLY):
         yield MessageAppended(turn, message)
 
 
-def _ended(call: ToolCall, turn: int, why: str) -> ToolCallFinished:
-    return ToolCallFinished(turn, call, why, failed=True, seconds=0.0)
+def _results(
+    reply: ChatCompletion, turn: int, finished: Mapping[str, ToolCallFinished], otherwise: str
+) -> list[Message]:
+    """Return the messages that answer the calls of a reply: exactly one result each, `otherwise` where there is none."""
+    in_order = [
+        finished.get(call.id) or ToolCallFinished(turn, call, otherwise, failed=True, seconds=0.0)
+        for call in reply.tool_calls
+    ]
+    return build_tool_messages(in_order)

@@ -68,11 +68,11 @@ class RunRecord:
     def note(self, event: ReActEvent) -> None:
         """Take in one event."""
         # Not `match`, which takes three times as long to find the case: each run has half a dozen events or more.
-        if type(event) is ReplyReceived:
+        if type(event) is MessageAppended:
+            self.messages.append(event.message)
+        elif type(event) is ReplyReceived:
             self.last = event
             self.usage += event.usage
-        elif type(event) is MessageAppended:
-            self.messages.append(event.message)
         elif type(event) is RunStarted:
             self.messages = list(event.messages)
         elif type(event) is RunFinished:

@@ -69,6 +69,10 @@ class ModelRequest:
                 "tools": None,
                 "response_format": actions.response_format,
             }
+        messages = list(self.messages) if shares else copied(self.messages)
+        if not self.params and self.answer_tool is None:
+            tools = list(self.tools) if self.tools and not is_last else None
+            return {"messages": messages, "tools": tools, "response_format": self.response_format}
         offered = [] if is_last else list(self.tools or ())
         params = dict(self.params)
         if self.answer_tool:
@@ -82,7 +86,7 @@ class ModelRequest:
             params.pop("parallel_tool_calls", None)
         return {
             **params,
-            "messages": list(self.messages) if shares else copied(self.messages),
+            "messages": messages,
             "tools": offered or None,
             "response_format": self.response_format,
         }

@@ -308,9 +308,10 @@ class _Round:
                     value = await run_callable(tool.func, args, kwargs)
             seconds = time.monotonic() - started
             untrusted = tool.name if tool.untrusted else None
+            is_slow = len(value) > _LONG if type(value) is str else holds_media(value) or not holds_little(value, _LONG)
             content = (
                 await in_thread(lambda: render_result(value, self.max_chars, untrusted=untrusted))
-                if holds_media(value) or not holds_little(value, _LONG)
+                if is_slow
                 else render_result(value, self.max_chars, untrusted=untrusted)
             )
         except _PASSES:

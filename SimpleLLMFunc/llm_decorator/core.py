@@ -271,7 +271,8 @@ class Core(ABC):
 
     def actions_for(self, llm: LLM_Interface, answer_schema: Mapping[str, Any] | None) -> JsonActions | None:
         """Return how the tools are offered to a model that cannot call them; None where it can, or there are none."""
-        return json_actions(llm, self.tools[0], answer_schema, self.options.tools)
+        specs = self.tools[0]
+        return json_actions(llm, specs, answer_schema, self.options.tools) if specs else None
 
     @abstractmethod
     def review(self, record: RunRecord, signature: FunctionSignature) -> EmptyReview:

@@ -220,7 +220,7 @@ class FunctionCore(Core):
             self.spec,
             llm.profile,
             options.output_mode,
-            refused_by(llm) if options.output_mode == "auto" else frozenset(),
+            refused_by(llm) if options.output_mode == "auto" and not self.spec.is_text else frozenset(),
             has_tools=bool(options.toolkit),
         )
         messages = build_initial_prompts(

@@ -70,7 +70,8 @@ def get_location() -> str:
 def is_enabled(level: int | str) -> bool:
     """Return whether a record of the calling module would be written at `level` (a number, or a name)."""
     number = level if isinstance(level, int) else logging.getLevelName(level.upper())
-    return isinstance(number, int) and _logger(_caller()).isEnabledFor(number)
+    logger = _known_logger(sys._getframe(1)) or _logger(_caller())  # noqa: SLF001 - as in `_caller`
+    return isinstance(number, int) and logger.isEnabledFor(number)
 
 
 def record_fields(context: LogContext | None) -> dict[str, Any]:
@@ -86,8 +87,11 @@ def record_fields(context: LogContext | None) -> dict[str, Any]:
 
 
 def _push(level: int, message: LogMessage, location: str | None) -> None:
-    frame = _caller()
-    logger = _logger(frame)
+    frame: FrameType = sys._getframe(2)  # noqa: SLF001 - as in `_caller`
+    logger = _known_logger(frame)
+    if logger is None:
+        frame = _caller()
+        logger = _logger(frame)
     if not logger.isEnabledFor(level):
         return
     extra = record_fields(get_current_context())
@@ -120,6 +124,11 @@ def _caller() -> FrameType:
 def _location(frame: FrameType) -> str:
     code = frame.f_code
     return f"{os.path.basename(code.co_filename)}:{code.co_name}:{frame.f_lineno}"  # noqa: PTH119 - on a hot path
+
+
+def _known_logger(frame: FrameType) -> logging.Logger | None:
+    """Return the logger of a frame outside of this package that has asked before; most lines are never written."""
+    return _loggers.get(frame.f_globals.get("__name__", ""))
 
 
 def _logger(frame: FrameType) -> logging.Logger:
