@@ -190,11 +190,11 @@ class Connection(asyncio.BufferedProtocol):
     def fail(self, error: Exception) -> None:
         """Close it at once, and tell who waits for the reply why it ends."""
         incoming, self._incoming = self._incoming, None
+        self._go_on_writing()
+        self.abort()
         if incoming is not None:
             incoming.error = error
             incoming.wake()
-        self._go_on_writing()
-        self.abort()
 
     def go_on(self) -> None:
         """Read again: what waited has been taken."""
@@ -244,9 +244,9 @@ class Connection(asyncio.BufferedProtocol):
             if incoming.is_full and self._transport is not None and not self._transport.is_closing():
                 self._transport.pause_reading()
         if incoming.status:
-            incoming.wake()
             if self._drained is not None:
                 self._go_on_writing()
+            incoming.wake()  # last: whoever waits may go on in here, with the next request even
 
     def eof_received(self) -> bool:
         """End: the other side sends no more."""
@@ -341,8 +341,8 @@ class Connection(asyncio.BufferedProtocol):
         elif error is None and _ends_with_the_connection(incoming):
             self._incoming = None
             incoming.is_whole = True
-            incoming.wake()
             self.abort()
+            incoming.wake()
         else:
             broken = BodyBroken("the body broke off")
             broken.__cause__ = error

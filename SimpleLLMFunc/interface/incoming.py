@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from SimpleLLMFunc.interface.unpack import Unpacker, unpacker_for
+from SimpleLLMFunc.interface.waking import Waiter
 from SimpleLLMFunc.interface.wire_errors import BodyBroken, Disconnected
 
 if TYPE_CHECKING:
@@ -40,13 +41,13 @@ class Incoming:
         self._connection = connection
         self._pieces: list[bytes] = []
         self._unpacker: Unpacker | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: Waiter | None = None
 
     # --- for who reads -----------------------------------------------------------------------------------
 
-    def news(self) -> asyncio.Future[None]:
+    def news(self) -> Waiter:
         """Return what is done when something has come or will never come; one waits at a time."""
-        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        self._waiter = waiter = Waiter(asyncio.get_running_loop())
         return waiter
 
     def take(self) -> bytes | None:
@@ -122,5 +123,4 @@ class Incoming:
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
+            waiter.wake()

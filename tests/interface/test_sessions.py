@@ -378,6 +378,7 @@ async def test_a_connection_that_the_server_closed_is_not_kept():
             await reader.readuntil(b"{}")
             writer.write(_http_reply("hello"))
             await writer.drain()
+        await writer.wait_closed()
         gone.set()
 
     async with await asyncio.start_server(_quietly(serve), "127.0.0.1", 0) as server:
