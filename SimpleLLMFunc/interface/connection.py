@@ -292,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
                 raise ValueError(_TOO_LONG)  # the parser stops there
             headers: dict[str, str] = {}
             for name, value in fields:
-                headers.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
+                headers.setdefault(_names.get(name) or _named(name), value.decode("utf-8", "replace"))
             incoming.begin(status, headers)
         fields.clear()
 
@@ -347,6 +347,18 @@ class Connection(asyncio.BufferedProtocol):
             broken = BodyBroken("the body broke off")
             broken.__cause__ = error
             self.fail(broken)
+
+
+_MOST_NAMES = 256
+_names: dict[bytes, str] = {}
+"""Names of fields as they came and as they are known: the same few come with each reply."""
+
+
+def _named(name: bytes) -> str:
+    if len(_names) >= _MOST_NAMES:
+        _names.clear()
+    known = _names[name] = name.decode("latin-1").lower()
+    return known
 
 
 def _ends_with_the_connection(incoming: Incoming) -> bool:

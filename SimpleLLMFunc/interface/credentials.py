@@ -30,18 +30,23 @@ class Credentials:
 
     Args:
         base_url: where the key goes; a local address needs none.
+
+    Attributes:
+        own: the model's own key, which all its requests go out with; None where it has none.
+        is_single: whether all requests go out with one and the same key, or none.
     """
 
     # No __dict__, which would show the key to whoever prints what an object holds.
-    __slots__ = ("_base_url", "_model_name", "_own", "_pool")
+    __slots__ = ("_base_url", "_model_name", "_pool", "is_single", "own")
 
     def __init__(self, model_name: str, base_url: str, api_key: str | None, pool: APIKeyPool | None) -> None:
         self._model_name = model_name
         self._base_url = base_url
-        self._own = None if api_key is None else clean_key(api_key, "api_key")
+        self.own = None if api_key is None else clean_key(api_key, "api_key")
         self._pool = pool
-        if self._own is not None:
-            remember_secret(self._own)
+        self.is_single = pool is None or self.own is not None or len(pool) < 2
+        if self.own is not None:
+            remember_secret(self.own)
 
     def lease(self) -> Lease:
         """Give a key for the ``with`` block, empty where none is needed; one of a pool is counted there.
@@ -49,7 +54,7 @@ class Credentials:
         Raises:
             ConfigError: there is no key.
         """
-        if self._own is None and self._pool is not None:
+        if self.own is None and self._pool is not None:
             return self._pool.lease()
         return Lease(self._single())
 
@@ -59,14 +64,9 @@ class Credentials:
         Raises:
             ConfigError: there is no key.
         """
-        if self._own is None and self._pool is not None:
+        if self.own is None and self._pool is not None:
             return self._pool.get_least_loaded_key()
         return self._single()
-
-    @property
-    def is_single(self) -> bool:
-        """Whether all requests go out with one and the same key, or none."""
-        return self._pool is None or self._own is not None or len(self._pool) < 2
 
     def ready_in(self) -> float:
         """Return the seconds until a key of the pool is neither refused nor limited; 0 where one is now."""
@@ -74,7 +74,7 @@ class Credentials:
 
     def spare(self, key: str, failed: TryFailed) -> None:
         """Let other keys of the pool go first after the service refused or limited this one."""
-        if self._pool is None or self._own is not None:
+        if self._pool is None or self.own is not None:
             return
         error = failed.error
         if isinstance(error, AuthenticationError) or (isinstance(error, RateLimited) and error.kind == "quota"):
@@ -83,8 +83,8 @@ class Credentials:
             self._pool.cool_down(key, failed.retry_after or _LIMITED_KEY_SECONDS)
 
     def _single(self) -> str:
-        if self._own is not None:
-            return self._own
+        if self.own is not None:
+            return self.own
         # Read at each call: a key may be set after the model was made.
         key = Settings.from_environment().openai_api_key
         if key is not None:

@@ -62,7 +62,7 @@ class Deadline:
         Raises:
             DeadlineExceeded: it has.
         """
-        if self.is_over:
+        if self.seconds is not None and time.monotonic() >= self._moment:
             raise DeadlineExceeded(self.seconds, partial=partial, doing=doing)
 
     def retold(self, error: DeadlineExceeded) -> DeadlineExceeded:

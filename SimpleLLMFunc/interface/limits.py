@@ -60,11 +60,12 @@ class Limits:
 
     def takes_off(self, tokens: int) -> bool:
         """Note that a request of about `tokens` leaves, where there is no limit to wait for; else return False."""
-        if self._requests or self.counts_tokens or self._learned_requests.bucket is not None:
+        requests, learned = self._learned_requests, self._learned_tokens
+        if self._requests or self._tokens is not None or learned.bucket is not None or requests.bucket is not None:
             return False
-        self._learned_requests.takes_off(1)
+        requests.flying += 1
         if tokens:
-            self._learned_tokens.takes_off(tokens)
+            learned.flying += tokens
         return True
 
     async def wait(self, model_name: str, tokens: int, deadline: Deadline) -> None:
@@ -107,7 +108,9 @@ class Limits:
 
     def landed(self, tokens: int) -> None:
         """Note that a request is no longer on its way: the service has counted it, or will not."""
-        self._learned_requests.landed(1)
+        requests = self._learned_requests
+        if requests.flying:
+            requests.flying -= 1
         if tokens:
             self._learned_tokens.landed(tokens)
 
@@ -130,13 +133,14 @@ class _Learned:
 
     Attributes:
         bucket: None until it did.
+        flying: how many are on their way.
     """
 
-    __slots__ = ("_flying", "bucket")
+    __slots__ = ("bucket", "flying")
 
     def __init__(self) -> None:
         self.bucket: TokenBucket | None = None
-        self._flying = 0
+        self.flying = 0
 
     async def wait(self, count: int, deadline: Deadline) -> None:
         """Wait until `count` may leave; from then on it is on its way.
@@ -148,7 +152,7 @@ class _Learned:
         # What is more than all that is allowed is for the service to judge.
         if bucket is not None:
             await _take(bucket, min(count, bucket.capacity), deadline, "waiting for the rate limit of the service")
-        self._flying += count
+        self.flying += count
 
     def give_back(self, count: int) -> None:
         """Note that `count` will not leave after all."""
@@ -156,13 +160,9 @@ class _Learned:
         if self.bucket is not None:
             self.bucket.adjust(min(count, self.bucket.capacity))
 
-    def takes_off(self, count: int) -> None:
-        """Note that `count` is on its way."""
-        self._flying += count
-
     def landed(self, count: int) -> None:
         """Note that `count` is no longer on its way."""
-        self._flying = max(0, self._flying - count)
+        self.flying = max(0, self.flying - count)
 
     def learn(self, told: Told) -> None:
         """Take in what the service said."""
@@ -175,7 +175,7 @@ class _Learned:
         bucket.capacity = max(bucket.capacity, told.limit or 0.0)
         bucket.refill_rate = rate or bucket.refill_rate
         # What is on its way may have been counted already, or not: the service has the last word when it has landed.
-        left, level = told.left - self._flying, bucket.level
+        left, level = told.left - self.flying, bucket.level
         if left > level:
             bucket.adjust(left - level)
         else:

@@ -42,7 +42,7 @@ from SimpleLLMFunc.interface.secret_parts import Address, Headers, Hidden
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.interface.transport import Exchange, HttpReply, HttpRequest, now, user_agent
 from SimpleLLMFunc.interface.tries import tell_failed_try
-from SimpleLLMFunc.interface.wire_json import decode, encode, is_long, off_loop
+from SimpleLLMFunc.interface.wire_json import decode, encode, is_long_body, off_loop, plain_size
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
 from SimpleLLMFunc.threads import importing
@@ -58,6 +58,7 @@ _MOST_KNOWN_HEADERS = 256
 
 
 _NO_TICKET = Ticket(-1)
+_NO_DEADLINE = Deadline.after(None)
 
 
 @dataclass(slots=True)
@@ -332,33 +333,33 @@ class OpenAICompatible(LLM_Interface):
         *,
         stream: bool,
     ) -> _Call:
-        check_call_params(params)
-        self._check_whole()
+        if params:
+            check_call_params(params)
+        if self._lost:
+            self._check_whole()
         body, timeout = self._body(messages, tools, response_format, params, stream=stream)
-        parts = (body, tools, response_format)
-        data, wire, tokens = await off_loop(self._written, *parts) if is_long(messages) else self._written(*parts)
-        return _Call(
-            body=data,
-            wire=wire,
-            deadline=self._clock(deadline),
-            timeout=timeout or self.timeout,
-            stream=stream,
-            trace_id=trace_id,
-            tokens=tokens,
-        )
+        size = plain_size(body)
+        parts = (body, size, tools, response_format)
+        is_long = is_long_body(body, size)
+        data, wire, tokens = await off_loop(self._written, *parts) if is_long else self._written(*parts)
+        return _Call(data, wire, self._clock(deadline), timeout or self.timeout, stream, trace_id, tokens)
 
     def _clock(self, seconds: float | None) -> Deadline:
         """Return the deadline of a call that is given so many seconds; the strictest around it counts."""
         around = current_deadline()
         if seconds is None and self.deadline is None:
-            return around or Deadline.after(None)
+            return around or _NO_DEADLINE
         return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(around)
 
     def _written(
-        self, body: dict[str, Any], tools: Sequence[ToolSpec] | None, response_format: Mapping[str, Any] | None
+        self,
+        body: dict[str, Any],
+        size: int,
+        tools: Sequence[ToolSpec] | None,
+        response_format: Mapping[str, Any] | None,
     ) -> tuple[bytes, Mapping[str, Any] | None, int]:
         """Return the body as bytes and, where a client sends it, as data; and about how many tokens it takes."""
-        data = encode(body)
+        data = encode(body, size)
         # What goes through a client is read back, so that it holds nothing that JSON cannot say.
         wire = None if self._client is None else decode(data)
         return (
@@ -385,10 +386,13 @@ class OpenAICompatible(LLM_Interface):
         )
         call.borne += call.ticket.shared
         if self._client is None:
-            lease = self._keys.lease()
-            call.key = lease.__enter__()
-            call.lease = lease if lease.is_counted else None
-            del lease  # not kept while the model answers
+            if self._keys.own is not None:
+                call.key = self._keys.own
+            else:
+                lease = self._keys.lease()
+                call.key = lease.__enter__()
+                call.lease = lease if lease.is_counted else None
+                del lease  # not kept while the model answers
         charge_try()
         call.tries += 1
         patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
@@ -400,7 +404,8 @@ class OpenAICompatible(LLM_Interface):
         )
         reply = await exchange.__aenter__()
         call.exchange = exchange
-        self._land(call)
+        call.is_flying = False
+        self._limits.landed(call.tokens)
         if self._keys.is_single:  # of several, nobody knows whose limits these are
             self._limits.learn(reply.headers, now())
         if not 200 <= reply.status < 300:
@@ -418,13 +423,11 @@ class OpenAICompatible(LLM_Interface):
         finally:
             if lease is not None:
                 lease.__exit__()
-            self._circuit.forget(call.ticket)
-            self._land(call)
-
-    def _land(self, call: _Call) -> None:
-        if call.is_flying:
-            call.is_flying = False
-            self._limits.landed(call.tokens)
+            if call.ticket.is_pending:
+                self._circuit.forget(call.ticket)
+            if call.is_flying:
+                call.is_flying = False
+                self._limits.landed(call.tokens)
 
     async def _pause(self, call: _Call, failed: TryFailed) -> None:
         """Wait before the next try.

@@ -85,7 +85,7 @@ class Patience:
         return self
 
     def __enter__(self) -> None:
-        left = self.deadline.left()
+        left = None if self.deadline.seconds is None else self.deadline.left()
         self._is_by_deadline = left is not None and left < self._left
         loop = self._loop = asyncio.get_running_loop()
         now = self._start = loop.time()

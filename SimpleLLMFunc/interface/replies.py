@@ -60,19 +60,16 @@ async def check_status(reply: HttpReply, model: str, tries: int) -> None:
 # --- whole replies ---------------------------------------------------------------------------------------
 
 
-async def read_reply(reply: HttpReply, model: str, tries: int) -> ChatCompletion:
-    """Return the whole reply.
+async def read_reply(reply: HttpReply, model: str, tries: int, *, start: bytes = b"") -> ChatCompletion:
+    """Return the whole reply; `start` is what has been read of it.
 
     Raises:
         TryFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         DeadlineExceeded: the call took too long.
     """
-    return await _whole(reply, await read_all(reply, model, tries), model, tries)
-
-
-async def _whole(reply: HttpReply, body: bytes, model: str, tries: int) -> ChatCompletion:
-    start, given = body[:64].lstrip(_SPACE), (body, model, tries)
-    if start.startswith((b"data:", b"event:", b":")):
+    body = start + await read_all(reply, model, tries)
+    if body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":")):
+        given = (body, model, tries)
         return await off_loop(_from_events, *given) if is_large(body) else _from_events(*given)
     try:
         data = await decode_large(body) if is_large(body) else decode(body)
@@ -80,7 +77,8 @@ async def _whole(reply: HttpReply, body: bytes, model: str, tries: int) -> ChatC
         raise _bad_body(reply, body, model, tries) from None
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
-    _check_error(data, reply.headers, model, tries)
+    if isinstance(data, dict) and (data.get("error") or data.get("object") == "error"):
+        raise _error_in(data, reply.headers, model, tries)
     problem = _problem_of(data)
     if problem or not isinstance(data, dict):
         head = body[:_HEAD].decode("utf-8", "replace")
@@ -105,15 +103,13 @@ def _problem_of(data: Any) -> str:
     return ""
 
 
-def _check_error(data: Any, headers: Mapping[str, str], model: str, tries: int) -> None:
-    """Raise what an error in a reply with status 200 means; its code counts as if it were the status."""
-    if not isinstance(data, dict) or not (data.get("error") or data.get("object") == "error"):
-        return
+def _error_in(data: dict[str, Any], headers: Mapping[str, str], model: str, tries: int) -> TryFailed:
+    """Return what an error in a reply with status 200 means; its code counts as if it were the status."""
     error = read_error(data)
     status = status_of_error(error)
     if status is None:
-        raise bad_reply("it holds an error", error.message, model, tries, status=200, again="never")
-    raise failure_of(status, error, headers=headers, now=now(), model=model, tries=tries)
+        return bad_reply("it holds an error", error.message, model, tries, status=200, again="never")
+    return failure_of(status, error, headers=headers, now=now(), model=model, tries=tries)
 
 
 def _bad_body(reply: HttpReply, body: bytes, model: str, tries: int) -> TryFailed:
@@ -161,7 +157,7 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
     """
     piece = await _first_bytes(reply, model, tries)
     if piece.lstrip(_SPACE)[:1] in {b"{", b"[", b"<"}:
-        yield (chunk_of_reply(await _whole(reply, piece + await read_all(reply, model, tries), model, tries)),)
+        yield (chunk_of_reply(await read_reply(reply, model, tries, start=piece)),)
         return
     reader = ChunkReader(model, tries, reply.headers)
     decoder = EventDecoder()

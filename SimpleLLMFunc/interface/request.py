@@ -115,6 +115,8 @@ def build_body(
         body["stream"] = True
         if profile.stream_usage:
             body["stream_options"] = {"include_usage": True}
+    if not params:
+        return body
     for name, value in params.items():
         if value is None:
             continue

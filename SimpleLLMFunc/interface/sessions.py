@@ -13,13 +13,19 @@ from SimpleLLMFunc.interface.per_loop import PerLoop
 from SimpleLLMFunc.interface.url import Url
 from SimpleLLMFunc.threads import import_module
 
-__all__ = ["CONNECT_SECONDS", "Session", "session_of_this_loop"]
+__all__ = ["CONNECT_SECONDS", "Session", "open_session", "session_of_this_loop"]
 
 CONNECT_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 30.0
 _ROUNDS = 100
 _SHARES_BUFFER: Final = sys.platform != "win32"
 """Elsewhere a read begins and ends between two steps of the loop; there the system writes into the buffer meanwhile."""
+
+
+def open_session() -> Session | None:
+    """Return the session of the running event loop, None where `session_of_this_loop` has to open it."""
+    known = _sessions.known.get(asyncio.get_running_loop())
+    return None if known is None or known[0].closed else known[0]
 
 
 async def session_of_this_loop() -> Session:

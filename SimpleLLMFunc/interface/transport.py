@@ -19,7 +19,7 @@ from SimpleLLMFunc.interface.incoming import Incoming
 from SimpleLLMFunc.interface.network import Proxy
 from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.retry import TryFailed
-from SimpleLLMFunc.interface.sessions import session_of_this_loop
+from SimpleLLMFunc.interface.sessions import open_session, session_of_this_loop
 from SimpleLLMFunc.interface.url import Url, parsed_url
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.type.quick import quickly_made
@@ -127,13 +127,13 @@ class Exchange:
         try:
             # One coroutine does it all: there are as many of them as calls in flight.
             with self.patience.waiting():
-                session = await session_of_this_loop()
+                session = open_session() or await session_of_this_loop()
                 url = parsed_url(request.url)
                 while True:
                     connection = await session.connection_to(url)
                     head = _head(url, request, connection.place.proxy)
                     self._incoming = incoming = await connection.ask(head, request.body)
-                    if not is_redirect(incoming.status, incoming.headers):
+                    if incoming.status < 300 or not is_redirect(incoming.status, incoming.headers):
                         break
                     incoming.close()
                     redirects += 1

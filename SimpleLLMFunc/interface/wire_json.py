@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.threads import Workers
 from SimpleLLMFunc.type.wire import without_surrogates
 
-__all__ = ["decode", "decode_large", "encode", "is_large", "is_long", "mend", "off_loop"]
+__all__ = ["decode", "decode_large", "encode", "is_large", "is_long", "is_long_body", "mend", "off_loop", "plain_size"]
 
 T = TypeVar("T")
 
@@ -22,20 +23,34 @@ _SCALARS = frozenset({str, int, bool, type(None)})
 _LARGE = 256 * 1024
 """Bytes or characters; a longer text is read and written in a worker thread."""
 
+_NOT_PLAIN = -1
+_REPEATED = frozenset({"tools", "response_format"})
+"""Fields of a body that are the same from one request to the next."""
+
+_MOST_KNOWN = 64
+_LONGEST_KNOWN = 64 * 1024
+
+_known: dict[bytes, int] = {}
+"""The sizes of such fields, by what `marshal` makes of them: that is the same only for the same values of the same types."""
+
 _workers = Workers(2)
 
 
-def encode(body: Any) -> bytes:
+def encode(body: Any, size: int | None = None) -> bytes:
     """Return `body` as JSON in UTF-8; lone surrogates become U+FFFD.
+
+    Args:
+        body: JSON data.
+        size: what `plain_size` says of it, where that is known.
 
     Raises:
         UsageError: it holds something JSON cannot say.
     """
-    try:
-        if _is_plain(body):
+    if (plain_size(body) if size is None else size) != _NOT_PLAIN:
+        try:
             return to_json(body)
-    except (ValueError, RecursionError):
-        pass  # lone surrogates, a nesting too deep: the slow writer replaces the ones and tells of the other
+        except (ValueError, RecursionError):
+            pass  # lone surrogates, a nesting too deep: the slow writer replaces the ones and tells of the other
     try:
         text = _ENCODER.encode(body)
     except (TypeError, ValueError, RecursionError) as error:
@@ -46,24 +61,67 @@ def encode(body: Any) -> bytes:
         return without_surrogates(text).encode()
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a value is JSON data and nothing else; the fast writer, eight times as fast, would take much more."""
-    kind = type(value)
+class _NotPlainError(Exception):
+    """A value is not JSON data and nothing else."""
+
+
+def plain_size(value: Any) -> int:
+    """Return how many characters the texts in JSON data hold, -1 where a value is not JSON data and nothing else.
+
+    The fast writer, eight times as fast, would take much more than JSON data.
+    """
+    try:
+        if type(value) is not dict or _REPEATED.isdisjoint(value):
+            return _size_of(value)
+        size = 0
+        for name, item in value.items():
+            if type(name) is not str:
+                return _NOT_PLAIN
+            size += _size_of_known(item) if name in _REPEATED else _size_of(item)
+        return size
+    except (_NotPlainError, RecursionError):
+        return _NOT_PLAIN
+
+
+def _size_of(value: Any) -> int:
+    kind, size = type(value), 0
     if kind is dict:
         for key, item in value.items():
-            if type(key) is not str or (type(item) is not str and not _is_plain(item)):
-                return False
-        return True
+            if type(key) is not str:
+                raise _NotPlainError
+            size += len(item) if type(item) is str else _size_of(item)
+        return size
     if kind is list:
         for item in value:
             if type(item) is dict:  # as above, without a call for each message
                 for key, held in item.items():
-                    if type(key) is not str or (type(held) is not str and not _is_plain(held)):
-                        return False
-            elif type(item) is not str and not _is_plain(item):
-                return False
-        return True
-    return kind in _SCALARS or (kind is float and math.isfinite(value))
+                    if type(key) is not str:
+                        raise _NotPlainError
+                    size += len(held) if type(held) is str else _size_of(held)
+            else:
+                size += len(item) if type(item) is str else _size_of(item)
+        return size
+    if kind is str:
+        return len(value)
+    if kind in _SCALARS or (kind is float and math.isfinite(value)):
+        return 0
+    raise _NotPlainError
+
+
+def _size_of_known(value: Any) -> int:
+    """Return what `_size_of` does; that of a tool's schema is looked up, which takes half as long as to walk it."""
+    try:
+        key = marshal.dumps(value)
+    except ValueError:  # it is not of the built-in types alone, or nested too deep
+        return _size_of(value)
+    size = _known.get(key)
+    if size is None:
+        size = _size_of(value)
+        if len(key) <= _LONGEST_KNOWN:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[key] = size
+    return size
 
 
 def decode(data: bytes, *, mended: bool = True) -> Any:
@@ -119,6 +177,11 @@ def is_long(messages: Sequence[Mapping[str, Any]]) -> bool:
         if size > _LARGE:
             return True
     return False
+
+
+def is_long_body(body: Mapping[str, Any], size: int) -> bool:
+    """Whether a body holds so much that writing it would hold up the event loop; `size` is what `plain_size` says of it."""
+    return is_long(body["messages"]) if size == _NOT_PLAIN else size > _LARGE
 
 
 def _text_size(part: dict[str, Any]) -> int:

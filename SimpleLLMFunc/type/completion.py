@@ -69,10 +69,10 @@ class ToolCall:
         """Read a call as it stands in a reply or in a history."""
         function = mapping(data.get("function"))
         return cls(
-            id=str(data.get("id") or ""),
-            function=FunctionCall(str(function.get("name") or ""), arguments_text(function.get("arguments"))),
-            type=str(data.get("type") or "function"),
-            extra=extras(data, CALL_FIELDS),
+            str(data.get("id") or ""),
+            FunctionCall(str(function.get("name") or ""), arguments_text(function.get("arguments"))),
+            str(data.get("type") or "function"),
+            {} if data.keys() <= CALL_FIELDS else extras(data, CALL_FIELDS),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,14 +106,18 @@ class ChatMessage:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChatMessage:
         """Read a message of a reply."""
-        calls = data.get("tool_calls")
+        # By place, here and below: by name it takes half as long again.
+        content, calls, refusal = data.get("content"), data.get("tool_calls"), data.get("refusal")
+        reasoning = data.get("reasoning_content") or data.get("reasoning")
+        if reasoning is not None:
+            reasoning = text_or_none(data.get("reasoning_content")) or text_or_none(data.get("reasoning"))
         return cls(
-            role=str(data.get("role") or "assistant"),
-            content=content_text(data.get("content")),
-            tool_calls=tuple(map(ToolCall.from_dict, mappings(calls))) or None if calls else None,
-            refusal=text_or_none(data.get("refusal")),
-            reasoning_content=text_or_none(data.get("reasoning_content")) or text_or_none(data.get("reasoning")),
-            extra=extras(data, MESSAGE_FIELDS),
+            str(data.get("role") or "assistant"),
+            content if content is None or type(content) is str else content_text(content),
+            tuple(map(ToolCall.from_dict, mappings(calls))) or None if calls else None,
+            None if refusal is None else text_or_none(refusal),
+            reasoning,
+            {} if data.keys() <= MESSAGE_FIELDS else extras(data, MESSAGE_FIELDS),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,12 +145,12 @@ class Choice:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], position: int = 0) -> Choice:
         """Read a choice; one without an index stands where it was listed."""
-        message = data.get("message")
+        message, index, reason = data.get("message"), data.get("index"), data.get("finish_reason")
         return cls(
-            message=ChatMessage.from_dict(mapping(message)),
-            index=index_of(data, position),
-            finish_reason=text_or_none(data.get("finish_reason")),
-            logprobs=data.get("logprobs"),
+            ChatMessage.from_dict(message if type(message) is dict else mapping(message)),
+            index if type(index) is int else index_of(data, position),
+            reason if type(reason) is str else text_or_none(reason),
+            data.get("logprobs"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,19 +190,23 @@ class ChatCompletion:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, tries: int = 1, cached: bool = False) -> ChatCompletion:
         """Read a reply from its parsed JSON; whether it fits the protocol is for the adapter to judge."""
-        choices = [Choice.from_dict(choice, position) for position, choice in enumerate(mappings(data.get("choices")))]
-        if len(choices) > 1:
-            choices.sort(key=lambda choice: choice.index)
+        listed, usage = mappings(data.get("choices")), data.get("usage")
+        if len(listed) == 1:
+            choices: tuple[Choice, ...] = (Choice.from_dict(listed[0]),)
+        else:
+            read = [Choice.from_dict(choice, position) for position, choice in enumerate(listed)]
+            choices = tuple(sorted(read, key=lambda choice: choice.index))
         return cls(
-            choices=tuple(choices),
-            id=str(data.get("id") or ""),
-            model=str(data.get("model") or ""),
-            created=count(data, "created"),
-            usage=usage_of(data),
-            system_fingerprint=text_or_none(data.get("system_fingerprint")),
-            raw=data,
-            tries=tries,
-            cached=cached,
+            choices,
+            str(data.get("id") or ""),
+            str(data.get("model") or ""),
+            count(data, "created"),
+            CompletionUsage.from_dict(usage) if type(usage) is dict else usage_of(data),
+            "chat.completion",
+            text_or_none(data.get("system_fingerprint")),
+            data,
+            tries,
+            cached,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from SimpleLLMFunc.type.quick import quickly_made
-from SimpleLLMFunc.type.wire import count, mappings
+from SimpleLLMFunc.type.wire import MOST, count, mappings
 
 __all__ = ["NO_USAGE", "CompletionUsage", "Usage", "usage_of"]
 
@@ -85,15 +85,20 @@ class CompletionUsage:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompletionUsage:
         """Read the usage of a reply; what is missing counts as 0."""
-        prompt, completion = count(data, "prompt_tokens"), count(data, "completion_tokens")
-        read, written = data.get("prompt_tokens_details"), data.get("completion_tokens_details")
-        return cls(
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            total_tokens=count(data, "total_tokens") or prompt + completion,
-            cached_tokens=(count(read, "cached_tokens") if read else 0) or count(data, "prompt_cache_hit_tokens"),
-            reasoning_tokens=count(written, "reasoning_tokens") if written else 0,
-        )
+        prompt, completion, total = data.get("prompt_tokens"), data.get("completion_tokens"), data.get("total_tokens")
+        # Nearly all services send these three, and send them right: they are not asked for one by one.
+        if not (
+            (type(prompt) is int and 0 <= prompt <= MOST)
+            and (type(completion) is int and 0 <= completion <= MOST)
+            and (type(total) is int and 0 < total <= MOST)
+        ):
+            prompt, completion = count(data, "prompt_tokens"), count(data, "completion_tokens")
+            total = count(data, "total_tokens") or prompt + completion
+        cached = count(read, "cached_tokens") if (read := data.get("prompt_tokens_details")) else 0
+        if not cached and "prompt_cache_hit_tokens" in data:
+            cached = count(data, "prompt_cache_hit_tokens")
+        reasoning = count(written, "reasoning_tokens") if (written := data.get("completion_tokens_details")) else 0
+        return cls(prompt, completion, total, cached, reasoning)
 
     def with_cost(self, cost: float) -> CompletionUsage:
         """Return the same with its price."""
@@ -123,9 +128,11 @@ class CompletionUsage:
         Some services (Gemini, xAI) leave the reasoning out of `completion_tokens` and show it in the total alone; it is
         written and paid like the rest.
         """
-        output = max(self.completion_tokens, self.total_tokens - self.prompt_tokens)
-        reasoning = self.reasoning_tokens or output - self.completion_tokens
-        return Usage(self.prompt_tokens, output, self.cached_tokens, reasoning, self.cost)
+        prompt, output = self.prompt_tokens, self.completion_tokens
+        unnamed = self.total_tokens - prompt - output
+        if unnamed <= 0:
+            return Usage(prompt, output, self.cached_tokens, self.reasoning_tokens, self.cost)
+        return Usage(prompt, output + unnamed, self.cached_tokens, self.reasoning_tokens or unnamed, self.cost)
 
 
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = [
     "CALL_FIELDS",
     "MESSAGE_FIELDS",
+    "MOST",
     "arguments_text",
     "content_text",
     "count",
@@ -28,7 +29,7 @@ MESSAGE_FIELDS = frozenset(
 )
 """Fields of a message, or of a piece of one, that are known; what else stands there goes back as it came."""
 
-_MOST = 2**53
+MOST = 2**53
 """Of tokens, and of seconds: beyond it a number is a mistake, and no float any more."""
 
 _DEEPEST = 100
@@ -116,8 +117,8 @@ def count(data: Any, name: str) -> int:
     """Return a number of things, from 0 up; 0 where there is none that makes sense."""
     # By exact type first: asking an abstract class takes ten times as long, and this is asked for each chunk.
     value = data.get(name) if type(data) is dict or isinstance(data, Mapping) else None
-    if type(value) is int and 0 <= value <= _MOST:
+    if type(value) is int and 0 <= value <= MOST:
         return value
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return 0
-    return int(value) if 0 <= value <= _MOST else 0
+    return int(value) if 0 <= value <= MOST else 0

@@ -170,7 +170,7 @@ REPLIES = {
 
 @pytest.mark.parametrize("name", REPLIES)
 @given(cuts=st.lists(st.integers(0, 400), max_size=12))
-@settings(max_examples=40)
+@settings(deadline=None, max_examples=40)
 def test_a_reply_is_the_same_however_it_is_cut(name, cuts):
     data, end = REPLIES[name]
     at = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
@@ -181,6 +181,7 @@ def test_a_reply_is_the_same_however_it_is_cut(name, cuts):
 
 
 @given(st.sampled_from(sorted(REPLIES)), st.integers(0, 400))
+@settings(deadline=None)
 def test_a_reply_that_is_cut_off_is_never_whole(name, cut):
     data, _ = REPLIES[name]
     if name == "until the end" or cut >= len(data):
@@ -192,6 +193,7 @@ def test_a_reply_that_is_cut_off_is_never_whole(name, cut):
 
 
 @given(st.binary(min_size=1, max_size=30))
+@settings(deadline=None)
 def test_what_nobody_asked_for_ends_the_connection(junk):
     for pieces in ([whole(BODY) + junk], [whole(BODY), junk]):
         incoming, (body, ended), said = asyncio.run(exchange(pieces))
@@ -201,6 +203,7 @@ def test_what_nobody_asked_for_ends_the_connection(junk):
 
 
 @given(st.binary(max_size=60))
+@settings(deadline=None)
 def test_bytes_that_are_not_http_are_refused(junk):
     incoming, (_, ended), said = asyncio.run(exchange([b"x" + junk]))
     assert incoming is None

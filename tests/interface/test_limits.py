@@ -60,7 +60,7 @@ async def test_whoever_does_not_get_all_that_it_waits_for_has_taken_nothing():
     waiting.cancel()
     await asyncio.wait({waiting})
     limits.landed(90)
-    assert limits._learned_requests._flying == 0
+    assert limits._learned_requests.flying == 0
     limits.settle(90, CompletionUsage(total_tokens=1))
     for _ in range(2):
         await limits.wait("m", 1, SOON(1))
@@ -230,7 +230,7 @@ async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more
         server.answer(Answer(hold=asyncio.Event(), body=b""))
         with pytest.raises(DeadlineExceeded):
             await llm.chat(HELLO, deadline=0.1)
-        assert llm._limits._learned_requests._flying == 0
+        assert llm._limits._learned_requests.flying == 0
 
 
 def _with_headers(request, headers):
