@@ -71,8 +71,8 @@ class _Alarms(threading.local):
     """Those of the loop that runs in this thread."""
 
     def __init__(self) -> None:
-        self.loop: Callable[[], asyncio.AbstractEventLoop | None] = _no_loop
-        self.known: dict[float, Alarm] = {}
+        # In one place: to look at an attribute of a thread takes as long as the rest of it.
+        self.known: tuple[Callable[[], asyncio.AbstractEventLoop | None], dict[float, Alarm]] = _no_loop, {}
 
 
 def _no_loop() -> None:
@@ -84,9 +84,11 @@ _here = _Alarms()
 
 def alarm_for(seconds: float, loop: asyncio.AbstractEventLoop) -> Alarm:
     """Return the alarm of the running `loop` for waits of so many seconds."""
-    if _here.loop() is not loop or len(_here.known) > _MOST:
-        _here.loop, _here.known = ref(loop), {}
-    alarm = _here.known.get(seconds)
+    its_loop, known = _here.known
+    if its_loop() is not loop or len(known) > _MOST:
+        known = {}
+        _here.known = ref(loop), known
+    alarm = known.get(seconds)
     if alarm is None:
-        alarm = _here.known[seconds] = Alarm(seconds)
+        alarm = known[seconds] = Alarm(seconds)
     return alarm

@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
+_CALLING = frozenset({"role", "content", "tool_calls"})
 
 
 # --- whole replies ---------------------------------------------------------------------------------------
@@ -165,6 +166,8 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
     calls = message.get("tool_calls")
+    if calls and type(calls) is list and message.keys() == _CALLING and all(map(_is_whole, calls)):
+        return message  # as this package writes it
     drops = [
         name
         for name in message

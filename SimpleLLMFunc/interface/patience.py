@@ -85,20 +85,20 @@ class Patience:
         return self
 
     def __enter__(self) -> None:
+        seconds = self._left
         left = None if self.deadline.seconds is None else self.deadline.left()
-        self._is_by_deadline = left is not None and left < self._left
+        self._is_by_deadline = is_by_deadline = left is not None and left < seconds
         loop = self._loop = asyncio.get_running_loop()
         now = self._start = loop.time()
         task = self._task = asyncio.current_task(loop)
         assert task is not None, "a request is sent inside a task"
         self._cancelling = task.cancelling()
         self._has_struck = False
-        if self._left == self._limit and not self._is_by_deadline:  # as long as everybody's
-            self._alarm = alarm_for(self._limit, loop)
-            self._alarm.begin(self, loop, now)
+        if seconds == self._limit and not is_by_deadline:  # as long as everybody's
+            alarm = self._alarm = alarm_for(seconds, loop)
+            alarm.begin(self, loop, now)
         else:
-            seconds = left if self._is_by_deadline and left is not None else self._left
-            self._timer = loop.call_at(now + seconds, self.strike)
+            self._timer = loop.call_at(now + (left if is_by_deadline and left is not None else seconds), self.strike)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

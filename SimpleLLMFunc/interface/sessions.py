@@ -8,7 +8,7 @@ from typing import Final
 
 from SimpleLLMFunc.interface.connecting import Names, Place, connected
 from SimpleLLMFunc.interface.connection import BUFFER, Connection
-from SimpleLLMFunc.interface.network import load_tls_context, proxy_for, tls_context
+from SimpleLLMFunc.interface.network import load_tls_context, proxy_for
 from SimpleLLMFunc.interface.per_loop import PerLoop
 from SimpleLLMFunc.interface.url import Url
 from SimpleLLMFunc.threads import import_module
@@ -75,8 +75,8 @@ class Session:
             ConfigError: the environment names a proxy that we do not know.
         """
         if url.scheme == "https":
-            await load_tls_context()
-            place = Place(url.scheme, url.host, url.port, proxy_for(url), tls_context())
+            tls = await load_tls_context()
+            place = Place(url.scheme, url.host, url.port, proxy_for(url), tls)
         else:
             place = Place(url.scheme, url.host, url.port, proxy_for(url))
         resting = self._resting.get(place)

@@ -89,6 +89,16 @@ def test_reasoning_goes_back_only_where_the_provider_wants_it(name):
     assert wire_messages([message], GENERIC) == [{"role": "assistant", "content": "x", "reasoning_details": [1]}]
 
 
+@pytest.mark.parametrize("content", [None, "", "x", []])
+def test_calls_that_this_package_wrote_go_out_as_they_are(content):
+    message = {"role": "assistant", "content": content, "tool_calls": [CALL, {**CALL, "id": "b"}]}
+    before = copy.deepcopy(message)
+    (sent,) = wire_messages([message], GENERIC)
+    assert sent == message == before
+    (sent,) = wire_messages([{**message, "tool_calls": (CALL,), "refusal": None}], GENERIC)
+    assert sent == {"role": "assistant", "content": content, "tool_calls": [CALL]}
+
+
 def test_messages_of_the_openai_package_are_taken():
     from openai.types.chat import ChatCompletionMessage
 

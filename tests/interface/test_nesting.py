@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.interface.nesting import Nesting
@@ -16,6 +16,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault of the code
 @given(st.dictionaries(st.text(alphabet='a"\\{}', max_size=4), VALUES, max_size=3), st.data())
 def test_a_value_is_closed_at_its_end_and_not_before(value, data):
     text = json.dumps(value)

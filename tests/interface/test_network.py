@@ -33,6 +33,21 @@ def test_the_environment_names_the_proxy(monkeypatch, name):
     assert proxy_of("https://far.example/v1") == ("http://proxy.example:3128", {})
 
 
+def test_an_environment_that_is_another_object_is_read_as_well(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"https_proxy": "http://proxy.example:3128"})
+    assert proxy_of("https://far.example/v1") == ("http://proxy.example:3128", {})
+    monkeypatch.setattr(os, "environ", {})
+    assert proxy_of("https://far.example/v1") is None
+
+
+def test_the_environment_is_read_anew_for_each_request(monkeypatch):
+    for _ in range(2):
+        monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+        assert proxy_of("https://far.example/v1") is not None
+        monkeypatch.delenv("https_proxy")
+        assert proxy_of("https://far.example/v1") is None
+
+
 def test_each_scheme_has_its_own(monkeypatch):
     monkeypatch.setenv("http_proxy", "proxy.example:3128")
     assert proxy_of("http://far.example/v1") == ("http://proxy.example:3128", {})

@@ -89,6 +89,14 @@ async def test_tools_and_format_go_out_and_calls_come_back(server):
     ]
 
 
+async def test_a_message_of_the_openai_package_goes_out(server):
+    from openai.types.chat import ChatCompletionMessage
+
+    said = ChatCompletionMessage(role="assistant", content="hi")
+    assert (await model(server).chat([*HELLO, said, *HELLO])).text == "hello"
+    assert server.requests[0].body["messages"] == [*HELLO, {"role": "assistant", "content": "hi"}, *HELLO]
+
+
 async def test_defaults_stand_under_what_a_call_gives(server):
     llm = model(server, api_params={"temperature": 0, "seed": 1, "extra_body": {"a": 1}, "extra_headers": {"X-T": "t"}})
     await llm.chat(HELLO, temperature=1, extra_body={"top_k": 3})

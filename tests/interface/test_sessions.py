@@ -19,7 +19,7 @@ from SimpleLLMFunc.errors import BadReply, ConnectionFailed
 from SimpleLLMFunc.interface import client_exchange, sessions
 from SimpleLLMFunc.interface.heads import RequestHeaders
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.sessions import session_of_this_loop
+from SimpleLLMFunc.interface.sessions import open_session, session_of_this_loop
 from SimpleLLMFunc.interface.url import parsed_url
 from tests.support.server import LoopbackServer
 
@@ -27,8 +27,9 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 async def test_a_loop_has_one_session():
+    assert open_session() is None
     first = await session_of_this_loop()
-    assert await session_of_this_loop() is first
+    assert await session_of_this_loop() is open_session() is first
     assert len({id(session) for session in await asyncio.gather(*(session_of_this_loop() for _ in range(5)))}) == 1
     assert not first.closed
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
@@ -146,7 +146,7 @@ def spec(**properties):
     return {"type": "function", "function": {"name": "a", "parameters": {"type": "object", "properties": properties}}}
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ALIKE, max_size=2), st.dictionaries(TEXTS, ALIKE), st.lists(st.tuples(st.integers(0, 99), ALIKE)))
 def test_a_tool_that_is_known_is_written_as_if_it_were_new_also_after_a_change_in_place(tools, shape, changes):
     body = {"model": "m", "messages": [{"role": "user", "content": "a"}]}
@@ -158,7 +158,7 @@ def test_a_tool_that_is_known_is_written_as_if_it_were_new_also_after_a_change_i
     assert sent(body) == written(body)
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ALIKE, max_size=3))
 def test_messages_are_written_as_the_plain_writer_does(messages):
     for body in ({"messages": messages}, {"messages": [{"role": "user", "content": one} for one in messages]}):
