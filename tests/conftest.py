@@ -7,6 +7,11 @@ import signal
 from importlib import import_module
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 # Under a shell that runs us in the background Ctrl-C is ignored, and what ignores it hands that on: the tests that
 # interrupt a process of their own need the default.
