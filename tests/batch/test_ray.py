@@ -101,13 +101,16 @@ def texts(count: int) -> list[str]:
     return [f"row number {number}" for number in range(count)]
 
 
-def worker_pids(package) -> list[int]:
-    """The processes of the workers of this cluster."""
+WORKER = b"MapWorker(MapBatches(RowWorker)"
+
+
+def worker_pids(package, name=WORKER) -> list[int]:
+    """The processes of this cluster that Ray Data has made to ask, or those of another name."""
     session = package._private.worker._global_node.get_session_dir_path()
     found = []
     for process in Path("/proc").iterdir():
         try:
-            if process.name.isdecimal() and b"ray::RowWorker" in (process / "cmdline").read_bytes():
+            if process.name.isdecimal() and name in (process / "cmdline").read_bytes():
                 parent = (process / "stat").read_text().rsplit(")", 1)[1].split()[1]
                 if session.encode() in Path("/proc", parent, "cmdline").read_bytes():
                     found.append(int(process.name))
@@ -165,6 +168,21 @@ async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way
             restored = await read.map(texts(400), checkpoint=tmp_path / "run.sqlite")
         assert restored.counts.restored == 400
         assert server.paid.total() == 400 + again
+
+
+@pytest.mark.parametrize("name", [b"ray::ReadRowsOfTheMap", b"ray::DatasetRun"])
+async def test_whoever_carries_the_rows_may_be_killed_too(name, cluster) -> None:
+    concurrency = 40
+    async with Server(delay=0.1) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(read.map(texts(600), engine=TWO, concurrency=concurrency))
+            await server.asked(150)
+            (pid,) = await asyncio.to_thread(worker_pids, cluster, name)
+            os.kill(pid, signal.SIGKILL)
+            report = await running
+        assert [row.value.number for row in report.rows] == list(range(600))
+        # The reader has no row that is asked; with the dataset its workers go.
+        assert server.paid.total() - 600 <= (0 if name == b"ray::ReadRowsOfTheMap" else concurrency)
 
 
 async def test_a_row_that_kills_its_worker_is_given_up(cluster) -> None:
@@ -398,6 +416,26 @@ async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> No
         await module.lost.map(texts(2), engine=TWO)
 
 
+async def test_workers_that_take_no_processor(cluster) -> None:
+    async with Server(delay=0.5) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(read.map(texts(20), engine=RayEngine(workers=2, cpus=0), concurrency=4))
+            await server.asked(4)
+            # Ray Data would make one step of reading and asking, where both take the same: then one worker had all rows.
+            assert await asyncio.to_thread(worker_pids, cluster)
+            assert await asyncio.to_thread(worker_pids, cluster, b"ray::ReadRowsOfTheMap")
+            report = await running
+    assert report.counts.failed == 0
+
+
+@pytest.mark.parametrize("options", [{"no_such_option": 1}, {"runtime_env": {"conda": "no-such-environment"}}])
+async def test_workers_that_cannot_be_made_are_an_error(options, cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model), pytest.raises(ConfigError, match="cannot be started"):
+            await read.map(texts(3), engine=RayEngine(workers=1, options=options))
+        assert not server.paid
+
+
 async def test_more_workers_than_the_cluster_has_room_for(cluster) -> None:
     async with Server() as server:
         with use_llm(server.model):
@@ -433,6 +471,44 @@ async def test_a_dataset_of_ones_own(cluster) -> None:
         assert found[13]["number"] is None
         assert "ResponseParseError" in found[13]["error"]
         assert server.paid.total() == 62
+
+
+QUIET = """
+import asyncio
+import ray
+import ray.data
+ray.init(address="local", num_cpus=1, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=True)
+context = ray.data.DataContext.get_current()
+before = (context.enable_progress_bars, context.target_max_block_size)
+from SimpleLLMFunc.batch import RayEngine
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.batch.ray_app import read
+read = read.with_options(llm_interface=ScriptedLLM('{"number": 1, "words": []}', repeat=True))
+report = asyncio.run(read.map([str(number) for number in range(30)], engine=RayEngine(cpus=0.5), progress=False))
+print(report.counts.asked, before == (context.enable_progress_bars, context.target_max_block_size))
+print("then one's own", flush=True)
+print(ray.data.range(3).sum("id"))
+"""
+
+
+def test_ray_data_is_silent_and_set_for_nobody_else() -> None:
+    pytest.importorskip("ray.data")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET],
+        cwd=ROOT,
+        env={**environment, "RAY_USAGE_STATS_ENABLED": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    said, own = done.stdout.split("then one's own\n")
+    assert said.splitlines()[-1] == "30 True"
+    assert "ataset" not in said
+    assert "rogress" not in said
+    assert own.splitlines()[-1] == "3"
 
 
 def test_a_cluster_of_its_own_is_gone_with_the_map(tmp_path) -> None:
