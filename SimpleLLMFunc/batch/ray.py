@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -23,6 +23,7 @@ from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
 from SimpleLLMFunc.batch.ray_cluster import connected, packed, ray_package, shipped, unpacked
 from SimpleLLMFunc.batch.ray_dataset import DatasetRun
+from SimpleLLMFunc.batch.ray_guard import guarded
 from SimpleLLMFunc.batch.ray_hub import MOST_LOSSES, Hub
 from SimpleLLMFunc.batch.ray_limits import Charges, Limiter
 from SimpleLLMFunc.batch.ray_worker import Outcome, Rules
@@ -168,12 +169,11 @@ class _OnRay(Relayed[R], Generic[R]):
         self._pace.most = MOST_AT_A_TIME * count
         rules = Rules(count, is_limited(), is_limited("usd"), _is_forbidden())
         function = await in_thread(shipped, self._shipped, self._shipped.reducers)
-        actors = await in_thread(_started, ray, count)
-        for actor in actors:
-            self._stack.callback(ray.kill, actor)
-        limiter, hub, dataset = actors
+        making = asyncio.create_task(in_thread(_started, ray, count))
+        self._stack.push_async_callback(_killed, ray, making)
+        limiter, hub, dataset = await asyncio.shield(making)
         options = {"num_cpus": self._engine.cpus, **self._engine.options}
-        rows = _Rows(ray, hub, dataset.run.remote(hub, (function, limiter, rules), count, options), self.name)
+        rows = _Rows(ray, hub, _run(ray, dataset, hub, (function, limiter, rules), count, options), self.name)
         self._stack.push_async_callback(rows.close)
         self._rows = rows
         for row in self._foreseen:
@@ -186,13 +186,13 @@ class _Rows:
     """The rows under way: the driver's end of the hub.
 
     Args:
-        run: the reference that is ready when the dataset has ended.
+        run: returns when the dataset has ended.
     """
 
-    def __init__(self, ray: Any, hub: Any, run: Any, name: str) -> None:
+    def __init__(self, ray: Any, hub: Any, run: Coroutine[Any, Any, int], name: str) -> None:
         self._ray = ray
         self._hub = hub
-        self._run = asyncio.ensure_future(_awaited(run))
+        self._run = asyncio.create_task(run)
         self._name = name
         self._tickets = itertools.count(1)
         self._ahead: dict[int, tuple[int, Mapping[str, Any]]] = {}
@@ -358,14 +358,27 @@ def _started(ray: Any, count: int) -> list[Any]:
     )
     light = {"num_cpus": 0, "scheduling_strategy": here}
     again = {"max_restarts": -1, "max_task_retries": -1}
-    limiter = ray.remote(**light, **again)(Limiter).remote()
-    hub = ray.remote(**light, max_concurrency=100 + 4 * count)(Hub).remote(count)
-    dataset = ray.remote(**light, max_restarts=_MOST_RUNS, max_task_retries=_MOST_RUNS)(DatasetRun).remote()
+    limiter = ray.remote(**light, **again)(guarded(Limiter)).remote()
+    hub = ray.remote(**light, max_concurrency=100 + 8 * count)(guarded(Hub)).remote(count)
+    dataset = ray.remote(**light, max_restarts=_MOST_RUNS)(DatasetRun).remote()
     return [limiter, hub, dataset]
 
 
-async def _awaited(reference: Any) -> None:
-    await reference
+async def _killed(ray: Any, making: asyncio.Task[list[Any]]) -> None:
+    """Kill the actors, the last one first; a thread that makes them cannot be stopped, and must not go on without Ray."""
+    await asyncio.wait([making])
+    if making.exception() is None:
+        for actor in reversed(making.result()):
+            ray.kill(actor)
+
+
+async def _run(ray: Any, dataset: Any, *told: Any) -> int:
+    """Run the dataset to its end, again where the process that runs it dies; Ray would tell about it."""
+    for _ in range(_MOST_RUNS):
+        with suppress(ray.exceptions.RayActorError):
+            return int(await dataset.run.remote(*told))
+        await asyncio.sleep(_PAUSE_SECONDS)
+    return int(await dataset.run.remote(*told))
 
 
 def _unexpected(error: BaseException) -> SimpleLLMFuncError:

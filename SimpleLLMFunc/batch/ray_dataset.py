@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.batch.ray_cluster import ray_package
+from SimpleLLMFunc.batch.ray_guard import Guard
 from SimpleLLMFunc.batch.ray_worker import RowWorker
 
 __all__ = ["DatasetRun"]
@@ -27,6 +28,7 @@ class DatasetRun:
     """The actor that runs the dataset: a process of its own, whose settings and messages are nobody else's."""
 
     def __init__(self) -> None:
+        Guard().start()
         # Ray Data and the core of Ray say there what is of interest to who runs a dataset; what fails is raised.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for output in (1, 2):
@@ -42,6 +44,7 @@ class DatasetRun:
             workers: how many there are.
             options: of the actors that they are.
         """
+        Guard(hub).start()
         data = ray_package("ray.data")
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         context = data.DataContext.get_current()
@@ -87,10 +90,11 @@ def _blocks(hub: Any, run: str) -> Iterator[Any]:
     tickets, rows = arrow.list_(arrow.int64()), arrow.list_(arrow.large_binary())
     schema = arrow.schema([("tickets", tickets), ("rows", rows)])
     index = 0
-    while (block := ray.get(hub.block.remote(run, index))) is not None:
-        columns = {"tickets": [[ticket for ticket, _ in block]], "rows": [[row for _, row in block]]}
-        yield arrow.table(columns, schema=schema)
-        index += 1
+    with Guard(hub):  # the process may have other work afterwards
+        while (block := ray.get(hub.block.remote(run, index))) is not None:
+            columns = {"tickets": [[ticket for ticket, _ in block]], "rows": [[row for _, row in block]]}
+            yield arrow.table(columns, schema=schema)
+            index += 1
 
 
 def _no_processor(data: Any) -> dict[str, Any]:

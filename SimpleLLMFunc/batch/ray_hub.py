@@ -106,6 +106,7 @@ class Hub:
         self._has_joined = asyncio.Event()
         self._are_all_there = asyncio.Event()
         self._is_over = False
+        self._has_ended = asyncio.Event()
         self._seen: dict[str, int] = {}
         self._for_driver: _Box[tuple[str, bytes]] = _Box()
         self._for_workers: dict[str, _Box[tuple[Any, ...]]] = {}
@@ -151,6 +152,11 @@ class Hub:
         for box in self._for_workers.values():
             box.put(("end",))
         self._has_rows.set()
+        self._has_ended.set()
+
+    async def over(self) -> None:
+        """Return when it is over, to those who wait for nothing else."""
+        await self._has_ended.wait()
 
     # --- the dataset ---------------------------------------------------------------------------------------------
 

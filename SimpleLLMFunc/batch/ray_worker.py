@@ -18,6 +18,7 @@ from SimpleLLMFunc.base.mappable import Answer, Mappable
 from SimpleLLMFunc.base.result import OutputMode
 from SimpleLLMFunc.batch.codec import decode_error, encode_answer, encode_error
 from SimpleLLMFunc.batch.ray_cluster import packed, ray_package, unpacked
+from SimpleLLMFunc.batch.ray_guard import Guard
 from SimpleLLMFunc.batch.ray_limits import Gate, GatedLLM, Needed, share_limits
 from SimpleLLMFunc.errors import ConfigError, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.interface.budget import Spent, budget
@@ -87,6 +88,7 @@ class RowWorker:
     """
 
     def __init__(self, hub: Any, function: bytes, limiter: Any, rules: Rules) -> None:
+        Guard(hub).start()
         self._hub = hub
         self._rules = rules
         self._name = uuid.uuid4().hex

@@ -212,6 +212,7 @@ def cluster(monkeypatch):
     monkeypatch.setattr(ray, "connected", connected)
     monkeypatch.setattr(ray, "_started", started)
     monkeypatch.setattr(ray_worker, "ray_package", lambda: package)
+    monkeypatch.setattr(ray_worker, "Guard", lambda hub: SimpleNamespace(start=lambda: None))
     for module in (ray, ray_worker):
         monkeypatch.setattr(module, "_PAUSE_SECONDS", 0.001)
     for module in (ray, ray_cluster, ray_hub, ray_worker):
