@@ -19,7 +19,6 @@ from SimpleLLMFunc import (
     ConfigError,
     DeadlineExceeded,
     OpenAICompatible,
-    ResponseParseError,
     RunAborted,
     RunError,
     UsageError,
@@ -36,7 +35,7 @@ from tests.batch.ray_app import Word, answer_to, dangerous, read
 from tests.support.server import LoopbackServer, error_answer, text_answer, tool_calls_answer
 
 ROOT = Path(__file__).resolve().parents[2]
-TWO = RayEngine(workers=2)
+ONE, TWO = RayEngine(workers=1), RayEngine(workers=2)
 QUIET_AND_QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 """Ray's workers step back behind every other process: beside other tests they would stand still."""
 
@@ -218,7 +217,7 @@ async def test_a_row_that_kills_its_worker_is_given_up(cluster) -> None:
 
         server.answer_to = answer
         with use_llm(server.model):
-            report = await dangerous.map(["poison", "fine"], engine=RayEngine(workers=1), concurrency=1)
+            report = await dangerous.map(["poison", "fine"], engine=ONE, concurrency=1)
     poison, fine = report.rows
     assert isinstance(poison.error, RunError)
     assert "died 4 times" in str(poison.error)
@@ -251,7 +250,7 @@ async def test_a_function_of_no_module_travels_without_its_keys(cluster, monkeyp
             raise NotImplementedError
 
         changed = local.with_options(temperature=0.5)
-        report = await changed.map(texts(20), engine=TWO)
+        report = await changed.map(texts(20), engine=ONE)
         assert [row.value.number for row in report.rows] == list(range(20))
         assert type(report.rows[0].value) is Local
         request = server.requests[-1]
@@ -271,7 +270,7 @@ async def test_a_model_whose_key_is_not_there_says_so(cluster, monkeypatch) -> N
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with use_llm(OpenAICompatible("m", base_url="https://llm.invalid/v1", api_key="sk-only-here-0123456789")):
         with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-            await read.map(texts(3), engine=TWO)
+            await read.map(texts(3), engine=ONE)
 
 
 async def test_a_tool_that_holds_a_key_does_not_travel(cluster) -> None:
@@ -292,7 +291,7 @@ async def test_a_tool_that_holds_a_key_does_not_travel(cluster) -> None:
         await local.map(texts(3), engine=TWO)
 
 
-async def test_errors_are_results_or_raised(cluster) -> None:
+async def test_errors_are_results(cluster) -> None:
     async with Server() as server:
 
         def answer(text, request):
@@ -304,28 +303,25 @@ async def test_errors_are_results_or_raised(cluster) -> None:
 
         server.answer_to = answer
         with use_llm(server.model):
-            report = await read.map(texts(8), engine=TWO)
+            report = await read.map(texts(8), engine=ONE)
             errors = {row.index: type(row.error).__name__ for row in report.rows if row.error is not None}
             assert errors == {3: "ResponseParseError", 5: "ServerUnavailable"}
             assert report.rows[3].error.violations
             assert report.rows[3].usage.input_tokens == 15  # with two re-asks
-            with pytest.raises(ResponseParseError):
-                await read.map(["row number 3"], engine=TWO, on_error="raise")
 
 
-async def test_a_row_that_cannot_be_sent_is_an_error_of_its_own(cluster) -> None:
+async def test_doubles_travel_too_and_a_row_that_cannot_is_an_error_of_its_own(cluster) -> None:
     class Unsendable(str):
         __slots__ = ()
 
         def __reduce__(self):
             raise TypeError("not me")
 
-    async with Server() as server:
-        with use_llm(server.model):
-            report = await read.map(["row number 1", Unsendable("row number 2")], engine=TWO)
-        assert report.rows[0].value.number == 1
-        assert isinstance(report.rows[1].error, UsageError)
-        assert "not me" in str(report.rows[1].error)
+    with use_llm(ScriptedLLM(lambda request: '{"number": 7, "words": []}', repeat=True)):
+        report = await read.map(["row number 1", Unsendable("row number 2"), "row number 3"], engine=ONE)
+    assert [row.value.number for row in report.rows if row.error is None] == [7, 7]
+    assert isinstance(report.rows[1].error, UsageError)
+    assert "not me" in str(report.rows[1].error)
 
 
 async def test_a_budget_holds_over_all_workers_and_re_asks(cluster) -> None:
@@ -354,18 +350,18 @@ async def test_a_budget_holds_over_all_workers_and_re_asks(cluster) -> None:
 async def test_prices_that_nobody_knows_stop_a_budget_of_money(cluster) -> None:
     model = OpenAICompatible("nobody-knows", base_url="https://llm.invalid/v1")
     with use_llm(model), pytest.raises(ConfigError, match="price"):
-        await read.map(texts(3), engine=TWO, budget=0.5)
+        await read.map(texts(3), engine=ONE, budget=0.5)
 
 
 async def test_a_deadline_stops_the_map(cluster) -> None:
     async with Server(delay=60) as server:
         with use_llm(server.model):
             # The cluster is there; workers take a second or two to start.
-            report = await read.map(texts(40), engine=TWO, concurrency=4, deadline=8)
+            report = await read.map(texts(40), engine=ONE, concurrency=4, deadline=5)
         assert isinstance(report.stopped, DeadlineExceeded)
         assert report.counts.unasked == 40
         with use_llm(server.model):
-            report = await read.map(texts(40), engine=TWO, concurrency=4, budget={"seconds": 8})
+            report = await read.map(texts(40), engine=ONE, concurrency=4, budget={"seconds": 5})
         assert isinstance(report.stopped, BudgetExceeded)
         assert report.stopped.unit == "seconds"
 
@@ -374,7 +370,7 @@ async def test_abort_ends_the_map(cluster) -> None:
     signal_ = AbortSignal()
     async with Server(delay=60) as server:
         with use_llm(server.model):
-            running = asyncio.create_task(read.with_options(abort_signal=signal_).map(texts(9), engine=TWO))
+            running = asyncio.create_task(read.with_options(abort_signal=signal_).map(texts(9), engine=ONE))
             await server.asked(4)
             signal_.abort("enough")
             report = await running
@@ -399,7 +395,7 @@ async def test_a_cancelled_map_leaves_no_worker_and_goes_on_from_its_checkpoint(
         assert server.paid.total() <= 220
 
 
-@pytest.mark.parametrize("name", OURS[::-1])
+@pytest.mark.parametrize("name", [b"ray::Hub", b"ray::DatasetRun", WORKER])
 async def test_a_map_that_is_cancelled_while_its_processes_start_leaves_none(name, cluster) -> None:
     async with Server(delay=60) as server:
         with use_llm(server.model):
@@ -428,24 +424,18 @@ async def test_rates_hold_for_all_workers_together(cluster) -> None:
             "m", base_url=server.base_url, max_retries=0, rate_limit_capacity=1, rate_limit_refill_rate=10
         )
         with use_llm(model):
-            report = await read.map(texts(60), engine=TWO, concurrency=30)
+            report = await read.map(texts(45), engine=TWO, concurrency=30)
     assert report.counts.failed == 0
-    # 5.9 s from the first permission to the last; two workers by themselves would take 2.9 s. What is permitted while
+    # 4.4 s from the first permission to the last; two workers by themselves would take 2.2 s. What is permitted while
     # a worker's first request is on its way comes together with it.
-    assert max(server.times) - min(server.times) > 3.5
+    assert max(server.times) - min(server.times) > 2.7
 
 
 async def test_what_is_forbidden_here_is_forbidden_there(cluster) -> None:
     async with Server() as server:
         with use_llm(server.model), forbid_real_calls(), pytest.raises(UsageError, match="forbid_real_calls"):
-            await read.map(texts(3), engine=TWO)
+            await read.map(texts(3), engine=ONE)
         assert not server.paid
-
-
-async def test_doubles_travel_too(cluster) -> None:
-    with use_llm(ScriptedLLM(lambda request: '{"number": 7, "words": []}', repeat=True)):
-        report = await read.map(texts(4), engine=TWO)
-    assert [row.value.number for row in report.rows] == [7] * 4
 
 
 async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> None:
@@ -457,7 +447,7 @@ async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> No
     exec(code, namespace)
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
     with pytest.raises(ConfigError, match=r"nowhere_else:lost.*runtime_env"):
-        await module.lost.map(texts(2), engine=TWO)
+        await module.lost.map(texts(2), engine=ONE)
 
 
 async def test_workers_that_take_no_processor(cluster) -> None:

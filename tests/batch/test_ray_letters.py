@@ -17,6 +17,7 @@ from SimpleLLMFunc import (
     BudgetExceeded,
     ConfigError,
     OpenAICompatible,
+    ResponseParseError,
     RunError,
     budget,
     forbid_real_calls,
@@ -317,6 +318,13 @@ async def test_a_row_that_kills_is_given_up_after_four_deaths(cluster, model) ->
     assert isinstance(report.rows[0].error, RunError)
     assert "died 4 times" in str(report.rows[0].error)
     assert len(model.asked) == 4
+
+
+async def test_the_first_error_is_raised_where_that_is_wanted(cluster, model) -> None:
+    bad = ScriptedLLM("no idea", repeat=True)
+    _models.append(bad)
+    with use_llm(bad), pytest.raises(ResponseParseError):
+        await read.map(texts(9), engine="ray", on_error="raise")
 
 
 @pytest.mark.parametrize("error", [ActorDiedError("gone"), RayTaskError("a bug")])
