@@ -37,7 +37,7 @@ class Guard(threading.Thread):
         self._hub = hub
         self._parent = os.getppid()
         self._is_dismissed = threading.Event()
-        self._over: Future[Any] | None = None
+        self._over: Future[None] | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -66,16 +66,15 @@ class Guard(threading.Thread):
         """Return how many seconds there are, as far as the hub is concerned."""
         if self._hub is None:
             return None
-        if self._over is None:
-            self._over = self._hub.over.remote().future()
-        if not self._over.done():
-            return None
-        over, self._over = self._over, None  # asked again: a hub that has said it may go
         try:
+            over: Future[None] = self._over or self._hub.over.remote().future()
+            self._over = None if over.done() else over  # asked again: a hub that has said it may go
+            if self._over is not None:
+                return None
             over.result()
         except ray_package().exceptions.ActorUnavailableError:
             return None
-        except (ray_package().exceptions.RayError, CancelledError):
+        except (Exception, CancelledError):  # noqa: BLE001 - who cannot even ask is cut off from the map
             return _AFTER_LOSS_SECONDS
         return _AFTER_END_SECONDS
 

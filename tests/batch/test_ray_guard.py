@@ -108,6 +108,13 @@ def test_a_process_ends_when_the_hub_is_gone(ended, monkeypatch) -> None:
     assert ended.here.is_set()
 
 
+def test_a_process_that_cannot_ask_the_hub_ends(ended, monkeypatch) -> None:
+    monkeypatch.setattr(ray_guard, "_AFTER_LOSS_SECONDS", 0.0)
+    with Guard(SimpleNamespace()) as guard:
+        guard.join(LONG)
+    assert ended.here.is_set()
+
+
 def test_a_hub_that_does_not_answer_is_asked_again(ended, monkeypatch) -> None:
     monkeypatch.setattr(ray_guard, "_AFTER_LOSS_SECONDS", 0.0)
     hub = Hub()
