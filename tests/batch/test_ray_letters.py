@@ -419,6 +419,33 @@ async def test_a_budget_is_asked_before_each_request_and_settled_when_a_worker_d
     assert 3 <= answered <= 8  # of nine requests, one at least was held when the worker died, and four were under way
 
 
+async def test_a_budget_of_tokens_is_one_of_all_workers(cluster) -> None:
+    async def reply(request):
+        said = request.body["messages"][1]["content"].split("text: ", 1)[1].strip()
+        return text_answer(answer_to(said))(request)
+
+    async with LoopbackServer(reply) as server:
+        model = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        with use_llm(model), budget(tokens=100) as spent:
+            report = await read.map(texts(40), engine=RayEngine(workers=2), concurrency=2)
+        assert isinstance(report.stopped, BudgetExceeded)
+        assert spent.tokens == len(server.requests) * 8
+
+
+async def test_a_budget_of_time_ends_what_is_asked(cluster, model) -> None:
+    model.go.clear()
+    report = await read.map(texts(40), engine="ray", concurrency=4, budget={"seconds": 0.5})
+    assert isinstance(report.stopped, BudgetExceeded)
+    assert report.stopped.unit == "seconds"
+    assert report.counts.unasked == 40
+
+
+async def test_prices_that_nobody_knows_stop_a_budget_of_money(cluster) -> None:
+    with use_llm(OpenAICompatible("nobody-knows", base_url="https://llm.invalid/v1")):
+        with pytest.raises(ConfigError, match="price"):
+            await read.map(texts(3), engine="ray", budget=0.5)
+
+
 async def test_a_retry_asks_the_budget_too(cluster, monkeypatch) -> None:
     async with LoopbackServer() as server:
         for _ in range(2):
