@@ -3,10 +3,12 @@
     python -m benchmarks.scale_sim             # simulate, print the tables of docs/explanation/scale.md
     python -m benchmarks.scale_sim --measure   # measure the costs on this machine first
 
-The model: rows go from a driver to workers, from a worker to the provider and back, and to the one writer of the
-checkpoint. The driver's two threads share one interpreter, so sending, receiving and committing are one station; the
-limiter, each worker, and the driver's network are stations of their own, each serving one thing after the other. The
-provider is a quota and a latency. A fixed number of rows is under way; the next one leaves when one has been committed.
+The model: rows go from a driver through the hub and Ray Data to workers, from a worker to the provider and back, through
+the hub, and to the one writer of the checkpoint. The driver's two threads share one interpreter, so sending, receiving
+and committing are one station; the hub, the process that runs the dataset, each worker, and the driver's network are
+stations of their own, each serving one thing after the other. The provider is a quota and a latency. A fixed number of
+rows is under way; the next one leaves when one has been committed. That rows are carried to their workers ahead of that
+costs the stations, and no row waits for it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,9 @@ class Costs:
     Attributes:
         row: in the driver: reading, the key, a look into the checkpoint, a letter out and one in.
         commit: in the driver: the value's bytes into the file, a row's share of a transaction.
-        exchange: in the driver: one call of an actor, there and back.
+        exchange: in the driver, or in the hub: one call, there and back.
+        hub: in the hub: a row and its letters.
+        block: in the process that runs the dataset: reading a block, giving it to a worker, taking its receipt.
         worker: in a worker: the whole call.
         letter_out, letter_in: bytes between driver and worker, a row.
         request, reply: bytes between worker and provider.
@@ -40,6 +45,8 @@ class Costs:
     row: float = 50e-6
     commit: float = 45e-6
     exchange: float = 570e-6
+    hub: float = 40e-6
+    block: float = 8e-3
     worker: float = 360e-6
     letter_out: int = 330
     letter_in: int = 150
@@ -105,6 +112,12 @@ class Station:
         return self.free
 
 
+ROWS_A_BLOCK = 128
+"""Where blocks are many; as in `SimpleLLMFunc.batch.ray_hub`."""
+
+DRIVER_LINGER = 0.01
+
+
 def linger(workers: int) -> float:
     """As `SimpleLLMFunc.batch.ray_worker.linger_seconds`."""
     return min(5.0, max(0.01, 0.005 * workers))
@@ -116,14 +129,16 @@ def simulate(plan: Plan, costs: Costs, rows: int = 50_000, seed: int = 1) -> Out
     count = min(1_000, max(1, plan.machines * plan.workers // plan.drivers))
     quota = plan.quota / 60 / plan.drivers
     pause = linger(count)
-    driver, network, provider = Station(), Station(), Station()
+    driver, hub, dataset, network, provider = Station(), Station(), Station(), Station(), Station()
     workers = [Station() for _ in range(count)]
-    # What the exchange of letters takes is a share of the driver's time, however many letters there are.
-    overhead = min(0.95, 2 * count * costs.exchange / pause)
-    slower = 1 / (1 - overhead)
+    # What the exchange of letters takes is a share of a station's time, however many letters there are.
+    slower = 1 / (1 - min(0.95, 2 * costs.exchange / DRIVER_LINGER))
+    slower_hub = 1 / (1 - min(0.95, 2 * (count / pause + 1 / DRIVER_LINGER) * costs.exchange))
     wire_out, wire_in = costs.letter_out * 8 / plan.link, costs.letter_in * 8 / plan.link
     # No more under way than can matter: beyond that, they only wait in front of the station that limits.
     places = min(count * plan.in_flight, 100_000, 1_000 + int(min(quota, 1e6) * 30))
+    # Twice as many rows as are under way are ahead of them; two blocks for each worker come before large ones.
+    block = max(1, min(ROWS_A_BLOCK, 3 * places // max(40, 2 * count)))
     # Rows that left together stay together: whole waves are measured.
     rows = places * max(3, math.ceil(rows / places))
     events: list[tuple[float, int, int, int]] = []
@@ -134,7 +149,8 @@ def simulate(plan: Plan, costs: Costs, rows: int = 50_000, seed: int = 1) -> Out
     busy_then: list[float] = []
 
     def stations() -> list[float]:
-        return [driver.busy, network.busy, provider.busy, sum(worker.busy for worker in workers) / count]
+        everyone = sum(worker.busy for worker in workers) / count
+        return [driver.busy, hub.busy, dataset.busy, network.busy, provider.busy, everyone]
 
     number = places
     while done < rows:
@@ -142,15 +158,20 @@ def simulate(plan: Plan, costs: Costs, rows: int = 50_000, seed: int = 1) -> Out
         number += 1
         match stage:
             case 0:  # the driver sends it
-                then = network.serve(driver.serve(now, costs.row * slower / 2), wire_out) + pause / 2
-            case 1:  # the provider lets it through
+                then = driver.serve(now, costs.row * slower / 2) + DRIVER_LINGER / 2
+            case 1:  # the hub and Ray Data have it carried to a worker
+                dataset_done = dataset.serve(now, costs.block / block)
+                then = network.serve(max(dataset_done, hub.serve(now, costs.hub * slower_hub / 2)), wire_out)
+            case 2:  # the provider lets it through
                 then = provider.serve(now, 1 / quota) if quota < math.inf else now
-            case 2:  # the worker asks
+            case 3:  # the worker asks
                 then = workers[at].serve(now, costs.worker / 2) + plan.latency * math.exp(chance.gauss(0, 0.5))
-            case 3:  # the worker reads the answer
+            case 4:  # the worker reads the answer
                 then = workers[at].serve(now, costs.worker / 2) + pause / 2
-            case 4:  # the driver takes it in
-                then = driver.serve(network.serve(now, wire_in), costs.row * slower / 2)
+            case 5:  # the hub passes it on
+                then = hub.serve(network.serve(now, wire_in), costs.hub * slower_hub / 2)
+            case 6:  # the driver takes it in
+                then = driver.serve(now, costs.row * slower / 2)
             case _:  # it is committed
                 then = driver.serve(now, costs.commit * slower)
                 done += 1
@@ -163,7 +184,7 @@ def simulate(plan: Plan, costs: Costs, rows: int = 50_000, seed: int = 1) -> Out
                 continue
         heapq.heappush(events, (then, number, stage + 1, at))
     seconds = last - began
-    names = ("driver and checkpoint", "driver's network", "provider's quota", "workers")
+    names = ("driver and checkpoint", "hub", "Ray Data", "driver's network", "provider's quota", "workers")
     busy = {
         name: min(1.0, (after - before) / seconds)
         for name, before, after in zip(names, busy_then, stations(), strict=True)
@@ -191,8 +212,8 @@ def plans() -> Iterator[tuple[str, Plan]]:
 
 def table(costs: Costs, rows: int) -> str:
     lines = [
-        "| | rows a second | 100 million rows take | limited by | driver | network | quota | workers |",
-        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |",
+        "| | rows a second | 100 million rows take | limited by | driver | hub | Ray Data | network | quota | workers |",
+        "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for title, plan in plans():
         outcome = simulate(plan, costs, rows)
@@ -217,49 +238,52 @@ class _Called:
 
 
 class _Instant:
-    """A worker that has every answer; `seconds` is the processor time that is its own."""
+    """A hub that has every answer; `seconds` is the processor time that is its own."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
-        self._out: list[tuple[int, Any]] = []
+        self._out: list[tuple[Any, ...]] = []
         self._came = asyncio.Event()
         self._number = 0
+        self._is_over = asyncio.Event()
         self.seconds = 0.0
         self.bytes_in = self.bytes_out = 0
-        self.hello, self.give, self.take = _Called(self._hello), _Called(self._give), _Called(self._take)
+        self.give, self.take, self.end = _Called(self._give), _Called(self._take), _Called(self._end)
+        self.run = _Called(self._run)
 
-    async def _hello(self, *_: Any) -> Any:
-        return "one", None
+    async def _run(self, *_: Any) -> None:
+        await self._is_over.wait()
 
-    async def _give(self, _: str, letters: bytes) -> None:
+    async def _end(self) -> None:
+        self._is_over.set()
+
+    async def _give(self, _: int, letters: bytes) -> None:
         from SimpleLLMFunc.batch.ray_cluster import unpacked
 
         begun = time.thread_time()
         self.bytes_out += len(letters)
-        for kind, ticket, *_rest in unpacked(letters):
-            if kind == "ask":
-                self._number += 1
-                self._out.append((self._number, ("done", ticket, self._answer())))
+        self._out += [("done", ticket, self._answer()) for kind, ticket, *_ in unpacked(letters) if kind == "ask"]
         self.seconds += time.thread_time() - begun
         self._came.set()
 
-    async def _take(self, _: str, seen: int) -> bytes:
+    async def _take(self, _: int) -> list[Any]:
         from SimpleLLMFunc.batch.ray_cluster import packed
 
-        self._out = [letter for letter in self._out if letter[0] > seen]
         while not self._out:
             self._came.clear()
             await self._came.wait()
         await asyncio.sleep(0.01)
         begun = time.thread_time()
         data = packed(self._out)
+        self._out.clear()
+        self._number += 1
         self.bytes_in += len(data)
         self.seconds += time.thread_time() - begun
-        return data
+        return [(self._number, ("one", data))]
 
 
 async def _measured(rows: int, checkpoint: Path | None) -> tuple[float, _Instant]:
-    """Return the processor seconds of a driver whose one worker answers at once."""
+    """Return the processor seconds of a driver whose hub answers at once."""
     from unittest.mock import AsyncMock, patch
 
     from pydantic import BaseModel
@@ -291,12 +315,12 @@ async def _measured(rows: int, checkpoint: Path | None) -> tuple[float, _Instant
     def came() -> Came:
         return Came(True, bytes(bytearray(data)), "native", Usage(400, 60, cost=0.0002), 1, (0, 0, 0.0))
 
-    worker = _Instant(came)
+    hub = _Instant(came)
 
     class Connected:
         async def __aenter__(self) -> Any:
             class Package:
-                exceptions = __import__("ray.exceptions").exceptions
+                exceptions = import_module("ray.exceptions")
                 kill = staticmethod(lambda _: None)
                 cluster_resources = staticmethod(lambda: {"CPU": 1.0})
 
@@ -307,7 +331,7 @@ async def _measured(rows: int, checkpoint: Path | None) -> tuple[float, _Instant
     texts = [f"{number:08} " + "An order of some length, as they come by mail. " * 6 for number in range(rows)]
     with (
         patch.object(ray, "connected", lambda _: Connected()),
-        patch.object(ray, "_started", lambda *_: [AsyncMock(), worker]),
+        patch.object(ray, "_started", lambda *_: [AsyncMock(), hub, hub]),
     ):
         begun = time.process_time()
         report = await map_rows(
@@ -316,22 +340,22 @@ async def _measured(rows: int, checkpoint: Path | None) -> tuple[float, _Instant
         spent = time.process_time() - begun
     assert report.counts.asked == rows, report
     assert report.counts.failed == 0, report
-    return spent - worker.seconds, worker
+    return spent - hub.seconds, hub
 
 
 async def measure(rows: int = 20_000) -> Costs:
     """Measure what can be measured in one process."""
     with tempfile.TemporaryDirectory() as folder:
         await _measured(2_000, None)  # warm
-        without, worker = await _measured(min(rows, 10_000), None)
+        without, hub = await _measured(min(rows, 10_000), None)
         kept, _ = await _measured(rows, Path(folder, "run.sqlite"))
     row = without / min(rows, 10_000)
     return replace(
         Costs(),
         row=row,
         commit=max(0.0, kept / rows - row),
-        letter_out=worker.bytes_out // min(rows, 10_000),
-        letter_in=worker.bytes_in // min(rows, 10_000),
+        letter_out=hub.bytes_out // min(rows, 10_000),
+        letter_in=hub.bytes_in // min(rows, 10_000),
     )
 
 

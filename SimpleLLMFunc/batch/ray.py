@@ -1,17 +1,18 @@
-"""The engine "ray": the rows of a map asked by actors on a cluster, and everything else as ever.
+"""The engine "ray": the rows of a map go through a Ray dataset, to actors that ask; everything else is as ever.
 
 The driver runs the same map as the engine "local": it reads the rows, decides how many are under way, keeps budget and
-deadline, and alone writes the checkpoint. Only the asking is done by others. So a row is committed before its place is
-given to another one, here too; that is why the rows do not go through a Ray dataset, which hands its results on in
-blocks. `f.as_ray_actor()` is for datasets.
+deadline, and alone writes the checkpoint. What is under way is the dataset: its rows are read at the `Hub` as the driver
+puts them there, an actor pool asks for them, and its results are receipts. A dataset hands its results on in blocks, so
+what came of a row does not wait for them: it comes back through the hub at once, and is committed before the place of
+the row is given to another one, here too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,9 +21,12 @@ from SimpleLLMFunc.base.mappable import Answer, Mappable
 from SimpleLLMFunc.batch.codec import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
-from SimpleLLMFunc.batch.ray_cluster import connected, packed, shipped, unpacked
+from SimpleLLMFunc.batch.ray_cluster import connected, packed, ray_package, shipped, unpacked
+from SimpleLLMFunc.batch.ray_dataset import DatasetRun
+from SimpleLLMFunc.batch.ray_guard import guarded
+from SimpleLLMFunc.batch.ray_hub import MOST_LOSSES, Hub
 from SimpleLLMFunc.batch.ray_limits import Charges, Limiter
-from SimpleLLMFunc.batch.ray_worker import Outcome, RowWorker, Rules, linger_seconds
+from SimpleLLMFunc.batch.ray_worker import Outcome, Rules
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, RunError, SignatureError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.budget import charge_question, is_limited, strictest_time_limit
@@ -39,15 +43,16 @@ __all__ = ["asked_on_ray"]
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-_MOST_LOSSES = 3
-"""So often a row is asked again after its worker died; a row that kills its worker must not do so for ever."""
-
 _MOST_WORKERS = 1_000
 """More of them one driver cannot feed; a number that is given counts all the same."""
 
+_MOST_RUNS = 3
+"""So often the dataset is started again when the process that runs it dies."""
+
+_LINGER_SECONDS = 0.01
 _PAUSE_SECONDS = 0.2
-_STARTING_SECONDS = 120.0
-"""How long a worker that was there may be away."""
+_GRACE_SECONDS = 3.0
+"""How long the workers may take to end; they are killed then."""
 
 
 class ShippedFunction(Mappable[R_co], Protocol[R_co]):
@@ -72,7 +77,7 @@ class ShippedFunction(Mappable[R_co], Protocol[R_co]):
 @asynccontextmanager
 async def asked_on_ray(
     function: ShippedFunction[R], engine: RayEngine, pace: Concurrency
-) -> AsyncGenerator[Mappable[R], None]:
+) -> AsyncGenerator[_OnRay[R], None]:
     """Give the function, asked by the workers of a cluster; they are started with its first row, and gone afterwards.
 
     Args:
@@ -89,15 +94,16 @@ async def asked_on_ray(
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """A row that a worker has.
+    """A row that is under way.
 
     Attributes:
+        worker: who has it since one died with it.
         losses: how many workers died with it.
     """
 
-    letter: tuple[Any, ...]
     outcome: asyncio.Future[Outcome]
     charges: Charges
+    worker: str = ""
     losses: int = 0
 
 
@@ -109,39 +115,34 @@ class _OnRay(Relayed[R], Generic[R]):
         self._shipped = function
         self._engine = engine
         self._pace = pace
-        self._tickets = itertools.count(1)
-        self._workers: list[_Worker] = []
-        self._starting: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[_Rows] | None = None
+        self._rows: _Rows | None = None
+        self._foreseen: list[tuple[tuple[Any, ...], Mapping[str, Any]]] = []
         self._stack = AsyncExitStack()
 
+    def foresee(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Have a row go to its worker, which will be asked with just these objects."""
+        if self._rows is None:
+            self._foreseen.append((args, kwargs))
+        else:
+            self._rows.foresee(args, kwargs)
+
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
-        """Ask one of the workers."""
+        """Have one of the workers ask."""
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
         clock, limited = current_deadline() or Deadline.after(None), strictest_time_limit()
         strictest = clock.stricter(None if limited is None else Deadline.after(limited.left()))
         limits = Limits(strictest, self._shipped.abort)
         try:
-            await limits.wait(asyncio.shield(self._starting), "starting the workers")
-            return self._answer(await self._outcome(_row(args, kwargs), limits))
+            rows = await limits.wait(asyncio.shield(self._starting), "starting the workers")
+            return self._answer(await rows.outcome(args, kwargs, limits))
         except DeadlineExceeded as error:
             if limited is not None and limited.left() == 0:
                 raise limited.out_of_time() from error
             told = clock.retold(error)
             told.usage = error.usage
             raise told from error
-
-    async def _outcome(self, row: bytes, limits: Limits) -> Outcome:
-        there = [worker for worker in self._workers if worker.is_there.is_set()]
-        worker = min(there or self._workers, key=lambda worker: len(worker.places))
-        ticket = next(self._tickets)
-        letter = ("ask", ticket, row, limits.clock.left())
-        place = _Place(letter, asyncio.get_running_loop().create_future(), Charges(charge_question(0).scopes))
-        worker.put(ticket, place)
-        try:
-            return await limits.wait(place.outcome, "waiting for a worker")
-        finally:
-            worker.give_up(ticket)
 
     def _answer(self, outcome: Outcome) -> Answer[R]:
         # The worker does not know all secrets that are known here.
@@ -158,9 +159,7 @@ class _OnRay(Relayed[R], Generic[R]):
             await asyncio.gather(self._starting, return_exceptions=True)
         await self._stack.aclose()
 
-    # --- starting --------------------------------------------------------------------------------------------
-
-    async def _start(self) -> None:
+    async def _start(self) -> _Rows:
         ray = await self._stack.enter_async_context(connected(self._engine.address))
         resources: Mapping[str, float] = await in_thread(ray.cluster_resources)
         room = int(resources.get("CPU", 1) // max(self._engine.cpus, 0.01))
@@ -170,199 +169,176 @@ class _OnRay(Relayed[R], Generic[R]):
         self._pace.most = MOST_AT_A_TIME * count
         rules = Rules(count, is_limited(), is_limited("usd"), _is_forbidden())
         function = await in_thread(shipped, self._shipped, self._shipped.reducers)
-        limiter, *actors = await in_thread(_started, ray, self._engine, count)
-        self._stack.callback(ray.kill, limiter)
-        self._workers = [_Worker(ray, actor, (function, limiter, rules), self.name) for actor in actors]
-        for worker in self._workers:
-            self._stack.push_async_callback(worker.close)
-        waiting = [asyncio.create_task(worker.is_there.wait()) for worker in self._workers]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-        for worker in self._workers:
-            if worker.failure is not None:
-                raise worker.failure
+        making = asyncio.create_task(in_thread(_started, ray, count))
+        self._stack.push_async_callback(_killed, ray, making)
+        limiter, hub, dataset = await asyncio.shield(making)
+        options = {"num_cpus": self._engine.cpus, **self._engine.options}
+        rows = _Rows(ray, hub, _run(ray, dataset, hub, (function, limiter, rules), count, options), self.name)
+        self._stack.push_async_callback(rows.close)
+        self._rows = rows
+        for row in self._foreseen:
+            rows.foresee(*row)
+        self._foreseen.clear()
+        return rows
 
 
-class _Worker:
-    """The driver's end of one worker."""
+class _Rows:
+    """The rows under way: the driver's end of the hub.
 
-    def __init__(self, ray: Any, actor: Any, told: tuple[Any, ...], name: str) -> None:
+    Args:
+        run: returns when the dataset has ended.
+    """
+
+    def __init__(self, ray: Any, hub: Any, run: Coroutine[Any, Any, int], name: str) -> None:
         self._ray = ray
-        self._actor = actor
-        self._told = told
-        self._linger = linger_seconds(told[-1].workers)
+        self._hub = hub
+        self._run = asyncio.create_task(run)
         self._name = name
-        self.places: dict[int, _Place] = {}
-        self.is_there = asyncio.Event()
-        self.failure: SimpleLLMFuncError | None = None
+        self._tickets = itertools.count(1)
+        self._ahead: dict[int, tuple[int, Mapping[str, Any]]] = {}
+        self._places: dict[int, _Place] = {}
+        self._failure: SimpleLLMFuncError | None = None
         self._letters: list[tuple[Any, ...]] = []
         self._has_letters = asyncio.Event()
-        self._incarnation = ""
-        self._seen = 0
-        self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._send())]
+        self._successors: set[str] = set()
+        self._tasks = [asyncio.create_task(work) for work in (self._send(), self._listen(), self._watch())]
         for task in self._tasks:
             task.add_done_callback(self._ended)
 
-    def put(self, ticket: int, place: _Place) -> None:
-        """Have a row asked."""
-        if self.failure is not None:
-            raise self.failure
-        self.places[ticket] = place
-        self._write(place.letter)
+    def foresee(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Have a row go to its worker."""
+        with suppress(UsageError):  # it is raised when the row is asked
+            self._ahead[id(kwargs)] = self._sent(args, kwargs), kwargs
 
-    def give_up(self, ticket: int) -> None:
-        """Forget a row; one that is under way is cancelled."""
-        place = self.places.pop(ticket, None)
-        if place is not None:
-            place.charges.end(None)
-            self._write(("drop", ticket))
+    async def outcome(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], limits: Limits) -> Outcome:
+        """Return what comes of a row; one that nobody waits for any more is cancelled."""
+        if self._failure is not None:
+            raise self._failure
+        ticket, _ = self._ahead.pop(id(kwargs), None) or (self._sent(args, kwargs), None)
+        place = _Place(asyncio.get_running_loop().create_future(), Charges(charge_question(0).scopes))
+        self._places[ticket] = place
+        self._write(("ask", ticket, limits.clock.left()))
+        try:
+            return await limits.wait(place.outcome, "waiting for a worker")
+        finally:
+            if self._places.pop(ticket, None) is not None:
+                place.charges.end(None)
+                self._write(("drop", ticket))
+
+    def _sent(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+        """Write down a row for the dataset, and return its ticket."""
+        data = _row(args, kwargs)
+        ticket = next(self._tickets)
+        self._write(("row", ticket, data))
+        return ticket
 
     async def close(self) -> None:
-        """End the worker at once."""
+        """End the dataset, and whoever works for it."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._ray.kill(self._actor)
+        try:
+            with suppress(TimeoutError, self._ray.exceptions.RayError):
+                async with asyncio.timeout(_GRACE_SECONDS):
+                    await self._hub.end.remote()
+                    await asyncio.shield(self._run)
+        finally:
+            self._run.cancel()
+            await asyncio.gather(self._run, return_exceptions=True)
+
+    # --- letters, see `ray_hub` ----------------------------------------------------------------------------------
 
     def _write(self, letter: tuple[Any, ...]) -> None:
         self._letters.append(letter)
         self._has_letters.set()
 
     async def _send(self) -> None:
+        number = 0
         while True:
             await self._has_letters.wait()
-            await self.is_there.wait()
-            await asyncio.sleep(self._linger)
+            await asyncio.sleep(_LINGER_SECONDS)
             self._has_letters.clear()
-            # A row may have been answered since it was written down: it must not be asked again.
-            letters = [letter for letter in self._letters if letter[0] != "ask" or letter[1] in self.places]
-            self._letters = []
-            if not letters:
-                continue
-            try:
-                await self._actor.give.remote(self._incarnation, packed(letters))
-            except self._ray.exceptions.RayTaskError as error:
-                raise _unexpected(error) from error
-            except self._ray.exceptions.RayError:
-                # Whether they arrived nobody knows: sent again they do no harm.
-                self._letters[:0] = letters
-                self._has_letters.set()
-                await asyncio.sleep(_PAUSE_SECONDS)
+            letters, self._letters = self._letters, []
+            number += 1
+            await self._called("give", number, packed(letters))
 
     async def _listen(self) -> None:
+        seen = 0
         while True:
-            await self._hello()
-            while await self._hear():
-                pass
-            self.is_there.clear()
+            for number, (worker, letters) in await self._called("take", seen):
+                seen = number
+                for letter in unpacked(letters):
+                    self._read(worker, *letter)
 
-    async def _hello(self) -> None:
-        """Return when the worker is there; a new one gets the rows that the one before had.
-
-        Raises:
-            ConfigError: it cannot load the function, or does not come back.
-        """
-        until = None if not self._incarnation else asyncio.get_running_loop().time() + _STARTING_SECONDS
+    async def _called(self, method: str, *args: Any) -> Any:
+        """Call the hub; again where nobody knows whether the call arrived."""
         while True:
             try:
-                incarnation, error = await self._actor.hello.remote(*self._told)
-                break
-            except self._ray.exceptions.RayTaskError as failure:
-                raise _unexpected(failure) from failure
-            except self._ray.exceptions.RayError as failure:
-                if self._is_gone_for_good(failure) or (until and asyncio.get_running_loop().time() > until):
-                    raise ConfigError(
-                        f"a worker of the map of {self._name!r} cannot be started: {mask_known(str(failure))}"
-                    ) from failure
+                return await getattr(self._hub, method).remote(*args)
+            except self._ray.exceptions.ActorUnavailableError as error:
+                push_warning(f"the hub of the map of {self._name!r} does not answer ({type(error).__name__}).")
                 await asyncio.sleep(_PAUSE_SECONDS)
-        if error is not None:
-            raise decode_error(error, Usage())
-        if self._incarnation not in {"", incarnation}:
-            self._lose()
-        if incarnation != self._incarnation:
-            self._incarnation, self._seen = incarnation, 0
-        # Known ones are ignored there.
-        waiting = {letter[1] for letter in self._letters if letter[0] == "ask"}
-        self._letters[:0] = [place.letter for ticket, place in self.places.items() if ticket not in waiting]
-        self._has_letters.set()
-        self.is_there.set()
 
-    async def _hear(self) -> bool:
-        """Take in what the worker writes; return False where it does not answer."""
+    async def _watch(self) -> None:
+        """Say why the dataset ended, which it does not do by itself."""
         try:
-            letters = await self._actor.take.remote(self._incarnation, self._seen)
-        except self._ray.exceptions.RayTaskError as error:
-            raise _unexpected(error) from error
+            await asyncio.shield(self._run)
         except self._ray.exceptions.RayError as error:
-            push_warning(f"a worker of the map of {self._name!r} does not answer ({type(error).__name__}).")
-            return False
-        if letters is None:
-            return False
-        for number, letter in unpacked(letters):
-            if number > self._seen:
-                self._seen = number
-                self._read(letter)
-        return True
+            raise ConfigError(
+                f"the workers of the map of {self._name!r} cannot be started, or cannot go on: {_told(error)}"
+            ) from error
+        raise RunError(f"the dataset of the map of {self._name!r} ended before its rows did.")
 
-    def _read(self, letter: tuple[Any, ...]) -> None:
-        kind, ticket, *rest = letter
-        place = self.places.get(ticket)
+    def _read(self, worker: str, kind: str, *rest: Any) -> None:
+        if kind == "failed":
+            raise decode_error(rest[0], Usage())
+        ticket, *rest_of_it = rest
+        place = self._places.get(ticket)
         if kind == "may?":
-            number, needed, spent = rest
-            error = None if place is None else place.charges.let(needed, spent)
-            self._write(("may", ticket, number, error))
+            number, needed, spent = rest_of_it
+            # A row without a place was dropped, and what asks for it is cancelled; another worker has died since.
+            if place is not None and place.worker in {"", worker}:
+                self._write(("may", ticket, number, place.charges.let(needed, spent), worker))
+        elif place is not None and kind == "lost":
+            self._lose(ticket, place, worker)
         elif place is not None:
-            (outcome,) = rest
-            del self.places[ticket]
+            (outcome,) = rest_of_it
+            del self._places[ticket]
             place.charges.end(outcome.spent)
             if not place.outcome.done():
                 place.outcome.set_result(outcome)
 
-    def _lose(self) -> None:
-        """Take note that a worker has died with the rows that it had."""
-        again = 0
-        unsent = {letter[1] for letter in self._letters if letter[0] == "ask"}
-        for ticket, place in list(self.places.items()):
-            if ticket in unsent:
-                continue
-            place.losses += 1
-            place.charges.lose()
-            if place.losses > _MOST_LOSSES:
-                del self.places[ticket]
-                if not place.outcome.done():
-                    place.outcome.set_exception(
-                        RunError(
-                            f"the worker that asked died {place.losses} times. What kills it may be this row or one that "
-                            "was under way with it: look at the memory and at the logs of the workers."
-                        )
+    def _lose(self, ticket: int, place: _Place, worker: str) -> None:
+        """Take note that a worker has died with a row."""
+        if worker not in self._successors:
+            self._successors.add(worker)
+            push_warning(
+                f"a worker of the map of {self._name!r} died and is there again; the rows that it had are asked anew."
+            )
+        place.worker = worker
+        place.losses += 1
+        place.charges.lose()
+        if place.losses > MOST_LOSSES:
+            del self._places[ticket]
+            if not place.outcome.done():
+                place.outcome.set_exception(
+                    RunError(
+                        f"the worker that asked died {place.losses} times. What kills it may be this row or one that "
+                        "was under way with it: look at the memory and at the logs of the workers."
                     )
-            else:
-                again += 1
-        push_warning(f"a worker of the map of {self._name!r} died and is there again; it asks for {again} rows anew.")
+                )
+
+    # --- failures ------------------------------------------------------------------------------------------------
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._fail(error if isinstance(error, SimpleLLMFuncError) else _unexpected(error))
-
-    def _fail(self, error: SimpleLLMFuncError) -> None:
-        self.failure = self.failure or error
-        self.is_there.set()
-        places, self.places = self.places, {}
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        self._failure = self._failure or (error if isinstance(error, SimpleLLMFuncError) else _unexpected(error))
+        places, self._places = self._places, {}
         for place in places.values():
+            place.charges.end(None)
             if not place.outcome.done():
-                place.outcome.set_exception(self.failure)
-
-    def _is_gone_for_good(self, error: Exception) -> bool:
-        exceptions = self._ray.exceptions
-        if isinstance(error, exceptions.ActorUnavailableError):
-            return False
-        never = (exceptions.RuntimeEnvSetupError, exceptions.ActorUnschedulableError)
-        return isinstance(error, never) or (
-            isinstance(error, exceptions.ActorDiedError) and (not self._incarnation or "creation task" in str(error))
-        )
+                place.outcome.set_exception(self._failure)
 
 
 def _row(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
@@ -372,16 +348,48 @@ def _row(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         raise SignatureError(f"the row: {error}") from error  # of this row, not of all
 
 
-def _started(ray: Any, engine: RayEngine, count: int) -> list[Any]:
-    """Return the limiter and the workers; exporting their classes takes its time."""
-    options: dict[str, Any] = {"num_cpus": engine.cpus, **engine.options, "max_restarts": -1}
-    limiter = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Limiter).remote()
-    actor = ray.remote(**options)(RowWorker)
-    return [limiter, *(actor.remote() for _ in range(count))]
+def _started(ray: Any, count: int) -> list[Any]:
+    """Return the limiter, the hub and who runs the dataset; exporting their classes takes its time.
+
+    They take no processor from the workers, and live where the driver does.
+    """
+    here = ray_package("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy(
+        ray.get_runtime_context().get_node_id(), soft=True
+    )
+    light = {"num_cpus": 0, "scheduling_strategy": here}
+    again = {"max_restarts": -1, "max_task_retries": -1}
+    limiter = ray.remote(**light, **again)(guarded(Limiter)).remote()
+    hub = ray.remote(**light, max_concurrency=100 + 8 * count)(guarded(Hub)).remote(count)
+    dataset = ray.remote(**light, max_restarts=_MOST_RUNS)(DatasetRun).remote()
+    return [limiter, hub, dataset]
+
+
+async def _killed(ray: Any, making: asyncio.Task[list[Any]]) -> None:
+    """Kill the actors, the last one first; a thread that makes them cannot be stopped, and must not go on without Ray."""
+    await asyncio.wait([making])
+    if making.exception() is None:
+        for actor in reversed(making.result()):
+            ray.kill(actor)
+
+
+async def _run(ray: Any, dataset: Any, *told: Any) -> int:
+    """Run the dataset to its end, again where the process that runs it dies; Ray would tell about it."""
+    for _ in range(_MOST_RUNS):
+        with suppress(ray.exceptions.RayActorError):
+            return int(await dataset.run.remote(*told))
+        await asyncio.sleep(_PAUSE_SECONDS)
+    return int(await dataset.run.remote(*told))
 
 
 def _unexpected(error: BaseException) -> SimpleLLMFuncError:
-    return RunError(f"a worker failed: {mask_known(str(error))}")
+    return RunError(f"a map on a cluster failed: {_told(error)}")
+
+
+def _told(error: BaseException) -> str:
+    """Return what Ray says went wrong, without the way it took."""
+    cause = getattr(error, "cause", None) or error
+    first, *more = str(cause).strip().splitlines() or [""]
+    return mask_known(" … ".join([f"{type(cause).__name__}: {first}", *more[-1:]]))
 
 
 def _is_forbidden() -> bool:

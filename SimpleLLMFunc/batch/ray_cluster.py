@@ -24,14 +24,14 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
 """For a cluster of ours, where nobody has said otherwise: it tells nobody that it runs."""
 
 
-def ray_package() -> Any:
-    """Return Ray.
+def ray_package(name: str = "ray") -> Any:
+    """Return Ray, or a module of it, or one that comes with it.
 
     Raises:
         ConfigError: it is not installed.
     """
     try:
-        return import_module("ray")
+        return import_module(name)
     except ImportError as error:
         raise ConfigError(
             'engine="ray" needs Ray, which is not installed: pip install "SimpleLLMFunc[ray]". '

@@ -1,17 +1,6 @@
-"""The worker of a map on a Ray cluster: an actor with one event loop, and many rows under way in it.
+"""The worker of a map on a Ray cluster: an actor of Ray Data with one event loop, and many rows under way in it.
 
-Driver and worker write each other letters, many at a time: a call of an actor costs half a millisecond, a letter in it
-next to nothing. Letters may be sent again after a failure; nobody acts on one twice.
-
-========  =====================================  ==========================================================
-to        letter                                 meaning
-========  =====================================  ==========================================================
-worker    ``("ask", ticket, row, s)``            ask for this row, in at most s seconds (None: any number)
-worker    ``("drop", ticket)``                   nobody wants the row any more
-worker    ``("may", ticket, number, error)``     the answer to a question about the budget; None: it may
-driver    ``("done", ticket, outcome)``          what came of the row
-driver    ``("may?", ticket, number, needed, spent)``  may the row send a request that takes so much?
-========  =====================================  ==========================================================
+Its letters are those of the hub, see `ray_hub`.
 """
 
 from __future__ import annotations
@@ -19,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import math
 import uuid
-from collections import deque
+from collections.abc import AsyncGenerator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.base.mappable import Answer, Mappable
 from SimpleLLMFunc.base.result import OutputMode
 from SimpleLLMFunc.batch.codec import decode_error, encode_answer, encode_error
-from SimpleLLMFunc.batch.ray_cluster import packed, unpacked
+from SimpleLLMFunc.batch.ray_cluster import packed, ray_package, unpacked
+from SimpleLLMFunc.batch.ray_guard import Guard
 from SimpleLLMFunc.batch.ray_limits import Gate, GatedLLM, Needed, share_limits
 from SimpleLLMFunc.errors import ConfigError, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.interface.budget import Spent, budget
@@ -35,7 +26,6 @@ from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.deadline import deadline_scope
 from SimpleLLMFunc.interface.guard import forbid_real_calls
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
 __all__ = ["Outcome", "RowWorker", "Rules", "linger_seconds"]
@@ -43,12 +33,13 @@ __all__ = ["Outcome", "RowWorker", "Rules", "linger_seconds"]
 _LINGER_SECONDS = 0.01
 _LINGER_A_WORKER = 0.005
 _LONGEST = 5.0
+_PAUSE_SECONDS = 0.2
 
 
 def linger_seconds(workers: int) -> float:
     """Return how long letters are gathered: nothing beside the time that a model takes, where workers are few.
 
-    Where they are many, what the driver spends on exchanges stays a fifth of its time.
+    Where they are many, what the hub spends on exchanges stays a quarter of its time.
     """
     return min(_LONGEST, max(_LINGER_SECONDS, _LINGER_A_WORKER * workers))
 
@@ -87,100 +78,155 @@ class Outcome:
 
 
 class RowWorker:
-    """The actor; it is made without arguments, so that it can be made again whatever has become of them."""
+    """The class for `map_batches`: asks for the rows of a block, and gives a receipt for it.
 
-    def __init__(self) -> None:
-        self._rules = Rules(1)
-        self._incarnation = uuid.uuid4().hex
-        self._function: Mappable[Any] | None = None
-        self._llm: LLM_Interface | None = None
+    Args:
+        hub: where rows and letters go through.
+        function: pickled.
+        limiter: the actor that keeps the rates.
+        rules: what holds for every row.
+    """
+
+    def __init__(self, hub: Any, function: bytes, limiter: Any, rules: Rules) -> None:
+        Guard(hub).start()
+        self._hub = hub
+        self._rules = rules
+        self._name = uuid.uuid4().hex
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._known: set[int] = set()
+        self._starts: dict[int, asyncio.Future[float | None]] = {}
+        self._dropped: set[int] = set()
         self._answers: dict[tuple[int, int], asyncio.Future[None]] = {}
-        self._out: deque[tuple[int, tuple[Any, ...]]] = deque()
-        self._numbers = 0
+        self._out = _Bag()
         self._has_letters = asyncio.Event()
-        self._loading = asyncio.Lock()
+        self._listening: asyncio.Task[None] | None = None
+        self._function: Mappable[Any] | None = None
+        self._failure = b""
+        self._is_over = False
+        try:
+            self._load(function, limiter)
+        except Exception as error:  # noqa: BLE001 - the driver raises it
+            self._failure = encode_error(_loading_error(error))
+        hub.join.remote(self._name)
 
-    async def hello(self, function: bytes, limiter: Any, rules: Rules) -> tuple[str, bytes | None]:
-        """Load the function; return who this is, and what went wrong.
+    async def __call__(self, block: Any) -> AsyncGenerator[dict[str, list[int]], None]:
+        """Ask for those rows of a block that are wanted, and return when the hub has what came of them.
 
-        Args:
-            function: pickled.
-            limiter: the actor that keeps the rates.
-            rules: what holds for every row.
+        A block that was run in this worker before does no harm, and one that was run in another costs what is open.
         """
-        async with self._loading:
-            if self._function is None:
-                self._rules = rules
-                try:
-                    self._function = await in_thread(self._load, function, limiter)
-                except Exception as error:  # noqa: BLE001 - the driver raises it
-                    return self._incarnation, encode_error(_loading_error(error))
-        return self._incarnation, None
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen())
+        tickets = block.column("tickets")[0].as_py()
+        if tickets:
+            wanted: list[tuple[int, bool, float | None]] = await self._called("accept", tickets)
+            rows = dict(zip(tickets, block.column("rows")[0].as_py(), strict=True))
+            for ticket, is_asked, seconds in wanted:
+                if ticket not in self._tasks and ticket not in self._dropped and not self._is_over:
+                    self._tasks[ticket] = asyncio.create_task(self._ask(ticket, rows[ticket]))
+                    self._tasks[ticket].add_done_callback(partial(self._forget, ticket))
+                if is_asked and ticket in self._tasks:
+                    self._read("ask", ticket, seconds)
+            asked = [task for ticket, *_ in wanted if (task := self._tasks.get(ticket)) is not None]
+            del rows  # each of them is kept as long as it is under way
+            if asked:
+                await asyncio.wait(asked)
+        yield {"rows": [len(tickets)]}
 
-    async def give(self, incarnation: str, letters: bytes) -> None:
-        """Take letters of the driver; those that were meant for a worker that is no more are not read."""
-        if incarnation != self._incarnation or self._function is None:
-            return
-        for kind, ticket, *rest in unpacked(letters):
-            if kind == "ask":
-                if ticket not in self._known:
-                    self._known.add(ticket)
-                    self._tasks[ticket] = asyncio.create_task(self._ask(self._function, ticket, *rest))
-            elif kind == "drop":
-                if (task := self._tasks.get(ticket)) is not None:
-                    task.cancel()
-            else:
-                number, error = rest
-                answer = self._answers.pop((ticket, number), None)
-                if answer is None or answer.done():
-                    continue
-                if error is None:
-                    answer.set_result(None)
-                else:
-                    answer.set_exception(decode_error(error, NO_USAGE))
+    def _forget(self, ticket: int, _: object) -> None:
+        del self._tasks[ticket]
+        self._starts.pop(ticket, None)
 
-    async def take(self, incarnation: str, seen: int) -> bytes | None:
-        """Return the letters after number `seen`, as soon as there are some; None where another worker was meant.
+    def _start_of(self, ticket: int) -> asyncio.Future[float | None]:
+        """Return what is done when the row is to be asked; the word may come before the row."""
+        if ticket not in self._starts:
+            self._starts[ticket] = asyncio.get_running_loop().create_future()
+        return self._starts[ticket]
 
-        What the driver has seen is forgotten.
-        """
-        if incarnation != self._incarnation:
-            return None
-        while self._out and self._out[0][0] <= seen:
-            _, letter = self._out.popleft()
-            if letter[0] == "done":
-                self._known.discard(letter[1])
-        while not self._out:
-            self._has_letters.clear()
+    # --- letters -------------------------------------------------------------------------------------------------
+
+    async def _called(self, method: str, *args: Any) -> Any:
+        """Call the hub; again where nobody knows whether the call arrived."""
+        while True:
+            try:
+                return await getattr(self._hub, method).remote(self._name, *args)
+            except ray_package().exceptions.ActorUnavailableError:
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _send(self) -> None:
+        number = 0
+        while True:
             await self._has_letters.wait()
-        await asyncio.sleep(linger_seconds(self._rules.workers))
-        return packed(list(self._out))
+            await asyncio.sleep(linger_seconds(self._rules.workers))
+            self._has_letters.clear()
+            bag, self._out = self._out, _Bag()
+            number += 1
+            await self._called("report", number, bag.ended, packed(bag.letters))
+            bag.is_sent.set()
+
+    async def _listen(self) -> None:
+        """Read letters, and have others written, until the hub says that it is over."""
+        sending = asyncio.create_task(self._send())
+        seen = 0
+        try:
+            while not self._is_over:
+                for number, letter in await self._called("orders", seen):
+                    seen = number
+                    self._read(*letter)
+        except ray_package().exceptions.RayActorError:
+            self._read("end")  # without a hub nobody wants anything
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    def _read(self, kind: str, ticket: int = 0, *rest: Any) -> None:
+        if kind == "ask":
+            start = self._start_of(ticket)
+            if not start.done():
+                start.set_result(*rest)
+        elif kind == "may":
+            number, error = rest
+            answer = self._answers.pop((ticket, number), None)
+            if answer is None or answer.done():
+                return
+            if error is None:
+                answer.set_result(None)
+            else:
+                answer.set_exception(decode_error(error, NO_USAGE))
+        elif kind == "end":
+            self._is_over = True
+            for task in self._tasks.values():
+                task.cancel()
+        elif (task_of_row := self._tasks.get(ticket)) is not None:
+            task_of_row.cancel()
+        else:
+            self._dropped.add(ticket)  # before the word came that it is wanted
+
+    def _write(self, letter: tuple[Any, ...]) -> _Bag:
+        self._out.letters.append(letter)
+        self._has_letters.set()
+        return self._out
 
     # --- inside ----------------------------------------------------------------------------------------------
 
-    def _load(self, pickled: bytes, limiter: Any) -> Mappable[Any]:
+    def _load(self, pickled: bytes, limiter: Any) -> None:
         function = unpacked(pickled)
         llm: LLM_Interface = function.llm
         share_limits(function.models, limiter, self._rules.workers)
         self._llm = GatedLLM(llm) if self._rules.has_budget else llm
         if self._rules.is_forbidden:
             forbid_real_calls()
-        loaded: Mappable[Any] = function
-        return loaded
+        self._function = function
 
-    def _write(self, letter: tuple[Any, ...]) -> None:
-        self._numbers += 1
-        self._out.append((self._numbers, letter))
-        self._has_letters.set()
-
-    async def _ask(self, function: Mappable[Any], ticket: int, row: bytes, seconds: float | None) -> None:
+    async def _ask(self, ticket: int, row: bytes) -> None:
+        """Ask for a row when it may be, and return when the hub has what came of it: until then the block is not done."""
+        if self._function is None or self._llm is None:
+            await self._write(("failed", self._failure)).is_sent.wait()
+            return
+        function = self._function
         spent: Spent | None = None
         data: bytes
         answer: Answer[Any] | None = None
         usage, tries = NO_USAGE, 0
-        assert self._llm is not None, "the function was loaded"
+        seconds = await self._start_of(ticket)
         try:
             with ExitStack() as stack:
                 stack.enter_context(use_llm(self._llm))
@@ -195,16 +241,15 @@ class RowWorker:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                self._known.discard(ticket)
                 raise
             data = encode_error(RunAborted("something in it was cancelled"))
         except Exception as error:  # noqa: BLE001 - one row's failure is its value
             usage, tries = getattr(error, "usage", None) or NO_USAGE, getattr(error, "tries", 0)
             data = encode_error(error)
-        finally:
-            self._tasks.pop(ticket, None)
         mode: OutputMode = "text" if answer is None else answer.mode
-        self._write(("done", ticket, Outcome(answer is not None, data, mode, usage, tries, _spent(spent))))
+        bag = self._write(("done", ticket, Outcome(answer is not None, data, mode, usage, tries, _spent(spent))))
+        bag.ended.append(ticket)
+        await bag.is_sent.wait()
 
     def _asker(self, ticket: int, spent: Spent) -> Any:
         number = 0
@@ -220,6 +265,19 @@ class RowWorker:
                 self._answers.pop((ticket, number), None)
 
         return ask
+
+
+class _Bag:
+    """Letters that go together.
+
+    Attributes:
+        ended: the rows that are answered with them.
+    """
+
+    def __init__(self) -> None:
+        self.letters: list[tuple[Any, ...]] = []
+        self.ended: list[int] = []
+        self.is_sent = asyncio.Event()
 
 
 def _spent(spent: Spent | None) -> Needed:

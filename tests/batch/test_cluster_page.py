@@ -29,16 +29,21 @@ def test_every_block_of_the_page_runs(tmp_path) -> None:
     pytest.importorskip("dask.bag")
     page = ROOT / "docs" / "how-to" / "map-cluster.md"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(page)],
-        cwd=tmp_path,
-        env={**environment, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    shown = [line for line in done.stdout.splitlines() if not line.startswith("---")]
+    # Ray's workers step back behind every other process: beside other tests they would stand still.
+    environment |= {"PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    out, err = tmp_path / "out.txt", tmp_path / "err.txt"  # no pipe, which another process could hold open
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        done = subprocess.run(
+            [sys.executable, "-c", RUN, str(page)],
+            cwd=tmp_path,
+            env=environment,
+            stdout=stdout,
+            stderr=stderr,
+            timeout=360,
+            check=False,
+        )
+    assert done.returncode == 0, err.read_text()[-3000:]
+    shown = [line for line in out.read_text().splitlines() if not line.startswith("---")]
     assert shown == [
         "['good', 'bad', 'good'] 3 asked",
         "['good', 'bad', 'good'] 3 asked",
