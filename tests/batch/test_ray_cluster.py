@@ -91,7 +91,9 @@ class Program:
             await process.wait()
 
     async def look(self) -> None:
-        self.family |= await asyncio.to_thread(descendants, self.process.pid)
+        found = await asyncio.to_thread(descendants, self.process.pid)
+        # Of one that is about to be gone the system does not tell any more what it was.
+        self.family |= {pid: each for pid, each in found.items() if each.command or pid not in self.family}
 
     async def ended(self) -> tuple[str, str]:
         """Return what it said, when it has ended and nobody holds its output any more."""
