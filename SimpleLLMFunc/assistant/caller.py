@@ -15,7 +15,7 @@ from SimpleLLMFunc.base.ReAct import model_turn, react_events
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.refusals import json_actions, names_refusal, remember_refusal
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
-from SimpleLLMFunc.base.run import recorded
+from SimpleLLMFunc.base.run import Recording
 from SimpleLLMFunc.errors import BadRequest, RunError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.deadline import Deadline
@@ -133,7 +133,7 @@ class LLMCaller:
             version = function_version(told.function.docstring, "", None, tools)
             return replace(told, function=replace(told.function, tools=tools, version=version))
 
-        return in_context(recorded(record, begin, facts=facts), contextvars.copy_context())
+        return in_context(Recording(record, begin, facts=facts).events(), contextvars.copy_context())
 
 
 def _shown(call: ToolCall) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import os
 import random
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from types import TracebackType
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta
@@ -16,12 +17,13 @@ from SimpleLLMFunc.base.watch import Facts, Watch
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.budget import strictest_time_limit
 from SimpleLLMFunc.interface.deadline import Deadline, deadline_scope
-from SimpleLLMFunc.interface.tries import LISTENER
+from SimpleLLMFunc.interface.tries import LISTENER, TryListener
 from SimpleLLMFunc.logger import async_log_context, get_current_trace_id
 from SimpleLLMFunc.logger import log_context as in_log
 from SimpleLLMFunc.logger.context import begin_run
+from SimpleLLMFunc.utils import Block
 
-__all__ = ["Begin", "generate_trace_id", "recorded"]
+__all__ = ["Begin", "Recording", "generate_trace_id"]
 
 _RANDOM = ~(0xF000 << 64 | 0xC000 << 48) & (1 << 128) - 1
 _VERSION_4 = 0x4000 << 64 | 0x8000 << 48
@@ -36,16 +38,10 @@ Begin: TypeAlias = Callable[[Deadline], Awaitable[AsyncGenerator[ReActEvent, Non
 """Gives the events of a run, once its log context and its deadline are in force."""
 
 
-async def recorded(
-    record: RunRecord,
-    begin: Begin,
-    *,
-    log_context: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
-    deadline: float | None = None,
-    sinks: tuple[EventSink, ...] = (),
-    facts: Facts | None = None,
-) -> AsyncGenerator[ReActEvent, None]:
-    """Yield the events of one run; what it raises carries the facts of the run.
+class Recording:
+    """One run, to be read once: by `events`, one event at a time, or by `finish`, which only wants its end.
+
+    What it raises carries the facts of the run.
 
     Args:
         record: reads every event.
@@ -54,48 +50,134 @@ async def recorded(
         deadline: seconds for the whole run; a budget's time limit counts too.
         sinks: see the events beside those of `watching`.
         facts: gives who runs and with what, to those who watch.
-
-    Raises:
-        SimpleLLMFuncError: whatever the run raises.
     """
-    limited = strictest_time_limit()
-    if not defaults.are_settled():
-        await defaults.look()
-    watchers = defaults.beside((*current_sinks(), *sinks))
-    watch = Watch(record, watchers, facts) if watchers else None
-    # A run that nobody watches must not be taken for a part of the one around it.
-    watched = LISTENER.enter(watch) if watch is not None or LISTENER.get() is not None else None
-    if limited is not None and (left := limited.left()) is not None:
-        deadline = left if deadline is None else min(deadline, left)
-    try:
+
+    # A block and no generator: one more of those around all that happens takes a twentieth of the time of a call.
+
+    __slots__ = (
+        "_begin",
+        "_clock",
+        "_deadline",
+        "_facts",
+        "_limited",
+        "_log_context",
+        "_named",
+        "_record",
+        "_sinks",
+        "_watch",
+        "_watched",
+    )
+
+    def __init__(
+        self,
+        record: RunRecord,
+        begin: Begin,
+        *,
+        log_context: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+        deadline: float | None = None,
+        sinks: tuple[EventSink, ...] = (),
+        facts: Facts | None = None,
+    ) -> None:
+        self._record = record
+        self._begin: Begin | None = begin
+        self._log_context = log_context
+        self._deadline = deadline
+        self._sinks = sinks
+        self._facts = facts
+        self._watch: Watch | None = None
+        self._watched: Block[TryListener | None] | None = None
+        self._named: AbstractAsyncContextManager[Any] | None = None
+        self._clock: AbstractContextManager[Deadline] | None = None
+
+    async def events(self) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the events of the run.
+
+        Raises:
+            SimpleLLMFuncError: whatever the run raises.
+        """
+        async with self as events:
+            record, watch = self._record, self._watch
+            try:
+                async for event in events:
+                    if type(event) is not ReplyDelta:  # of which the record keeps nothing
+                        record.note(event)
+                    yield event if watch is None else watch.shown(event)
+                    del event  # not kept while the next one is waited for
+            finally:
+                await events.aclose()
+
+    async def finish(self) -> None:
+        """Read the events to the end, unless somebody has.
+
+        Raises:
+            SimpleLLMFuncError: whatever the run raises.
+        """
+        if self._begin is None:
+            return
+        async with self as events:
+            record, watch = self._record, self._watch
+            # Nothing can break this loop but the generator itself, which then has closed.
+            async for event in events:
+                record.note(event)
+                if watch is not None:
+                    watch.shown(event)
+                del event
+
+    async def __aenter__(self) -> AsyncGenerator[ReActEvent, None]:
+        limited = self._limited = strictest_time_limit()
+        if not defaults.are_settled():
+            await defaults.look()
+        record, begin = self._record, self._begin
+        assert begin is not None, "a run is read once"
+        watchers = defaults.beside((*current_sinks(), *self._sinks))
+        watch = self._watch = Watch(record, watchers, self._facts) if watchers else None
+        # A run that nobody watches must not be taken for a part of the one around it.
+        self._watched = LISTENER.enter(watch) if watch is not None or LISTENER.get() is not None else None
+        seconds = self._deadline
+        if limited is not None and (left := limited.left()) is not None:
+            seconds = left if seconds is None else min(seconds, left)
         try:
-            async with log_context() if log_context else async_log_context(record.trace_id, record.func_name):
-                begin_run(record.trace_id)
-                with deadline_scope(deadline) as clock:
-                    events = await begin(clock)
-                    del begin, log_context, facts  # they hold what only the beginning needs
-                    try:
-                        async for event in events:
-                            if type(event) is not ReplyDelta:  # of which the record keeps nothing
-                                record.note(event)
-                            yield event if watch is None else watch.shown(event)
-                            del event  # not kept while the next one is waited for
-                    finally:
-                        await events.aclose()
-        except SimpleLLMFuncError as error:
-            if isinstance(error, DeadlineExceeded) and limited and limited.left() == 0:
-                raise record.explained(limited.out_of_time()) from error
-            record.explained(error)
+            named = self._log_context() if self._log_context else async_log_context(record.trace_id, record.func_name)
+            await named.__aenter__()
+            self._named = named
+            begin_run(record.trace_id)
+            clock = deadline_scope(seconds)
+            deadline = clock.__enter__()
+            self._clock = clock
+            self._begin = self._log_context = self._facts = None  # they hold what only the beginning needs
+            return await begin(deadline)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
             raise
-    except BaseException as error:
-        if watch is not None:
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._clock is not None:
+            self._clock.__exit__(kind, error, trace)
+        if self._named is not None:
+            await self._named.__aexit__(kind, error, trace)
+        try:
+            if error is not None:
+                self._failed(error)
+        finally:
+            if self._watched is not None:
+                LISTENER.leave(self._watched)
+
+    def _failed(self, error: BaseException) -> None:
+        record, limited = self._record, self._limited
+        told = error
+        if isinstance(error, SimpleLLMFuncError):
+            if isinstance(error, DeadlineExceeded) and limited and limited.left() == 0:
+                told = record.explained(limited.out_of_time())
+            else:
+                record.explained(error)
+        if self._watch is not None:
             used = record.usage
             with in_log(record.trace_id, record.func_name, used.input_tokens, used.output_tokens):
-                watch.failed(error)
-        raise
-    finally:
-        if watched is not None:
-            LISTENER.leave(watched)
+                self._watch.failed(told)
+        if told is not error:
+            raise told from error
 
 
 def generate_trace_id(func_name: str) -> str:

@@ -18,7 +18,7 @@ from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.result import OutputMode
 from SimpleLLMFunc.base.review import AnswerReview
-from SimpleLLMFunc.base.run import generate_trace_id, recorded
+from SimpleLLMFunc.base.run import Recording, generate_trace_id
 from SimpleLLMFunc.batch.keys import KEY_BYTES
 from SimpleLLMFunc.errors import BadReply, BadRequest, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.budget import paid_already
@@ -190,8 +190,7 @@ async def answer_of(
         )
 
     with paid_already():
-        async for _ in recorded(record, begin, facts=lambda: RunFacts(function.facts)):
-            pass
+        await Recording(record, begin, facts=lambda: RunFacts(function.facts)).finish()
     assert review.parsed is not None, "an accepted answer was parsed"
     assert record.reply is not None, "a finished run has a reply"
     return Answer(review.parsed.value, record.reply.text, mode, record.usage)

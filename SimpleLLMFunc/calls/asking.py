@@ -21,7 +21,7 @@ from SimpleLLMFunc.base.refusals import REFUSAL_WORDS, names_refusal, refused_by
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.result import OutputMode
 from SimpleLLMFunc.base.review import AnswerReview, EmptyReview
-from SimpleLLMFunc.base.run import generate_trace_id, recorded
+from SimpleLLMFunc.base.run import Recording, generate_trace_id
 from SimpleLLMFunc.calls.schema import LanguageType
 from SimpleLLMFunc.errors import BadRequest, ConfigError, RunError, SchemaError
 from SimpleLLMFunc.interface.current import resolve_llm
@@ -145,7 +145,7 @@ class _Run:
                 func_name=self.asker.name,
             )
 
-        return in_context(recorded(self.record, begin, facts=self.facts), copy_context())
+        return in_context(Recording(self.record, begin, facts=self.facts).events(), copy_context())
 
     def request(self, llm: LLM_Interface) -> ModelRequest:
         """Return what is sent first: plain, or in the output mode that suits the model."""

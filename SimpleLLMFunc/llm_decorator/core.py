@@ -27,7 +27,7 @@ from SimpleLLMFunc.base.refusals import json_actions, names_refusal, remember_re
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
 from SimpleLLMFunc.base.result import OutputMode, Preview
 from SimpleLLMFunc.base.review import EmptyReview
-from SimpleLLMFunc.base.run import recorded
+from SimpleLLMFunc.base.run import Recording
 from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
 from SimpleLLMFunc.errors import BadRequest, RunError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
@@ -69,7 +69,7 @@ class Run:
         context: the variables that everything inside the run sees.
     """
 
-    _events: AsyncGenerator[ReActEvent, None]
+    _recording: Recording
     context: Context
     record: RunRecord
     review: Review | None = None
@@ -77,16 +77,14 @@ class Run:
     @property
     def events(self) -> AsyncGenerator[ReActEvent, None]:
         """The events."""
-        return in_context(self._events, self.context)
+        return in_context(self._recording.events(), self.context)
 
     def finish(self) -> Awaitable[None]:
         """Read the events to the end."""
         return stepped(self._finish(), self.context)
 
     async def _finish(self) -> None:
-        # Nothing can break this loop but the generator itself, which then has closed.
-        async for event in self._events:
-            del event  # not kept while the next one is waited for
+        await self._recording.finish()
         if self.record.finished is None:
             raise RunError(f"{self.record.func_name}: the stream ended before the run did")
 
@@ -297,7 +295,7 @@ class Core(ABC):
         record = RunRecord(signature.func_name, signature.trace_id)
         review = self.review(record, signature)
         call = CallContext(self, signature, template_params, record, review, abort, stream, is_shared)
-        events = recorded(
+        recording = Recording(
             record,
             call.begin,
             log_context=call.named,
@@ -305,7 +303,7 @@ class Core(ABC):
             sinks=tuple(self.options.sinks),
             facts=call.facts,
         )
-        return Run(events, copy_context(), record, review)
+        return Run(recording, copy_context(), record, review)
 
     def events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
         """Return the events of a call, with the reply in pieces."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from SimpleLLMFunc.base.quotes import QuoteCheck
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.result import OutputMode, Parsed, RepairLevel, Result
 from SimpleLLMFunc.base.review import LARGE_ANSWER
-from SimpleLLMFunc.base.run import generate_trace_id, recorded
+from SimpleLLMFunc.base.run import Recording, generate_trace_id
 from SimpleLLMFunc.errors import (
     ContentBlocked,
     EmptyResponseError,
@@ -143,10 +143,7 @@ async def voted(
     async def begin(_: Deadline) -> AsyncGenerator[ReActEvent, None]:
         return events()
 
-    run = recorded(record, begin, sinks=core.options.sinks, facts=lambda: RunFacts(core.facts, arguments))
-    async with aclosing(run):
-        async for _ in run:
-            pass
+    await Recording(record, begin, sinks=core.options.sinks, facts=lambda: RunFacts(core.facts, arguments)).finish()
     ((result, kept),) = found
     return replace(result, seconds=record.seconds, trace_id=record.trace_id), kept
 

@@ -14,7 +14,7 @@ import pytest
 from SimpleLLMFunc import BudgetExceeded, RunError, budget
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
-from SimpleLLMFunc.base.run import generate_trace_id, recorded
+from SimpleLLMFunc.base.run import Recording, generate_trace_id
 from SimpleLLMFunc.logger import get_current_context, get_current_trace_id, log_context
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -51,7 +51,7 @@ def begins(llm: ScriptedLLM, seen: list[Any]) -> Any:
 async def test_a_run_is_named_in_the_log_and_not_outside():
     seen: list[Any] = []
     record = RunRecord("grade", "grade_1")
-    names = [type(event).__name__ async for event in recorded(record, begins(ScriptedLLM("yes"), seen))]
+    names = [type(event).__name__ async for event in Recording(record, begins(ScriptedLLM("yes"), seen)).events()]
     assert seen == [("grade", "grade_1")[::-1]]
     assert get_current_trace_id() == ""
     assert names == ["RunStarted", "TurnStarted", "ReplyReceived", "MessageAppended", "RunFinished"]
@@ -62,14 +62,14 @@ async def test_a_run_is_named_in_the_log_and_not_outside():
 async def test_an_error_carries_the_facts_of_the_run():
     record = RunRecord("grade", "grade_1")
     with pytest.raises(RunError) as caught:
-        async for _ in recorded(record, begins(ScriptedLLM(RunError("no")), [])):
+        async for _ in Recording(record, begins(ScriptedLLM(RunError("no")), [])).events():
             pass
     assert (caught.value.trace_id, caught.value.func_name) == ("grade_1", "grade")
 
 
 async def test_the_time_of_a_budget_is_told_as_the_budgets():
     with budget(seconds=0.001), pytest.raises(BudgetExceeded) as caught:
-        async for _ in recorded(RunRecord("grade", "grade_1"), begins(ScriptedLLM(never), []), deadline=60):
+        async for _ in Recording(RunRecord("grade", "grade_1"), begins(ScriptedLLM(never), []), deadline=60).events():
             pass
     assert (caught.value.trace_id, caught.value.limit) == ("grade_1", 0.001)
 

@@ -42,7 +42,7 @@ from SimpleLLMFunc.base.events import (
 from SimpleLLMFunc.base.facts import RunFacts
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.record import RunRecord
-from SimpleLLMFunc.base.run import recorded
+from SimpleLLMFunc.base.run import Recording
 from SimpleLLMFunc.base.watch import current_watch
 from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task
 from SimpleLLMFunc.interface.profile import PROFILES
@@ -216,7 +216,7 @@ async def test_what_cannot_be_described_runs_all_the_same(caplog):
 
     seen = Seen()
     with watching(seen), caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
-        async for _ in recorded(RunRecord("odd", "odd_1"), begin, facts=facts):
+        async for _ in Recording(RunRecord("odd", "odd_1"), begin, facts=facts).events():
             pass
     assert seen.run("odd").function.version == ""
     assert "'odd' cannot be described: ValueError: no signature" in caplog.text
