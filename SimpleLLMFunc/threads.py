@@ -10,7 +10,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
@@ -28,8 +28,8 @@ _FORK_SECONDS = 2.0
 _numbers = itertools.count(1)
 
 
-async def in_thread(function: Callable[..., T], *args: Any, pause: float = 0.0) -> T:
-    """Run `function` in a daemon thread, with the caller's context variables, and return its result.
+def in_thread(function: Callable[..., T], *args: Any, pause: float = 0.0) -> Coroutine[Any, Any, T]:
+    """Run `function`, when awaited, in a daemon thread, with the caller's context variables, and return its result.
 
     There are as many threads as there is work at a time; one that has done its work rests a while for the next, since
     beginning a thread takes longer than most work. A pool of so many, as `asyncio.to_thread` has it, would be the wrong
@@ -43,7 +43,7 @@ async def in_thread(function: Callable[..., T], *args: Any, pause: float = 0.0) 
         pause: seconds that the event loop stands still for the result before it goes on with other things: a fraction
             of a millisecond, for work that is expected to take less than going on and being called back does.
     """
-    return await _many.run(function, *args, pause=pause)
+    return _many.run(function, *args, pause=pause)
 
 
 class Workers:

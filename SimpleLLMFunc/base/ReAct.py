@@ -337,7 +337,7 @@ def _usable(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
     calls = reply.tool_calls
     if not calls:
         return reply
-    answers = [call for call in calls if call.function.name == answer_name]
+    answers = [call for call in calls if call.function.name == answer_name] if answer_name else []
     if len(answers) == len(calls):
         text = answers[0].function.arguments if len({call.function.arguments for call in answers}) == 1 else None
         # Two answers that differ are none: the review reads them one after the other and refuses.

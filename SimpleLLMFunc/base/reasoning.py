@@ -29,6 +29,9 @@ _REASONING: Final = (
     (re.compile(r"<\|begin_of_thought\|>"), re.compile(r"<\|end_of_thought\|>")),
     (re.compile(r"<\|channel\|>(?:analysis|commentary)\b[^<]*<\|message\|>"), re.compile(r"<\|end\|>")),
 )
+_ANY: Final = re.compile("|".join(f"(?:{mark.pattern})" for marks in _REASONING for mark in marks), re.IGNORECASE)
+"""Any of them, in one look; a few more, too, since here all are taken in capitals or not."""
+
 _MARKERS: Final = (
     *("<|start|>assistant", "<|channel|>final", "<|im_start|>assistant", "<|message|>", "<|end|>", "<|return|>"),
     *("<|im_end|>", "<|eot_id|>", "<|begin_of_solution|>", "<|end_of_solution|>", "</s>"),
@@ -45,9 +48,10 @@ def without_reasoning(text: str) -> tuple[str, list[Repair]]:
     if "<" not in text and "[" not in text and "◁" not in text:
         return text, []  # every mark has one of them
     source = text
-    for opening, closing in _REASONING:
-        if closing.search(text) or opening.search(text):
-            text = _cut_blocks(text, opening, closing)
+    if _ANY.search(text):
+        for opening, closing in _REASONING:
+            if closing.search(text) or opening.search(text):
+                text = _cut_blocks(text, opening, closing)
     repairs = [] if text == source else [("", "reasoning left out")]
     if "<|" in text or "</s>" in text:
         cleaned = _without_edge_markers(text)
@@ -60,7 +64,7 @@ def holds_reasoning(text: str) -> bool:
     """Tell whether a reasoning block may stand in the text, in a fraction of the time that taking it out may need."""
     if "<" not in text and "[" not in text and "◁" not in text:
         return False
-    return any(opening.search(text) or closing.search(text) for opening, closing in _REASONING)
+    return _ANY.search(text) is not None
 
 
 def _without_edge_markers(text: str) -> str:

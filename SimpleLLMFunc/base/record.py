@@ -13,6 +13,7 @@ from SimpleLLMFunc.base.events import (
     RunFinished,
     RunStarted,
     ToolCallStarted,
+    TurnStarted,
 )
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.result import Attempt, OutputMode, Parsed
@@ -68,6 +69,8 @@ class RunRecord:
     def note(self, event: ReActEvent) -> None:
         """Take in one event."""
         # Not `match`, which takes three times as long to find the case: each run has half a dozen events or more.
+        if type(event) is TurnStarted:
+            return
         if type(event) is MessageAppended:
             self.messages.append(event.message)
         elif type(event) is ReplyReceived:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
@@ -252,7 +252,7 @@ class _Round:
     room: asyncio.Semaphore | None = None  # where there are more calls than may run at once
     happened: asyncio.Queue[int | ToolCallProgress] | None = None  # where calls have tasks of their own
     # One question at a time: two of them on one terminal would get each other's answers.
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    asking: asyncio.Lock | None = None
 
     def is_simple(self, call: ToolCall) -> bool:
         """Whether the call needs no task of its own: a plain function, which runs in a thread, and nobody watches."""
@@ -347,6 +347,7 @@ class _Round:
     async def _is_allowed(self, tool: Tool, values: dict[str, Any]) -> bool:
         if self.confirm is None:
             return False
+        self.asking = self.asking or asyncio.Lock()
         async with self.asking:
             try:
                 # A thread for a sync one: it may well wait at a prompt.

@@ -119,8 +119,10 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
             usage: tokens; a cost in it does not count.
             model: as the reply names it; empty for the model that is asked.
         """
-        told = price_of(usage, model, self.provider, self.base_url) if model else None
-        return price_of(usage, self.model_name, self.provider, self.base_url) if told is None else told
+        told = price_of(usage, model or self.model_name, self.provider, self.base_url)
+        if told is None and model and model != self.model_name:
+            return price_of(usage, self.model_name, self.provider, self.base_url)
+        return told
 
 
 def answering_models(llm: LLM_Interface) -> list[LLM_Interface]:

@@ -77,7 +77,10 @@ def plain_size(value: Any) -> int:
         for name, item in value.items():
             if type(name) is not str:
                 return _NOT_PLAIN
-            size += _size_of_known(item) if name in _REPEATED else _size_of(item)
+            if type(item) is str:
+                size += len(item)
+            else:
+                size += _size_of_known(item) if name in _REPEATED else _size_of(item)
         return size
     except (_NotPlainError, RecursionError):
         return _NOT_PLAIN
@@ -97,7 +100,10 @@ def _size_of(value: Any) -> int:
                 for key, held in item.items():
                     if type(key) is not str:
                         raise _NotPlainError
-                    size += len(held) if type(held) is str else _size_of(held)
+                    if type(held) is str:
+                        size += len(held)
+                    elif held is not None:
+                        size += _size_of(held)
             else:
                 size += len(item) if type(item) is str else _size_of(item)
         return size

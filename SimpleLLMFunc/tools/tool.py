@@ -53,6 +53,7 @@ class Tool:
 
     _func: Callable[..., Any]
     _takes: ToolParameters
+    _runs_alone: bool
 
     def __init__(
         self,
@@ -124,13 +125,7 @@ class Tool:
     @property
     def is_plain(self) -> bool:
         """Whether it is a `def` that nobody is asked about, nothing limits, and that can tell nothing on its way."""
-        return (
-            is_plain_function(self._func)
-            and self.timeout is None
-            and not self.confirm
-            and not self._takes.takes_context
-            and type(self).bind is Tool.bind
-        )
+        return self._runs_alone and self.timeout is None and not self.confirm
 
     def to_openai_tool(self, *, strict: bool = False) -> ToolSpec:
         """Return the tool as providers want it, under a name they take.
@@ -153,7 +148,7 @@ class Tool:
 
         def __getattr__(self, attribute: str) -> Any:
             # Many a subclass has an `__init__` that does not call ours; it is defined when it is first looked at.
-            if attribute in {"name", "description", "parameters", "_func", "_takes"}:
+            if attribute in {"name", "description", "parameters", "_func", "_takes", "_runs_alone"}:
                 self._define(self.run)
                 return self.__dict__[attribute]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
@@ -191,6 +186,7 @@ class Tool:
         schema = parameters if parameters is not None else given.get("parameters", getattr(kind, "parameters", None))
         self._takes = self._parameters_of(func, schema, documentation)
         self.parameters = self._takes.schema
+        self._runs_alone = is_plain_function(func) and not self._takes.takes_context and kind.bind is Tool.bind
 
     def _parameters_of(
         self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation
@@ -255,6 +251,7 @@ class FunctionTool(Tool, Generic[P, R]):
         bound.__dict__ |= self.__dict__ | {
             "_func": method,
             "_takes": self._bound_takes,
+            "_runs_alone": False,
             "parameters": self._bound_takes.schema,
             "_is_unbound": False,
             "_instance": target,
