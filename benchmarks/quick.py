@@ -28,7 +28,19 @@ from benchmarks.server import ServerProcess
 from benchmarks.workers import Bench
 
 RECORDED = Path(__file__).parent / "recorded.json"
-KEYS = ("plain", "typed", "tool", "history", "chunk200", "chunk2000", "flight256", "share1000", "sync1", "import")
+KEYS = (
+    "plain",
+    "typed",
+    "tool",
+    "tool_any",
+    "history",
+    "chunk200",
+    "chunk2000",
+    "flight256",
+    "share1000",
+    "sync1",
+    "import",
+)
 BASES = (SDK, AIOHTTP)
 TOO_MUCH = 2.0
 

@@ -43,6 +43,7 @@ class Row:
         rounds: at most so many samples.
         higher_is_better: rates and shares.
         requests: to the server, for one call.
+        on_all_cores: the contender's threads run wherever the system likes.
     """
 
     key: str
@@ -58,6 +59,7 @@ class Row:
     rounds: int = 99
     higher_is_better: bool = False
     requests: int = 1
+    on_all_cores: bool = False
 
     def worse_by(self, ratio: float, recorded: float) -> float:
         """Return how many times worse `ratio` is than the recorded one; below 1 it is better."""
@@ -72,6 +74,17 @@ ROWS: tuple[Row, ...] = (
     Row("plain", "plain call", "µs", "plain", "sequence", microseconds, "say=text", TEXT),
     Row("typed", "typed call, nested model of 6 fields", "µs", "typed", "sequence", microseconds, "answer=order"),
     Row("tool", "round trip with one tool", "µs", "tool", "sequence", microseconds, "answer=tool", requests=2),
+    Row(
+        "tool_any",
+        "the same, with threads on any processor",
+        "µs",
+        "tool",
+        "sequence",
+        microseconds,
+        "answer=tool",
+        requests=2,
+        on_all_cores=True,
+    ),
     Row("history", "call with 42 messages", "µs", "history", "sequence", microseconds, "say=text", TEXT),
     Row(
         "chunk200",

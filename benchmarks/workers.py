@@ -6,9 +6,11 @@ import json
 import os
 import select
 import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -63,6 +65,13 @@ class WorkerProcess:
             cwd=home,
             env=environment(home),
         )
+
+    def run_on(self, cores: Collection[int]) -> None:
+        """Let all threads of the process, and those to come, run on these processors only, where the system can do so."""
+        if sys.platform == "linux":
+            for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.sched_setaffinity(int(thread.name), cores)
 
     def tell(self, order: dict[str, Any], *, seconds: float = SECONDS_FOR_ONE_ORDER) -> dict[str, Any]:
         """Have an order obeyed.
@@ -120,6 +129,11 @@ class WorkerProcess:
 class Bench:
     """Measures rows of contenders against one server, and believes no answer that was not asked for.
 
+    A contender's process is held to one processor, unless a row says otherwise: what is asked is how many calls one of
+    them can do. Else it is also measured what this machine takes to wake another one, which on a virtual machine is a
+    call out of it, and as much as a tenth of a whole question; and a row changes from one round to the next with the
+    threads' places.
+
     Args:
         server: that answers.
         python: the interpreter of each contender, by its name.
@@ -135,6 +149,7 @@ class Bench:
         self._home = home
         self._workers: dict[str, WorkerProcess] = {}
         self._asked: Counter[str] = Counter()
+        self._cores = os.sched_getaffinity(0) if sys.platform == "linux" else set()
 
     def measure(self, name: str, row: Row, more_options: str = "") -> dict[str, Any]:
         """Take one sample.
@@ -149,6 +164,7 @@ class Bench:
         if worker is None:
             worker = self._workers[name] = WorkerProcess(name, self.python(name), self._home)
         watch = f"{name}.{row.key}"
+        worker.run_on(self._cores if row.on_all_cores else {max(self._cores, default=0)})
         order = {**self._order(row, watch, more_options), "mode": row.mode}
         try:
             told = worker.tell(order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import dataclasses
+import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -153,3 +154,17 @@ def test_a_contender_is_a_short_module_of_its_own_with_pins(contender: Any) -> N
     pins = (ROOT / "benchmarks" / "pins" / f"{contender.name}.txt").read_text("utf-8").splitlines()
     assert all(line.count("==") == 1 for line in pins)
     assert contender.package == "SimpleLLMFunc" or any(line.startswith(f"{contender.package}==") for line in pins)
+
+
+def test_a_contender_is_held_to_one_processor(bench: Bench) -> None:
+    row = dataclasses.replace(BY_KEY["plain"], seconds=0.01)
+    bench.measure(AIOHTTP, row)
+    (worker,) = bench._workers.values()
+    assert [len(cores) for cores in _cores_of(worker)] == [1]
+    bench.measure(AIOHTTP, dataclasses.replace(row, on_all_cores=True))
+    assert _cores_of(worker) == {frozenset(os.sched_getaffinity(0))}
+
+
+def _cores_of(worker: WorkerProcess) -> set[frozenset[int]]:
+    threads = Path(f"/proc/{worker._process.pid}/task").iterdir()
+    return {frozenset(os.sched_getaffinity(int(thread.name))) for thread in threads}
