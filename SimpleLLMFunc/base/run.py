@@ -153,11 +153,11 @@ class Recording:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._clock is not None:
-            self._clock.__exit__(kind, error, trace)
-        if self._named is not None:
-            await self._named.__aexit__(kind, error, trace)
         try:
+            if self._clock is not None:
+                self._clock.__exit__(kind, error, trace)
+            if self._named is not None:
+                await self._named.__aexit__(kind, error, trace)
             if error is not None:
                 self._failed(error)
         finally:
