@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["SimpleLLMFunc[local,view]"]
+# dependencies = ["SimpleLLMFunc[local,view]", "aiohttp"]
 # ///
 """The assistant behind a small web server: server-sent events, a page that shows them, one session a window.
 

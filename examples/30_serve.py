@@ -1,11 +1,11 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["SimpleLLMFunc[view]"]
+# dependencies = ["SimpleLLMFunc[view]", "aiohttp"]
 # ///
 """A decorated function over HTTP: keys, a rate, streaming, and an OpenAPI document from its signature.
 
 On the command line: `simplellmfunc serve shop --callers callers.json`. This program starts the same server on a free port of this
-machine and calls it. Needs `pip install "SimpleLLMFunc[view]"`.
+machine and calls it. Needs `pip install "SimpleLLMFunc[view]" aiohttp`.
 """
 
 import asyncio

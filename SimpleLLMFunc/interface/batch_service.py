@@ -221,12 +221,9 @@ class BatchService:
 
         async def fetch(client: Any) -> None:
             async with client.files.with_streaming_response.content(file_id) as response:
-                file = await in_thread(lambda: path.open("wb"))
-                try:
-                    async for portion in response.iter_bytes(_PORTION):
-                        await in_thread(file.write, portion)
-                finally:
-                    await in_thread(file.close)
+                await in_thread(path.write_bytes, b"")
+                async for portion in response.iter_bytes(_PORTION):
+                    await in_thread(_append, path, portion)
 
         await self._tried(fetch, charge_fetch)
 
@@ -300,3 +297,9 @@ class BatchService:
         if isinstance(failed.error, BadRequest) and status in {404, 405}:
             failed.error.add_note(f"{self.address} may have no files or batches at all.")
         return failed
+
+
+def _append(path: Path, portion: bytes) -> None:
+    # Opened for each: what a thread opens for somebody who is cancelled meanwhile, nobody closes.
+    with path.open("ab") as file:
+        file.write(portion)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +21,8 @@ __all__ = ["SqliteFile", "is_damage", "transaction"]
 _HEADER = b"SQLite format 3\x00"
 BUSY_SECONDS = 5.0
 """How long a writer waits for another one."""
+
+_PAUSE_SECONDS = 0.005
 
 _LARGEST_LOG = 16 * 1024 * 1024
 """Bytes that the log keeps on the disk after its content has gone into the file."""
@@ -145,9 +148,26 @@ class SqliteFile:
                 connection.execute(f"PRAGMA application_id = {self._application_id}")
                 for statement in self._tables:
                     connection.execute(statement)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _begin_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+
+
+def _begin_log(connection: sqlite3.Connection) -> None:
+    """Have changes go into a log; who opens a new file at the same moment is waited for.
+
+    SQLite refuses this step at once where another connection stands in its way, however long it may wait elsewhere.
+    """
+    patience = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,21 @@ def test_an_example_names_what_it_needs(example: Path) -> None:
     named = {extra for need in ours if need and need[1] for extra in need[1].split(",")}
     assert any(ours)
     assert named <= set(project["optional-dependencies"])
+    # What it imports is what it asks for: itself, or through an extra; not what happens to be installed here.
+    wanted = [*told["dependencies"], *project["dependencies"]]
+    wanted += [need for extra in named for need in project["optional-dependencies"][extra]]
+    given = {_distribution(need) for need in wanted}
+    by_module = packages_distributions()
+    tree = ast.parse(example.read_text("utf-8"))
+    imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module}
+    imported |= {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
+    for module in {name.partition(".")[0] for name in imported} - sys.stdlib_module_names:
+        assert given & {_distribution(name) for name in by_module.get(module, [module])}, f"{module} is not asked for"
+
+
+def _distribution(requirement: str) -> str:
+    """Return the normal form of the name that a requirement begins with."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
 
 
 def test_the_numbers_have_no_gap() -> None:
