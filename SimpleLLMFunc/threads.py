@@ -15,6 +15,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
+from SimpleLLMFunc.forking import ForkSafeLock, renew_in_child
+
 __all__ = ["Workers", "import_module", "importing", "in_thread"]
 
 T = TypeVar("T")
@@ -55,7 +57,8 @@ class Workers:
 
     def __init__(self, most: float) -> None:
         self._most = most
-        self._begin_anew()
+        self.renew_in_child()
+        renew_in_child(self)
 
     async def run(self, function: Callable[..., T], *args: Any, pause: float = 0.0) -> T:
         """Run `function` in one of the threads, with the caller's context variables, and return its result.
@@ -73,8 +76,6 @@ class Workers:
         """Give `job` to a thread; return False where none will ever come for it."""
         if sys.is_finalizing():
             return False
-        if self._pid != os.getpid():
-            self._begin_anew()  # the threads are the parent's
         with self._changing:
             if self._free <= 0 and self._count < self._most:
                 self._count += 1
@@ -105,8 +106,8 @@ class Workers:
                         return
                 job = self._jobs.get()  # one is on its way to this thread
 
-    def _begin_anew(self) -> None:
-        self._pid = os.getpid()
+    def renew_in_child(self) -> None:
+        """Begin anew: the threads are the parent's."""
         self._changing = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job[Any]] = queue.SimpleQueue()
         self._count = 0
@@ -198,7 +199,7 @@ def _begin(work: Callable[[], None]) -> bool:
 _many = Workers(math.inf)
 _imports = Workers(1)
 _imported: set[str] = set()
-_importing = threading.RLock()
+_importing = ForkSafeLock()
 
 
 async def importing(load: Callable[..., T], *args: Any) -> T:
@@ -232,11 +233,6 @@ def _after_fork_in_parent() -> None:
         _importing.release()
 
 
-def _after_fork_in_child() -> None:
-    global _importing  # noqa: PLW0603 - nobody may be left to release the old one
-    _importing = threading.RLock()
-
-
 _is_held = False
 if sys.platform != "win32":
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)

@@ -18,7 +18,7 @@ settings.load_profile("any-machine")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest.register_assert_rewrite("SimpleLLMFunc.testing.contract", "tests.support")
+pytest.register_assert_rewrite("SimpleLLMFunc.testing.contract", "SimpleLLMFunc.testing.probing", "tests.support")
 
 
 def pytest_configure(config):

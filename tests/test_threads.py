@@ -3,23 +3,16 @@
 import asyncio
 import contextvars
 import math
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from SimpleLLMFunc import threads
 from SimpleLLMFunc.threads import Workers, import_module, importing, in_thread
-from tests.support.starved import without_slow_steps
+from tests.support.processes import forks, run_script
 
-ROOT = Path(__file__).parents[1]
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 COLOUR = contextvars.ContextVar("COLOUR", default="none")
 
 
@@ -31,15 +24,6 @@ async def until(is_true):
     async with asyncio.timeout(10):
         while not is_true():
             await asyncio.sleep(0.001)
-
-
-def run_script(text, *options):
-    done = subprocess.run(
-        [sys.executable, *(options or ("-X", "dev", "-W", "error")), "-c", textwrap.dedent(text)],
-        capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False,
-    )  # fmt: skip
-    done.stderr = without_slow_steps(done.stderr)
-    return done
 
 
 @pytest.fixture(params=["in_thread", "in_thread, with a pause", "workers"])

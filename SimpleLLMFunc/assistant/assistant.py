@@ -23,10 +23,11 @@ from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts
 from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.run import generate_trace_id
 from SimpleLLMFunc.errors import RunError, UsageError
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.deadline import deadline_scope
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.sync import ForkSafeLock, iterate_sync, run_sync
+from SimpleLLMFunc.sync import iterate_sync, run_sync
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type.message import ContentPart, Message

@@ -18,10 +18,11 @@ from SimpleLLMFunc.assistant.relevance import cosine, freshness, overlap, pieces
 from SimpleLLMFunc.calls import LanguageType
 from SimpleLLMFunc.calls.summary import summarize
 from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child, submit
+from SimpleLLMFunc.sync import submit
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.type.message import Message

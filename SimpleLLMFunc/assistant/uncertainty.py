@@ -22,9 +22,9 @@ from SimpleLLMFunc.assistant.phrases import (
     read_languages,
 )
 from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
-from SimpleLLMFunc.sync import ForkSafeLock
 
 __all__ = ["Judgement", "Phrasebook", "Reason", "add_phrases", "explain", "is_uncertain", "model_detector"]
 

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.interface.deadline import Deadline
-from SimpleLLMFunc.sync import ForkSafeLock
 
 __all__ = ["Abort", "AbortSignal", "Limits"]
 

@@ -13,8 +13,8 @@ from types import MethodType
 from typing import Protocol
 
 from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.threads import importing
 
 __all__ = [

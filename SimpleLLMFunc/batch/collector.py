@@ -6,7 +6,7 @@ import gc
 import weakref
 from typing import Final, TypeAlias
 
-from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.forking import ForkSafeLock, renew_in_child
 
 __all__ = ["RowsInFlight"]
 

@@ -13,8 +13,8 @@ from SimpleLLMFunc.batch.frames import PARQUET, frame_kind, frame_records, parqu
 from SimpleLLMFunc.batch.rows import Rows, RowSource, file_rows, misfit_of, renamed
 from SimpleLLMFunc.batch.text_files import suffix_of
 from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.sync import ForkSafeLock
 
 __all__ = ["RowsAgain", "can_read_again", "count_rows"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from SimpleLLMFunc.errors import BudgetExceeded, UsageError
-from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [

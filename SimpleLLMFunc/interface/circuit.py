@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from SimpleLLMFunc.errors import ConnectionFailed, RateLimited, ServerUnavailable, SimpleLLMFuncError
+from SimpleLLMFunc.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.pace import Pace
 from SimpleLLMFunc.interface.retry import TryFailed, backoff
-from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child
 
 __all__ = ["Circuit", "Ticket"]
 

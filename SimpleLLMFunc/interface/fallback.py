@@ -24,6 +24,7 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
     cut,
 )
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.interface.budget import charge_lost, counting_tries, is_limited
 from SimpleLLMFunc.interface.cost import priced
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
@@ -35,7 +36,6 @@ from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in
 from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import Usage

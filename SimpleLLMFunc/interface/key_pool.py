@@ -9,8 +9,8 @@ from typing import Any, NoReturn, Self
 
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.logger.redact import remember_secret
-from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child
 
 __all__ = ["APIKeyPool", "Lease"]
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet, finalize
 
-from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.forking import ForkSafeLock
 
 __all__ = ["PerLoop"]
 

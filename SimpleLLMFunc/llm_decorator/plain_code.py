@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.interface.deadline import Deadline
-from SimpleLLMFunc.sync import ForkSafeLock
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention
 

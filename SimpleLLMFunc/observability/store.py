@@ -18,6 +18,7 @@ from weakref import WeakSet
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.logger import push_info, push_warning
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.observability.reader import TraceReader
@@ -26,7 +27,6 @@ from SimpleLLMFunc.observability.store_content import Content
 from SimpleLLMFunc.observability.store_items import Intake, Item, said, size_of
 from SimpleLLMFunc.observability.writer import HEARTBEAT, TraceWriter
 from SimpleLLMFunc.observability.writer_runs import Fold
-from SimpleLLMFunc.sync import ForkSafeLock, renew_in_child
 
 __all__ = ["TraceStore", "TraceStoreWarning", "from_environment"]
 

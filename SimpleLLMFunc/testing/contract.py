@@ -31,86 +31,31 @@ import time
 import unittest
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.testing.probing import least, no_other_task, reply_to
+from SimpleLLMFunc.testing.scenarios import (
+    FILL_SCHEMA,
+    WEATHER_TOOL,
+    Answer,
+    CallTool,
+    Echo,
+    Fill,
+    Hang,
+    Refuse,
+    Request,
+    Scenario,
+    response_format,
+)
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message
 
 __all__ = ["Answer", "CallTool", "Echo", "Fill", "Hang", "ProviderContract", "Refuse", "Request", "Scenario"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Every request is answered with this text."""
-
-    text: str = "It will rain tomorrow, so take an umbrella."
-
-
-@dataclass(frozen=True)
-class Echo:
-    """Every request is answered with the text of its last message."""
-
-
-@dataclass(frozen=True)
-class CallTool:
-    """A request without tool results is answered with this call, one with them with the text `then`."""
-
-    name: str = "weather"
-    arguments: dict[str, Any] = field(default_factory=lambda: {"city": "Paris", "days": 2})
-    then: str = "Sunny in Paris."
-
-
-@dataclass(frozen=True)
-class Fill:
-    """A request with `response_format` is answered with this value as JSON."""
-
-    value: dict[str, Any] = field(default_factory=lambda: {"city": "Paris", "days": 2})
-
-
-@dataclass(frozen=True)
-class Refuse:
-    """The service refuses every request, as for a wrong key."""
-
-
-@dataclass(frozen=True)
-class Hang:
-    """No answer comes within a second."""
-
-
-Scenario: TypeAlias = Answer | Echo | CallTool | Fill | Refuse | Hang
-"""How the provider under test has to behave."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the suite asks: the messages, and what else goes to `chat`."""
-
-    messages: list[Message]
-    params: dict[str, Any] = field(default_factory=dict)
-
-
-FILL_SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 20}, "days": {"type": "integer"}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-}
-
-WEATHER_TOOL = {
-    "type": "function",
-    "function": {"name": "weather", "description": "Tell the weather.", "parameters": FILL_SCHEMA},
-}
-
-
-def response_format(schema: dict[str, Any], name: str = "value") -> dict[str, Any]:
-    """Return `schema` as a strict response format."""
-    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
 
 
 class ProviderContract:
@@ -289,7 +234,7 @@ class ProviderContract:
             asked = self.request(Answer())
             async with aclosing(llm.chat_stream(asked.messages, **asked.params)) as stream:
                 await anext(stream)
-            await _no_other_task()
+            await no_other_task()
             self._check_text((await self._ask(llm, Answer())).text)
 
         self._run(Answer(), check)
@@ -346,9 +291,9 @@ class ProviderContract:
 
         async def check(llm: LLM_Interface) -> None:
             for ask in (self._ask, self._streamed):
-                taken = await _least(partial(seconds_to_cancel, ask, llm), enough=0.1)
+                taken = await least(partial(seconds_to_cancel, ask, llm), enough=0.1)
                 assert taken < 0.1, f"cancelling took {taken:.3f} s"
-                await _no_other_task()
+                await no_other_task()
 
         self._run(Hang(), check)
 
@@ -406,7 +351,7 @@ class ProviderContract:
 
         async def check(llm: LLM_Interface) -> None:
             for is_streamed in (False, True):
-                reply = await self._reply(llm, asked, is_streamed, tools=[WEATHER_TOOL])
+                reply = await reply_to(llm, asked, is_streamed, tools=[WEATHER_TOOL])
                 assert [call.function.name for call in reply.tool_calls] == [wanted.name]
                 call = reply.tool_calls[0]
                 assert call.id
@@ -418,7 +363,7 @@ class ProviderContract:
                     {"role": "assistant", "content": reply.message.content, "tool_calls": [call.to_dict()]},  # type: ignore[list-item]
                     {"role": "tool", "tool_call_id": call.id, "content": "sunny"},
                 ]
-                last = await self._reply(llm, Request(history, asked.params), is_streamed, tools=[WEATHER_TOOL])
+                last = await reply_to(llm, Request(history, asked.params), is_streamed, tools=[WEATHER_TOOL])
                 assert last.text == wanted.then if self.is_scripted else last.text
 
         self._run(wanted, check, needs=lambda llm: llm.profile.tools == "native")
@@ -430,7 +375,7 @@ class ProviderContract:
 
         async def check(llm: LLM_Interface) -> None:
             for is_streamed in (False, True):
-                reply = await self._reply(llm, asked, is_streamed, response_format=response_format(FILL_SCHEMA))
+                reply = await reply_to(llm, asked, is_streamed, response_format=response_format(FILL_SCHEMA))
                 value = json.loads(reply.text)
                 assert set(value) == {"city", "days"}
                 assert isinstance(value["city"], str)
@@ -473,15 +418,6 @@ class ProviderContract:
         async with aclosing(llm.chat_stream(asked.messages, deadline=deadline, **asked.params)) as stream:
             return [chunk async for chunk in stream]
 
-    async def _reply(self, llm: LLM_Interface, asked: Request, is_streamed: bool, **more: Any) -> ChatCompletion:
-        if not is_streamed:
-            return await llm.chat(asked.messages, **more, **asked.params)
-        assembler = ReplyAssembler()
-        async with aclosing(llm.chat_stream(asked.messages, **more, **asked.params)) as stream:
-            async for chunk in stream:
-                assembler.add(chunk)
-        return assembler.completion()
-
     def _check_text(self, text: str) -> None:
         assert isinstance(text, str)
         assert text
@@ -497,29 +433,8 @@ class ProviderContract:
             raise AssertionError("the call ended before its deadline; `Hang` must not answer within a second")
 
         async def check(llm: LLM_Interface) -> None:
-            taken = await _least(lambda: seconds_to_end(llm), enough=0.8)
+            taken = await least(lambda: seconds_to_end(llm), enough=0.8)
             assert taken < 0.8, f"a deadline of 0.3 s took {taken:.2f} s"
-            await _no_other_task()
+            await no_other_task()
 
         self._run(Hang(), check)
-
-
-async def _least(measured: Callable[[], Awaitable[float]], *, enough: float) -> float:
-    """Return the least of at most three measures; one below `enough` will do.
-
-    A machine that is busy with something else is not the provider's fault.
-    """
-    least = await measured()
-    for _ in range(2):
-        if least < enough:
-            break
-        least = min(least, await measured())
-    return least
-
-
-async def _no_other_task() -> None:
-    """Wait until no task but this one is left, at most a second."""
-    until = time.monotonic() + 1.0
-    while others := asyncio.all_tasks() - {asyncio.current_task()}:
-        assert time.monotonic() < until, f"left behind: {others}"
-        await asyncio.sleep(0.01)

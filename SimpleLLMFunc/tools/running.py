@@ -12,7 +12,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from SimpleLLMFunc.sync import Errands
+from SimpleLLMFunc.cancellation import Errands
 from SimpleLLMFunc.threads import in_thread as in_own_thread
 from SimpleLLMFunc.tools.annotations import underlying
 

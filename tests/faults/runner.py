@@ -31,6 +31,7 @@ from SimpleLLMFunc import (
     SimpleLLMFuncError,
     llm_chat,
     llm_function,
+    loop_thread,
     sync,
 )
 from SimpleLLMFunc.interface import openai_compatible, sessions
@@ -415,9 +416,9 @@ async def leftovers(tasks: set[asyncio.Task[Any]], before: int, seconds: float =
     """Return what is still there of a call that has ended, on this loop and on that of synchronous calls."""
     until = time.monotonic() + seconds
     while True:
-        bridge = sync._running
+        thread = loop_thread._running
         late = asyncio.all_tasks() - tasks
-        foreign = asyncio.all_tasks(bridge._loop) if bridge is not None else set()
+        foreign = asyncio.all_tasks(thread._loop) if thread is not None else set()
         more, taken = sockets() - before, connections_taken()
         if not late and not foreign and more <= 0 and not taken:
             return []

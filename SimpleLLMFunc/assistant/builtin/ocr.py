@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from SimpleLLMFunc.assistant.extras import check_extra, load_extra
-from SimpleLLMFunc.sync import ForkSafeLock
+from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.threads import in_thread
 
 __all__ = ["TextLine", "read_text_in_image"]
