@@ -10,8 +10,8 @@ import subprocess
 import sys
 import types
 import weakref
-from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
@@ -176,34 +176,34 @@ def cancelled_at(step: int, work: Coroutine[Any, Any, None]) -> Generator[Any, A
             thrown = error
 
 
-@pytest.fixture
-async def left_open() -> AsyncGenerator[list[str], None]:
-    """The async generators that nobody closed before they were given up."""
+@contextmanager
+def left_open() -> Iterator[list[str]]:
+    """Note the async generators that nobody closed before they were given up."""
     names: list[str] = []
     before = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(finalizer=lambda generator: names.append(generator.__qualname__))
-    yield names
-    sys.set_asyncgen_hooks(*before)
+    try:
+        yield names
+    finally:
+        sys.set_asyncgen_hooks(*before)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("view", ["finish", "events"])
-async def test_wherever_it_is_cancelled_it_tells_so_once_and_leaves_nothing(
-    left_open: list[str], view: str, stream: bool
-):
+async def test_wherever_it_is_cancelled_it_tells_so_once_and_leaves_nothing(view: str, stream: bool):
     task = asyncio.current_task()
     assert task is not None
     for step in range(500):
         run, seen, others = Stepped(stream=stream), Seen(), asyncio.all_tasks()
         work = run.recording.finish() if view == "finish" else run.read()
-        with watching(seen):
+        with watching(seen), left_open() as open_ones:
             try:
                 has_ended = await cancelled_at(step, work)
             except asyncio.CancelledError:
                 task.uncancel()
                 has_ended = False
         assert (get_current_context(), LISTENER.get(), current_deadline(), run.is_named) == (None, None, None, False)
-        assert (asyncio.all_tasks(), left_open) == (others, [])
+        assert (asyncio.all_tasks(), open_ones) == (others, [])
         assert [type(event) for event in seen].count(RunStarted) == 1
         (end,) = seen.ends
         if isinstance(end, RunFailed):
