@@ -98,7 +98,7 @@ def page(results: Results) -> str:
             "",
             "Made by `make bench`; do not edit. Medians of interleaved rounds in one run (of ratios within each round) against one server with canned",
             f"answers in a process of its own, on {about['server']}.{cost}",
-            "Each contender's process is held to one processor, but where a row says otherwise: its time on one is what is compared.",
+            "Each contender's process is held to one processor, but where a row says otherwise or begins a new one: its time on one is what is compared.",
             "What each contender sent was counted and looked at by the server, every answer was compared with what was due.",
             "",
             _circumstances(about),

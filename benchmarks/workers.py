@@ -129,10 +129,10 @@ class WorkerProcess:
 class Bench:
     """Measures rows of contenders against one server, and believes no answer that was not asked for.
 
-    A contender's process is held to one processor, unless a row says otherwise: what is asked is how many calls one of
-    them can do. Else it is also measured what this machine takes to wake another one, which on a virtual machine is a
-    call out of it, and as much as a tenth of a whole question; and a row changes from one round to the next with the
-    threads' places.
+    A contender's process is held to one processor, unless a row says otherwise or begins a new one: what is asked is how
+    many calls one of them can do. Else it is also measured what this machine takes to wake another one, which on a virtual
+    machine is a call out of it, and as much as a tenth of a whole question; and a row changes from one round to the next
+    with the threads' places.
 
     Args:
         server: that answers.

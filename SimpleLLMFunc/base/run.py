@@ -116,35 +116,39 @@ class Recording:
             return
         async with self as events:
             record, watch = self._record, self._watch
-            # Nothing can break this loop but the generator itself, which then has closed.
-            async for event in events:
-                record.note(event)
-                if watch is not None:
-                    watch.shown(event)
-                del event
+            try:
+                async for event in events:
+                    record.note(event)
+                    if watch is not None:
+                        watch.shown(event)
+                    del event
+            except BaseException:
+                await events.aclose()  # it may have been a sink: one that ends a test, or the program
+                raise
 
     async def __aenter__(self) -> AsyncGenerator[ReActEvent, None]:
+        record, begin, log_context = self._record, self._begin, self._log_context
+        assert begin is not None, "a run is read once"
+        self._begin = self._log_context = None  # they hold what only the beginning needs
         limited = self._limited = strictest_time_limit()
         if not defaults.are_settled():
             await defaults.look()
-        record, begin = self._record, self._begin
-        assert begin is not None, "a run is read once"
         watchers = defaults.beside((*current_sinks(), *self._sinks))
         watch = self._watch = Watch(record, watchers, self._facts) if watchers else None
+        self._facts = None
         # A run that nobody watches must not be taken for a part of the one around it.
         self._watched = LISTENER.enter(watch) if watch is not None or LISTENER.get() is not None else None
         seconds = self._deadline
         if limited is not None and (left := limited.left()) is not None:
             seconds = left if seconds is None else min(seconds, left)
         try:
-            named = self._log_context() if self._log_context else async_log_context(record.trace_id, record.func_name)
+            named = log_context() if log_context else async_log_context(record.trace_id, record.func_name)
             await named.__aenter__()
             self._named = named
             begin_run(record.trace_id)
             clock = deadline_scope(seconds)
             deadline = clock.__enter__()
             self._clock = clock
-            self._begin = self._log_context = self._facts = None  # they hold what only the beginning needs
             return await begin(deadline)
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
@@ -157,7 +161,11 @@ class Recording:
             if self._clock is not None:
                 self._clock.__exit__(kind, error, trace)
             if self._named is not None:
-                await self._named.__aexit__(kind, error, trace)
+                try:
+                    await self._named.__aexit__(kind, error, trace)
+                except BaseException as instead:
+                    self._failed(instead)
+                    raise
             if error is not None:
                 self._failed(error)
         finally:
@@ -176,8 +184,12 @@ class Recording:
             used = record.usage
             with in_log(record.trace_id, record.func_name, used.input_tokens, used.output_tokens):
                 self._watch.failed(told)
-        if told is not error:
+        if told is error:
+            return
+        try:
             raise told from error
+        finally:
+            del told  # the traceback holds this frame, which would hold the error
 
 
 def generate_trace_id(func_name: str) -> str:

@@ -100,10 +100,7 @@ def _size_of(value: Any) -> int:
                 for key, held in item.items():
                     if type(key) is not str:
                         raise _NotPlainError
-                    if type(held) is str:
-                        size += len(held)
-                    elif held is not None:
-                        size += _size_of(held)
+                    size += len(held) if type(held) is str else _size_of(held)
             else:
                 size += len(item) if type(item) is str else _size_of(item)
         return size

@@ -7,6 +7,7 @@ import inspect
 import re
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, TypeAlias
 
@@ -217,8 +218,9 @@ class ScriptedLLM(LLM_Interface):
         asked = self._asked(messages, tools, response_format, params, stream=True, trace_id=trace_id, deadline=deadline)
         reply = await self._reply_to(asked, clock)
         steps = list(split_reply(reply, self._chunk_size)) if isinstance(reply, ChatCompletion) else reply
-        async for chunk in _steps(steps, asked, self.model_name, clock):
-            yield chunk
+        async with aclosing(_steps(steps, asked, self.model_name, clock)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     def _asked(
         self,

@@ -156,6 +156,7 @@ def test_a_contender_is_a_short_module_of_its_own_with_pins(contender: Any) -> N
     assert contender.package == "SimpleLLMFunc" or any(line.startswith(f"{contender.package}==") for line in pins)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes cannot be held to a processor everywhere")
 def test_a_contender_is_held_to_one_processor(bench: Bench) -> None:
     row = dataclasses.replace(BY_KEY["plain"], seconds=0.01)
     bench.measure(AIOHTTP, row)

@@ -169,6 +169,15 @@ async def test_a_stream_that_breaks() -> None:
     assert seen == ["Hel"]
 
 
+async def test_a_stream_that_is_broken_off_is_closed_at_once() -> None:
+    others = asyncio.all_tasks()
+    stream = ScriptedLLM(["Hel", "lo"]).chat_stream(HELLO)
+    await anext(stream)
+    await stream.aclose()
+    await asyncio.sleep(0)  # what is left to the garbage collector is closed in a task of its own
+    assert asyncio.all_tasks() == others
+
+
 @pytest.mark.parametrize("reply", [RateLimited("m"), ValueError, asyncio.CancelledError()])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_exceptions_are_raised(reply, stream: bool) -> None:
