@@ -3,7 +3,7 @@
 | module | holds |
 |---|---|
 | `llm_interface` | `LLM_Interface`: the two methods that make a provider |
-| `openai_compatible` | `OpenAICompatible`, and the loop of tries |
+| `openai_compatible`, `http_model` | `OpenAICompatible`; the tries of its calls |
 | `transport`, `heads`, `url` | one HTTP exchange |
 | `sessions`, `connecting`, `connection`, `incoming`, `unpack`, `wire_errors` | the connections of an event loop, and what goes over them |
 | `request`, `replies`, `sse`, `assembler`, `nesting`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
