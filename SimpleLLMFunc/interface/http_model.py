@@ -144,8 +144,7 @@ class HttpModel(LLM_Interface):
         )
         reply = await exchange.__aenter__()
         call.exchange = exchange
-        call.is_flying = False
-        self._limits.landed(call.tokens)
+        self._limits.landed(call)
         if self._keys.is_single:  # of several, nobody knows whose limits these are
             self._limits.learn(reply.headers, now())
         if not 200 <= reply.status < 300:
@@ -166,8 +165,7 @@ class HttpModel(LLM_Interface):
             if call.ticket.is_pending:
                 self._circuit.forget(call.ticket)
             if call.is_flying:
-                call.is_flying = False
-                self._limits.landed(call.tokens)
+                self._limits.landed(call)
 
     async def _pause(self, call: Call, failed: TryFailed) -> None:
         """Wait before the next try.
