@@ -196,7 +196,7 @@ class HttpModel(LLM_Interface):
             earlier=failures.get(kind, 0),
         )
         if pause is None:
-            raise failed.error from failed.__cause__
+            raise failed.given_up() from failed.__cause__
         failures[kind] = failures.get(kind, 0) + 1
         push_warning(f"{call.trace_id} try {call.tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
         tell_failed_try(failed.error, tries=call.tries, pause=pause, model=self.model_name)
