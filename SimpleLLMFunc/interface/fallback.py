@@ -25,14 +25,14 @@ from SimpleLLMFunc.errors import (
     cut,
 )
 from SimpleLLMFunc.interface.budget import charge_lost, counting_tries, is_limited
-from SimpleLLMFunc.interface.cost import priced
+from SimpleLLMFunc.interface.cost import load_prices, priced
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump, race
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.request import number
 from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in
-from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.tokens import count_request
 from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.sync import ForkSafeLock
@@ -280,6 +280,7 @@ class FallbackLLM(LLM_Interface):
         """Return the first request that has an answer, or has begun to."""
         timer = self._timers[is_stream]
         latest: LLM_Interface | None = None
+        left_alone: list[LLM_Interface] = []
 
         def start(beside: bool) -> Racer[Any] | None:
             nonlocal latest
@@ -297,7 +298,7 @@ class FallbackLLM(LLM_Interface):
         def lost(racer: Racer[Any], error: BaseException | None, is_alone: bool) -> None:
             if error is None:  # cancelled
                 asked.tries += max(racer.tries, 1)
-                self._charge(asked, racer.member)
+                left_alone.append(racer.member)
                 if not racer.is_second:
                     timer.note(racer.seconds)
             elif racer.is_second and not is_alone and not isinstance(error, _NEXT):
@@ -308,16 +309,27 @@ class FallbackLLM(LLM_Interface):
             else:
                 raise error
 
-        winner = await race(start, lost, timer.delay(), asked.failure)
+        winner: Racer[Any] | None = None
+        try:
+            winner = await race(start, lost, timer.delay(), asked.failure)
+        finally:
+            if left_alone and is_limited():
+                await self._charge(asked, left_alone, winner)
         timer.note(winner.seconds)
         return winner
 
-    def _charge(self, asked: _Question, member: LLM_Interface) -> None:
-        """Let budgets know of a request that nobody waited for: its input was probably read."""
-        if is_limited():
-            tokens = estimate_tokens(asked.messages, asked.options["tools"], asked.options["response_format"])
+    async def _charge(self, asked: _Question, members: Sequence[LLM_Interface], winner: Racer[Any] | None) -> None:
+        """Let budgets know of requests that nobody waited for: their input was probably read."""
+        try:
+            tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
             usage = Usage(input_tokens=tokens)
-            charge_lost(replace(usage, cost=member.price(usage)))
+            for member in members:
+                await load_prices(member)
+                charge_lost(replace(usage, cost=member.price(usage)))
+        except BaseException:
+            if winner is not None:
+                await winner.cancel()  # nobody will read its stream
+            raise
 
     # --- who is up ---------------------------------------------------------------------------------------
 
