@@ -10,7 +10,7 @@
 | `retry`, `service_error`, `deadline`, `patience`, `alarm` | what is tried again, and how long all of it may take |
 | `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |
 | `circuit`, `pace` | what all calls of one model know about its service being down or busy |
-| `fallback`, `hedge` | `FallbackLLM`: the next model when one is down, a second request when one is late |
+| `fallback`, `question`, `hedge` | `FallbackLLM`: the next model when one is down, a second request when one is late |
 | `cache`, `cache_store`, `flights` | `CachedLLM`: answers kept in a file |
 | `budget`, `cost` | what may be spent, and what was |
 | `current`, `guard` | which model a call asks, and whether it may |

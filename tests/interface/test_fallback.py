@@ -20,6 +20,7 @@ from SimpleLLMFunc.errors import (
     DeadlineExceeded,
     RateLimited,
     ServerUnavailable,
+    SimpleLLMFuncError,
     StreamInterrupted,
     UsageError,
 )
@@ -36,6 +37,7 @@ from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
+from tests.support.kept import watching_calls
 from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -350,6 +352,26 @@ async def test_budgets_count_every_request(server, other):
         await ask.with_options(llm_interface=llm)("hello")
     assert spent.requests == 1
     assert len(other.requests) == 1
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("statuses", "error"),
+    [([503, 503], ServerUnavailable), ([503, 400], BadRequest), ([400], BadRequest), ([503], None)],
+    ids=["all fail", "the last refuses", "the first refuses", "the last answers"],
+)
+async def test_nothing_of_a_failed_call_is_left_when_its_error_is_gone(server, other, is_streamed, statuses, error):
+    llm = pair(server, other)
+    for place, status in zip((server, other), statuses, strict=False):
+        place.reply_status(status)
+    with watching_calls() as kept:
+        caught = None
+        try:
+            await ask_either(llm, is_streamed)
+        except SimpleLLMFuncError as failure:
+            caught = type(failure)
+        assert caught is error
+        assert kept() == []
 
 
 # --- hedging ---------------------------------------------------------------------------------------------

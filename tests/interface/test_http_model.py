@@ -1,16 +1,15 @@
 """The tries of a call; what a failed one leaves behind. What they do is tested through `OpenAICompatible`."""
 
 import gc
-import types
 
 import openai
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, ServerUnavailable
-from SimpleLLMFunc.interface.http_model import Call, HttpModel
+from SimpleLLMFunc.interface.http_model import HttpModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.replies import check_status, read_reply
 from SimpleLLMFunc.interface.retry import TryFailed
+from tests.support.kept import watching_calls
 from tests.support.server import Answer, LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -29,36 +28,11 @@ async def stream(llm):
         pass
 
 
-KINDS = {Call, TryFailed, ServerUnavailable, BadRequest, BadReply, ConnectionFailed}
-FRAMES = {
-    function.__code__
-    for function in (
-        HttpModel._send,
-        HttpModel._pause,
-        OpenAICompatible.chat,
-        OpenAICompatible.chat_stream,
-        check_status,
-        read_reply,
-    )
-}
-
-
-def of_calls():
-    """Return what is there of calls: they, what they raised, and the frames that ran them."""
-    return [
-        found
-        for found in gc.get_objects()
-        if type(found) in KINDS or (type(found) is types.FrameType and found.f_code in FRAMES)
-    ]
-
-
 @pytest.fixture
 def kept():
-    """Tells what there is of calls that was not there before, with the garbage collector off."""
-    before = of_calls()  # other tests may keep errors for long
-    gc.disable()
-    yield lambda: [found for found in of_calls() if all(found is not other for other in before)]
-    gc.enable()
+    """Tells what there is of calls that was not there before."""
+    with watching_calls() as kept:
+        yield kept
 
 
 def test_it_is_what_openai_compatible_is():
