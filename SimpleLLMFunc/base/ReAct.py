@@ -44,9 +44,8 @@ from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.dialect import chunk_of_reply
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.thoughts import answer_in, without_thoughts
-from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.tokens import count_request
 from SimpleLLMFunc.interface.tries import tell_failed_try
-from SimpleLLMFunc.interface.wire_json import is_long, off_loop
 from SimpleLLMFunc.logger import count_tokens
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message, ToolSpec
@@ -268,8 +267,7 @@ async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: 
     Raises:
         ConfigError: there is a limit in USD, and the price is not known.
     """
-    parts = (messages, arguments["tools"], arguments["response_format"])
-    tokens = await off_loop(estimate_tokens, *parts) if is_long(messages) else estimate_tokens(*parts)
+    tokens = await count_request(messages, arguments["tools"], arguments["response_format"])
     if not is_limited("usd"):
         return tokens, 0.0
     await require_prices(llm)

@@ -18,7 +18,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.rate_headers import Told, told_limits
 from SimpleLLMFunc.interface.rate_limit import TokenBucket
-from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.tokens import count_request
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.type.usage import Usage
@@ -297,7 +297,7 @@ class GatedLLM(LLM_Interface):
         """Ask once and return the whole reply."""
         llm, gate = self.members[0], _gate.get()
         if gate is not None:
-            tokens = estimate_tokens(messages, arguments.get("tools"), arguments.get("response_format"))
+            tokens = await count_request(messages, arguments.get("tools"), arguments.get("response_format"))
             await gate.let_question(tokens, llm.price(Usage(input_tokens=tokens)) or 0.0)
         return await llm.chat(messages, **arguments)
 

@@ -3,14 +3,14 @@
 | module | holds |
 |---|---|
 | `llm_interface` | `LLM_Interface`: the two methods that make a provider |
-| `openai_compatible` | `OpenAICompatible`, and the loop of tries |
+| `openai_compatible`, `http_model` | `OpenAICompatible`; the tries of its calls |
 | `transport`, `heads`, `url` | one HTTP exchange |
 | `sessions`, `connecting`, `connection`, `incoming`, `unpack`, `wire_errors` | the connections of an event loop, and what goes over them |
 | `request`, `replies`, `sse`, `assembler`, `nesting`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
 | `retry`, `service_error`, `deadline`, `patience`, `alarm` | what is tried again, and how long all of it may take |
 | `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |
 | `circuit`, `pace` | what all calls of one model know about its service being down or busy |
-| `fallback`, `hedge` | `FallbackLLM`: the next model when one is down, a second request when one is late |
+| `fallback`, `question`, `hedge` | `FallbackLLM`: the next model when one is down, a second request when one is late |
 | `cache`, `cache_store`, `flights` | `CachedLLM`: answers kept in a file |
 | `budget`, `cost` | what may be spent, and what was |
 | `current`, `guard` | which model a call asks, and whether it may |

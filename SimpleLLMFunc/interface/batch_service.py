@@ -280,7 +280,7 @@ class BatchService:
                 longest_wait=llm.timeout,
             )
             if pause is None:
-                raise failure.error from failure.__cause__
+                raise failure.given_up() from failure.__cause__
             push_warning(f"try {tries} failed, the next one in {pause:.2f} s: {failure.error}")
             await asyncio.sleep(pause)
 

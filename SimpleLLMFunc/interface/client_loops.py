@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from SimpleLLMFunc.interface.per_loop import PerLoop
 
-__all__ = ["ClientPerLoop", "closed_with_loop"]
+__all__ = ["ClientPerLoop", "OwnClients"]
 
 _first_loops: weakref.WeakKeyDictionary[Any, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()
 """The loop that each client serves itself, whichever of several models asks."""
@@ -41,10 +42,25 @@ class ClientPerLoop:
         return self.client.copy(http_client=connections)
 
 
-def closed_with_loop(client: Any) -> Any:
-    """Return `client`, which is closed at the end of the running event loop, if somebody still has it then."""
-    _ours.here().add(client)
-    return client
+class OwnClients:
+    """Clients that we make for one model, one for each event loop; each is closed at the end of its loop."""
+
+    def __init__(self) -> None:
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = weakref.WeakKeyDictionary()
+
+    def here(self, make: Callable[[], Any]) -> Any:
+        """Return the client for the running loop, which `make` makes where there is none; outside of a loop a new one."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return make()  # outside of a loop nobody can tell which one it will serve
+        for known in [known for known in self._clients if known.is_closed()]:
+            del self._clients[known]
+        client = self._clients.get(loop)
+        if client is None or client.is_closed():
+            client = self._clients[loop] = make()
+            _ours.here().add(client)
+        return client
 
 
 async def _close(client: Any) -> None:

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, cast
 
@@ -22,18 +22,18 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     SimpleLLMFuncError,
     StreamInterrupted,
-    cut,
 )
 from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.interface.budget import charge_lost, counting_tries, is_limited
-from SimpleLLMFunc.interface.cost import priced
+from SimpleLLMFunc.interface.cost import load_prices, priced
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump, race
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.question import Question
 from SimpleLLMFunc.interface.request import number
 from SimpleLLMFunc.interface.thoughts import StreamedThoughts, answer_in
-from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.tokens import count_request
 from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
@@ -58,66 +58,6 @@ class _Health:
     """
 
     down_until: float | None = None
-
-
-@dataclass(slots=True)
-class _Question:
-    """What is asked, the same of each member, and what came of it so far.
-
-    Attributes:
-        left: members that may still be asked, in order.
-        tries: HTTP requests of the members that failed or were not waited for.
-        window: tokens of the largest member that found the request too long; 0 where none did.
-    """
-
-    messages: Sequence[Message]
-    options: Mapping[str, Any]
-    trace_id: str
-    clock: Deadline
-    left: deque[LLM_Interface]
-    tries: int = 0
-    window: int = 0
-    errors: list[tuple[LLM_Interface, SimpleLLMFuncError]] = field(default_factory=list)
-
-    def next_member(self) -> LLM_Interface | None:
-        """Return who is asked next, None when there is nobody left."""
-        while self.left:
-            member = self.left.popleft()
-            if not self.window or member.context_window is None or member.context_window > self.window:
-                return member
-        return None
-
-    def chat(self, member: LLM_Interface) -> Any:
-        """Return the coroutine that asks `member`."""
-        return member.chat(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **self.options)
-
-    def stream(self, member: LLM_Interface) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """Return the stream of `member`."""
-        return member.chat_stream(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **self.options)
-
-    def failure(self) -> SimpleLLMFuncError:
-        """Return the error of the last member, behind which those of the others stand."""
-        (_, last) = self.errors[-1]
-        for member, error in self.errors[:-1]:
-            last.add_note(
-                f"Before that {member.model_name} ({member.provider}): {type(error).__name__}: {cut(str(error))}"
-            )
-        for (_, before), (_, after) in zip(self.errors, self.errors[1:], strict=False):
-            first = _root(after)
-            if first is not before and _root(before) is not first:  # a double may raise one and the same error twice
-                first.__context__ = before
-        last.tries = self.tries
-        return last
-
-
-def _root(error: BaseException) -> BaseException:
-    """Return the first error of a chain."""
-    for _ in range(50):
-        deeper = error.__cause__ or error.__context__
-        if deeper is None:
-            break
-        error = deeper
-    return error
 
 
 class FallbackLLM(LLM_Interface):
@@ -192,18 +132,21 @@ class FallbackLLM(LLM_Interface):
             DeadlineExceeded: `deadline` passed; all members share it.
         """
         asked = self._question(messages, tools, response_format, trace_id, deadline, params)
-        if self.hedge_after is not None:
-            racer = await self._race(asked, is_stream=False)
-            return await self._answer(asked, racer.member, racer.task.result())
-        while (member := asked.next_member()) is not None:
-            with counting_tries() as tries:
-                try:
-                    reply: ChatCompletion = await asked.chat(member)
-                except SimpleLLMFuncError as error:
-                    self._go_on(asked, member, error, tries.count)
-                    continue
-            return await self._answer(asked, member, reply)
-        raise asked.failure()
+        try:
+            if self.hedge_after is not None:
+                racer = await self._race(asked, is_stream=False)
+                return await self._answer(asked, racer.member, racer.task.result())
+            while (member := asked.next_member()) is not None:
+                with counting_tries() as tries:
+                    try:
+                        reply: ChatCompletion = await asked.chat(member)
+                    except SimpleLLMFuncError as error:
+                        self._go_on(asked, member, error, tries.count)
+                        continue
+                return await self._answer(asked, member, reply)
+            raise asked.failure()
+        finally:
+            asked.forget()
 
     async def chat_stream(
         self,
@@ -221,35 +164,38 @@ class FallbackLLM(LLM_Interface):
             ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
         """
         asked = self._question(messages, tools, response_format, trace_id, deadline, params)
-        while True:
-            pump: StreamPump | None = None
-            if self.hedge_after is not None:
-                racer = await self._race(asked, is_stream=True)
-                member: LLM_Interface | None = racer.member
-                pump = racer.task.result()
-            else:
-                member = asked.next_member()
-            if member is None:
-                raise asked.failure()
-            tries, has_text, thoughts = 0, False, StreamedThoughts()
-            source = asked.stream(member) if pump is None else pump.chunks()
-            try:
-                async with aclosing(source):
-                    async for chunk in source:
-                        tries = max(tries, chunk.tries)
-                        has_text = has_text or bool(thoughts.apart(chunk).text)
-                        if chunk.text or chunk.tool_calls or chunk.finish_reason:
-                            self._is_up(member)
-                        yield await self._chunk(asked, member, chunk)
-            except SimpleLLMFuncError as error:
-                if has_text:
-                    raise
-                self._go_on(asked, member, error, tries)
-            else:
-                return
-            finally:
-                if pump is not None:
-                    await pump.close()
+        try:
+            while True:
+                pump: StreamPump | None = None
+                if self.hedge_after is not None:
+                    racer = await self._race(asked, is_stream=True)
+                    member: LLM_Interface | None = racer.member
+                    pump = racer.task.result()
+                else:
+                    member = asked.next_member()
+                if member is None:
+                    raise asked.failure()
+                tries, has_text, thoughts = 0, False, StreamedThoughts()
+                source = asked.stream(member) if pump is None else pump.chunks()
+                try:
+                    async with aclosing(source):
+                        async for chunk in source:
+                            tries = max(tries, chunk.tries)
+                            has_text = has_text or bool(thoughts.apart(chunk).text)
+                            if chunk.text or chunk.tool_calls or chunk.finish_reason:
+                                self._is_up(member)
+                            yield await self._chunk(asked, member, chunk)
+                except SimpleLLMFuncError as error:
+                    if has_text:
+                        raise
+                    self._go_on(asked, member, error, tries)
+                else:
+                    return
+                finally:
+                    if pump is not None:
+                        await pump.close()
+        finally:
+            asked.forget()
 
     def _question(
         self,
@@ -259,27 +205,28 @@ class FallbackLLM(LLM_Interface):
         trace_id: str,
         deadline: float | None,
         params: Mapping[str, Any],
-    ) -> _Question:
+    ) -> Question:
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check("choosing a model")
         options = {"tools": tools, "response_format": response_format, **params}
-        return _Question(messages, options, trace_id, clock, deque(self._in_turn()))
+        return Question(messages, options, trace_id, clock, deque(self._in_turn()))
 
-    async def _answer(self, asked: _Question, member: LLM_Interface, reply: ChatCompletion) -> ChatCompletion:
+    async def _answer(self, asked: Question, member: LLM_Interface, reply: ChatCompletion) -> ChatCompletion:
         self._is_up(member)
         reply = await priced(reply, member)
         return replace(reply, model=reply.model or member.model_name, tries=reply.tries + asked.tries)
 
-    async def _chunk(self, asked: _Question, member: LLM_Interface, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+    async def _chunk(self, asked: Question, member: LLM_Interface, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
         chunk = await priced(chunk, member) if chunk.usage is not None else chunk
         if chunk.model and not asked.tries:
             return chunk
         return replace(chunk, model=chunk.model or member.model_name, tries=chunk.tries + asked.tries)
 
-    async def _race(self, asked: _Question, *, is_stream: bool) -> Racer[Any]:
+    async def _race(self, asked: Question, *, is_stream: bool) -> Racer[Any]:
         """Return the first request that has an answer, or has begun to."""
         timer = self._timers[is_stream]
         latest: LLM_Interface | None = None
+        left_alone: list[LLM_Interface] = []
 
         def start(beside: bool) -> Racer[Any] | None:
             nonlocal latest
@@ -297,7 +244,7 @@ class FallbackLLM(LLM_Interface):
         def lost(racer: Racer[Any], error: BaseException | None, is_alone: bool) -> None:
             if error is None:  # cancelled
                 asked.tries += max(racer.tries, 1)
-                self._charge(asked, racer.member)
+                left_alone.append(racer.member)
                 if not racer.is_second:
                     timer.note(racer.seconds)
             elif racer.is_second and not is_alone and not isinstance(error, _NEXT):
@@ -308,16 +255,27 @@ class FallbackLLM(LLM_Interface):
             else:
                 raise error
 
-        winner = await race(start, lost, timer.delay(), asked.failure)
+        won: Racer[Any] | None = None
+        try:
+            won = winner = await race(start, lost, timer.delay(), asked.failure)
+        finally:
+            if left_alone and is_limited():
+                await self._charge(asked, left_alone, won)
         timer.note(winner.seconds)
         return winner
 
-    def _charge(self, asked: _Question, member: LLM_Interface) -> None:
-        """Let budgets know of a request that nobody waited for: its input was probably read."""
-        if is_limited():
-            tokens = estimate_tokens(asked.messages, asked.options["tools"], asked.options["response_format"])
+    async def _charge(self, asked: Question, members: Sequence[LLM_Interface], winner: Racer[Any] | None) -> None:
+        """Let budgets know of requests that nobody waited for: their input was probably read."""
+        try:
+            tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
             usage = Usage(input_tokens=tokens)
-            charge_lost(replace(usage, cost=member.price(usage)))
+            for member in members:
+                await load_prices(member)
+                charge_lost(replace(usage, cost=member.price(usage)))
+        except BaseException:
+            if winner is not None:
+                await winner.cancel()  # nobody will read its stream
+            raise
 
     # --- who is up ---------------------------------------------------------------------------------------
 
@@ -337,7 +295,7 @@ class FallbackLLM(LLM_Interface):
                     down.append((health.down_until, member))
         return [*up, *(member for _, member in sorted(down, key=lambda item: item[0]))]
 
-    def _go_on(self, asked: _Question, member: LLM_Interface, error: SimpleLLMFuncError, tries: int) -> None:
+    def _go_on(self, asked: Question, member: LLM_Interface, error: SimpleLLMFuncError, tries: int) -> None:
         """Return if the next member shall be asked after this error.
 
         Raises:
@@ -352,7 +310,10 @@ class FallbackLLM(LLM_Interface):
             error.tries = asked.tries
             if isinstance(error, BadRequest):
                 self._is_up(member)
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
         if isinstance(error, _DOWN):
             asked_for = error.retry_after if isinstance(error, RateLimited) else None
             with self._lock:

@@ -25,7 +25,10 @@ async def translated(work: Awaitable[T], model: str, tries: int) -> T:
     except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
         failure = failure_of_exception(error, model, tries)
     # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
-    raise failure
+    try:
+        raise failure
+    finally:
+        del failure  # the traceback holds this frame, which would hold the traceback
 
 
 def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:

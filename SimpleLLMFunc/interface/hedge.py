@@ -146,12 +146,23 @@ async def race(
                 running.remove(racer)
                 lost(racer, error, not running)
     finally:
-        others = [racer for racer in running if racer is not winner]
-        for racer in others:
-            racer.task.cancel()  # all of them first: whoever waits here may be cancelled again
+        await _end([racer for racer in running if racer is not winner], lost, winner)
+
+
+async def _end(
+    others: list[Racer[T]], lost: Callable[[Racer[T], BaseException | None, bool], None], winner: Racer[T] | None
+) -> None:
+    """Cancel all racers but the winner; and that one too, where this does not come to its end."""
+    for racer in others:
+        racer.task.cancel()  # all of them first: whoever waits here may be cancelled again
+    try:
         for racer in others:
             await racer.cancel()
             lost(racer, None, False)
+    except BaseException:
+        if winner is not None:
+            await winner.cancel()  # nobody will ask for what it has
+        raise
 
 
 class StreamPump:

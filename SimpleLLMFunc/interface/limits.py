@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Protocol
 
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.deadline import Deadline
@@ -16,7 +17,7 @@ from SimpleLLMFunc.interface.rate_headers import Told, told_limits
 from SimpleLLMFunc.interface.rate_limit import TokenBucket
 from SimpleLLMFunc.type.completion import CompletionUsage
 
-__all__ = ["LimitSettings", "Limits"]
+__all__ = ["Flight", "LimitSettings", "Limits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,17 @@ class LimitSettings:
     def as_arguments(self) -> dict[str, float | None]:
         """Return the settings by name."""
         return asdict(self)
+
+
+class Flight(Protocol):
+    """A request that has left; from then on its `tokens` stay as they are.
+
+    Attributes:
+        is_flying: nothing of it has come back.
+    """
+
+    tokens: int
+    is_flying: bool
 
 
 class Limits:
@@ -106,13 +118,14 @@ class Limits:
         if self._tokens is not None and usage is not None and usage.total_tokens:
             self._tokens.adjust(tokens - usage.total_tokens)
 
-    def landed(self, tokens: int) -> None:
+    def landed(self, flight: Flight) -> None:
         """Note that a request is no longer on its way: the service has counted it, or will not."""
+        flight.is_flying = False
         requests = self._learned_requests
         if requests.flying:
             requests.flying -= 1
-        if tokens:
-            self._learned_tokens.landed(tokens)
+        if flight.tokens:
+            self._learned_tokens.landed(flight.tokens)
 
     def learn(self, headers: Mapping[str, str], now: float) -> None:
         """Take in what a reply says is left; `now` is seconds since the epoch."""

@@ -1,33 +1,24 @@
-"""OpenAICompatible: any service that speaks OpenAI's chat protocol; owns the loop of tries."""
+"""OpenAICompatible: any service that speaks OpenAI's chat protocol; a question in, a reply or its pieces out."""
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.config import ProviderEntry, Settings, read_provider_file
-from SimpleLLMFunc.errors import ConfigError, RateLimited
-from SimpleLLMFunc.interface.budget import charge_try
-from SimpleLLMFunc.interface.circuit import Circuit, Ticket
-from SimpleLLMFunc.interface.client_exchange import ClientExchange, check_client
-from SimpleLLMFunc.interface.client_loops import ClientPerLoop, closed_with_loop
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.client_exchange import check_client
+from SimpleLLMFunc.interface.client_loops import ClientPerLoop, OwnClients
 from SimpleLLMFunc.interface.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.guard import check_real_call_allowed
-from SimpleLLMFunc.interface.heads import RequestHeaders
-from SimpleLLMFunc.interface.key_pool import APIKeyPool, Lease
+from SimpleLLMFunc.interface.http_model import Call, HttpModel
+from SimpleLLMFunc.interface.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.limits import Limits, LimitSettings
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.profile import Profile, find_profile
-from SimpleLLMFunc.interface.replies import check_status, read_chunks, read_reply
+from SimpleLLMFunc.interface.replies import read_chunks, read_reply
 from SimpleLLMFunc.interface.request import (
     build_body,
     check_base_url,
@@ -37,13 +28,10 @@ from SimpleLLMFunc.interface.request import (
     number,
     taken_apart,
 )
-from SimpleLLMFunc.interface.retry import TryFailed, decide
-from SimpleLLMFunc.interface.secret_parts import Address, Headers, Hidden
+from SimpleLLMFunc.interface.retry import TryFailed
+from SimpleLLMFunc.interface.secret_parts import Address, Headers
 from SimpleLLMFunc.interface.tokens import estimate_tokens
-from SimpleLLMFunc.interface.transport import Exchange, HttpReply, HttpRequest, now, user_agent
-from SimpleLLMFunc.interface.tries import tell_failed_try
 from SimpleLLMFunc.interface.wire_json import decode, encode, is_long_body, off_loop, plain_size
-from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
 from SimpleLLMFunc.threads import importing
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, CompletionUsage
@@ -53,49 +41,10 @@ __all__ = ["OpenAICompatible"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 FIRST_BYTE_SECONDS = 600.0
-IDLE_SECONDS = 60.0
-_MOST_KNOWN_HEADERS = 256
-
-
-_NO_TICKET = Ticket(-1)
 _NO_DEADLINE = Deadline.after(None)
 
 
-@dataclass(slots=True)
-class _Call:
-    """One question and its tries so far.
-
-    Attributes:
-        body: what goes out, the same for each try.
-        wire: the body as data, where a client of the openai package sends it; else None.
-        tokens: an estimate, 0 where nobody asks.
-        key, ticket, lease, exchange: of the latest try. Not in an exit stack, which takes two kilobytes: ten thousand
-            calls may be in flight.
-        seen: the epoch of the circuit that began with a failure of this call, -1 where none did.
-        borne: failed tries of other calls that count for this one.
-        is_flying: the latest try has left, and nothing of it has come back.
-        failures: so far, by the kind of error.
-    """
-
-    body: bytes
-    wire: Mapping[str, Any] | None
-    deadline: Deadline
-    timeout: float
-    stream: bool
-    trace_id: str = ""
-    tokens: int = 0
-    key: str = field(default="", repr=False)
-    tries: int = 0
-    ticket: Ticket = _NO_TICKET
-    seen: int = -1
-    borne: int = 0
-    is_flying: bool = False
-    lease: Lease | None = None
-    exchange: Exchange | ClientExchange | None = None
-    failures: dict[type[Exception], int] | None = None
-
-
-class OpenAICompatible(LLM_Interface):
+class OpenAICompatible(HttpModel):
     """A model behind an OpenAI-compatible chat API.
 
     Args:
@@ -117,8 +66,6 @@ class OpenAICompatible(LLM_Interface):
     Raises:
         ConfigError: an argument that cannot be.
     """
-
-    pays_requests = True
 
     only_reads_messages = True
 
@@ -153,7 +100,6 @@ class OpenAICompatible(LLM_Interface):
                 "client= has a key and an address of its own; leave out api_key, api_key_pool and base_url."
             )
         settings = Settings.from_environment()
-        self.model_name = model_name
         address = Address(
             check_base_url(
                 str(client.base_url) if client is not None else base_url or settings.openai_base_url or OPENAI_URL
@@ -162,28 +108,32 @@ class OpenAICompatible(LLM_Interface):
         self.base_url = address.shown
         self.profile = find_profile(profile, address)
         self.provider = find_profile(None, address).name
-        self.max_retries = int(number("max_retries", max_retries, least=0))
-        self.retry_delay = number("retry_delay", retry_delay, least=0)
+        max_retries = int(number("max_retries", max_retries, least=0))
+        retry_delay = number("retry_delay", retry_delay, least=0)
         self.timeout = number("timeout", timeout, above=0)
         self.deadline = None if deadline is None else number("deadline", deadline, above=0)
         self.context_window = context_window
-        self._keys = Credentials(model_name, address, api_key, api_key_pool)
-        self._client = None if client is None else ClientPerLoop(client)
-        self._guarded = _guarded
-        self._source: tuple[str, str] | None = None
+        keys = Credentials(model_name, address, api_key, api_key_pool)
         extra_headers, self.api_params = extra_headers_of(api_params or {})
-        self._extra_headers = Headers(extra_headers)
-        self._limits = Limits(
-            LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
-        )
-        self._circuit = Circuit(self.retry_delay)
         whose = {"OpenAI-Organization": settings.openai_organization, "OpenAI-Project": settings.openai_project}
-        self._whose = Headers({name: value for name, value in whose.items() if value})
+        super().__init__(
+            model_name,
+            Address(endpoint(address)),
+            keys=keys,
+            limits=Limits(
+                LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
+            ),
+            client=None if client is None else ClientPerLoop(client),
+            whose=Headers({name: value for name, value in whose.items() if value}),
+            extra_headers=Headers(extra_headers),
+            max_retries=max_retries,
+            retry_delay=retry_delay,
+            guarded=_guarded,
+        )
         self._address = address
-        self._url = Address(endpoint(address))
+        self._own_clients = OwnClients()
+        self._source: tuple[str, str] | None = None
         self._lost: list[str] = []
-        self._known_headers: Hidden[tuple[str, bool], RequestHeaders] = Hidden()
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
         if isinstance(secret := getattr(client, "api_key", None), str):
             remember_secret(secret)
 
@@ -332,7 +282,7 @@ class OpenAICompatible(LLM_Interface):
         trace_id: str,
         *,
         stream: bool,
-    ) -> _Call:
+    ) -> Call:
         if params:
             check_call_params(params)
         if self._lost:
@@ -342,7 +292,7 @@ class OpenAICompatible(LLM_Interface):
         parts = (body, size, tools, response_format)
         is_long = is_long_body(body, size)
         data, wire, tokens = await off_loop(self._written, *parts) if is_long else self._written(*parts)
-        return _Call(data, wire, self._clock(deadline), timeout or self.timeout, stream, trace_id, tokens)
+        return Call(data, wire, self._clock(deadline), timeout or self.timeout, stream, trace_id, tokens)
 
     def _clock(self, seconds: float | None) -> Deadline:
         """Return the deadline of a call that is given so many seconds; the strictest around it counts."""
@@ -368,120 +318,6 @@ class OpenAICompatible(LLM_Interface):
             estimate_tokens(body["messages"], tools, response_format) if self._limits.counts_tokens else 0,
         )
 
-    # --- one try -----------------------------------------------------------------------------------------
-
-    async def _send(self, call: _Call) -> HttpReply:
-        """Send the request once and return the reply, its status checked; what that takes, `_give_back` gives back."""
-        if self._guarded:
-            check_real_call_allowed(self.model_name)
-        call.deadline.check("waiting to send the request")
-        if not self._limits.takes_off(call.tokens):
-            await self._limits.wait(self.model_name, call.tokens, call.deadline)
-        call.is_flying = True
-        call.ticket = self._circuit.pass_by() or await self._circuit.admit(
-            spare=self.max_retries + 1 - call.tries - call.borne,
-            seen=call.seen,
-            clock=call.deadline,
-            longest_wait=call.timeout,
-        )
-        call.borne += call.ticket.shared
-        if self._client is None:
-            if self._keys.own is not None:
-                call.key = self._keys.own
-            else:
-                lease = self._keys.lease()
-                call.key = lease.__enter__()
-                call.lease = lease if lease.is_counted else None
-                del lease  # not kept while the model answers
-        charge_try()
-        call.tries += 1
-        patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
-        request = HttpRequest(self._url, call.body, self._headers(call), self.model_name, call.tries)
-        exchange = (
-            Exchange(request, patience)
-            if call.wire is None or self._client is None
-            else ClientExchange(self._client.here(), call.wire, request, patience)
-        )
-        reply = await exchange.__aenter__()
-        call.exchange = exchange
-        call.is_flying = False
-        self._limits.landed(call.tokens)
-        if self._keys.is_single:  # of several, nobody knows whose limits these are
-            self._limits.learn(reply.headers, now())
-        if not 200 <= reply.status < 300:
-            await check_status(reply, self.model_name, call.tries)
-        self._circuit.passed(call.ticket)
-        return reply
-
-    async def _give_back(self, call: _Call) -> None:
-        """End a try: close what has not been read, and give back the key and the place in the queue."""
-        exchange, call.exchange = call.exchange, None
-        lease, call.lease = call.lease, None
-        try:
-            if exchange is not None:
-                await exchange.__aexit__()
-        finally:
-            if lease is not None:
-                lease.__exit__()
-            if call.ticket.is_pending:
-                self._circuit.forget(call.ticket)
-            if call.is_flying:
-                call.is_flying = False
-                self._limits.landed(call.tokens)
-
-    async def _pause(self, call: _Call, failed: TryFailed) -> None:
-        """Wait before the next try.
-
-        Raises:
-            ProviderError: there shall be none.
-        """
-        self._keys.spare(call.key, failed)
-        kind = type(failed.error)
-        if call.failures is None:
-            call.failures = {}
-        failures = call.failures
-        if isinstance(failed.error, RateLimited) and not self._keys.is_single:
-            # It is the key that is limited: another one may go at once, and if there is none, the first that is ready.
-            failed.retry_after = self._keys.ready_in()
-        if failed.retry_after == 0 and isinstance(failed.error, RateLimited):
-            self._circuit.forget(call.ticket)
-        else:
-            call.seen = self._circuit.failed(call.ticket, failed)
-        pause = decide(
-            failed,
-            attempt=call.tries + call.borne,
-            max_retries=self.max_retries,
-            left=call.deadline.left(),
-            rng=random.random,
-            retry_delay=self.retry_delay,
-            longest_wait=call.timeout,
-            earlier=failures.get(kind, 0),
-        )
-        if pause is None:
-            raise failed.error from failed.__cause__
-        failures[kind] = failures.get(kind, 0) + 1
-        push_warning(f"{call.trace_id} try {call.tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
-        tell_failed_try(failed.error, tries=call.tries, pause=pause, model=self.model_name)
-        await asyncio.sleep(pause)
-
-    def _headers(self, call: _Call) -> RequestHeaders:
-        known = self._known_headers.get((call.key, call.stream))
-        if known is not None:
-            return known
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "text/event-stream" if call.stream else "application/json",
-            "User-Agent": user_agent(),
-        }
-        if call.key:
-            headers["Authorization"] = f"Bearer {call.key}"
-        headers.update(self._whose)
-        headers.update(self._extra_headers)
-        if len(self._known_headers) >= _MOST_KNOWN_HEADERS:  # a key from the environment may change for ever
-            self._known_headers.clear()
-        known = self._known_headers[call.key, call.stream] = RequestHeaders(headers)
-        return known
-
     # --- the openai package's client ---------------------------------------------------------------------
 
     @property
@@ -492,15 +328,7 @@ class OpenAICompatible(LLM_Interface):
         """
         if self._client is not None:
             return self._client.client
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return self._new_client()  # outside of a loop nobody can tell which one it will serve
-        for known in [known for known in self._clients if known.is_closed()]:
-            del self._clients[known]
-        if loop not in self._clients or self._clients[loop].is_closed():
-            self._clients[loop] = closed_with_loop(self._new_client())
-        return self._clients[loop]
+        return self._own_clients.here(self._new_client)
 
     @asynccontextmanager
     async def lent_client(self) -> AsyncGenerator[Any, None]:

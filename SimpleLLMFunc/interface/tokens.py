@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from SimpleLLMFunc.interface.wire_json import is_long, off_loop
 from SimpleLLMFunc.type.message import Message, ToolSpec
 
-__all__ = ["IMAGE_TOKENS", "estimate_text_tokens", "estimate_tokens"]
+__all__ = ["IMAGE_TOKENS", "count_request", "estimate_text_tokens", "estimate_tokens"]
 
 BYTES_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
@@ -46,6 +47,16 @@ def estimate_tokens(
         if extra:
             total += _of_json(extra)
     return total
+
+
+async def count_request(
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec] | None,
+    response_format: Mapping[str, Any] | None,
+) -> int:
+    """Return what `estimate_tokens` does; long messages are counted in a worker thread, so that other calls go on."""
+    parts = (messages, tools, response_format)
+    return await off_loop(estimate_tokens, *parts) if is_long(messages) else estimate_tokens(*parts)
 
 
 def _of_value(message: dict[str, Any]) -> int:

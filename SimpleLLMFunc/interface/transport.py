@@ -144,7 +144,10 @@ class Exchange:
             self.status = incoming.status
             self.headers = incoming.headers
             return self
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # the traceback holds this frame, which would hold the traceback
 
     async def piece(self) -> bytes:
         """Return the next bytes of the body as they come, empty at its end."""
@@ -162,7 +165,10 @@ class Exchange:
             failure = failure_of_exception(error, self._request.model, self._request.tries)
         else:
             return piece
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # the traceback holds this frame, which would hold the traceback
 
     async def __aexit__(self, *_: object) -> None:
         # After the end of the body the connection rests already; before it, it is closed now.

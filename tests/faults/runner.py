@@ -34,7 +34,7 @@ from SimpleLLMFunc import (
     loop_thread,
     sync,
 )
-from SimpleLLMFunc.interface import openai_compatible, sessions
+from SimpleLLMFunc.interface import http_model, sessions
 from SimpleLLMFunc.interface.budget import budget
 from SimpleLLMFunc.logger.handlers import JsonFormatter
 from tests.faults.replies import JSON_TEXT, pieces_of
@@ -117,7 +117,7 @@ async def _play_once(scenario: Scenario, *, client: bool) -> list[Seen]:
     tasks, before = asyncio.all_tasks(), sockets()
     with contextlib.ExitStack() as stack:
         if scenario.idle is not None:
-            stack.enter_context(mock.patch.object(openai_compatible, "IDLE_SECONDS", scenario.idle))
+            stack.enter_context(mock.patch.object(http_model, "IDLE_SECONDS", scenario.idle))
         stack.enter_context(without_proxies())
         log = stack.enter_context(captured_log())
         cells = cells_of(scenario, client=client)

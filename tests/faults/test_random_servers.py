@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
-from SimpleLLMFunc.interface import openai_compatible, replies
+from SimpleLLMFunc.interface import http_model, replies
 from tests.faults.replies import (
     LAST,
     STREAM_HEAD,
@@ -165,7 +165,7 @@ class RandomServer(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.stack = ExitStack()
-        self.stack.enter_context(mock.patch.object(openai_compatible, "IDLE_SECONDS", SILENCE))
+        self.stack.enter_context(mock.patch.object(http_model, "IDLE_SECONDS", SILENCE))
         self.stack.enter_context(mock.patch.object(replies, "_AFTER_END_SECONDS", SILENCE))
         self.log = self.stack.enter_context(captured_log())
         self.runner = self.stack.enter_context(asyncio.Runner())

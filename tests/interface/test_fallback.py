@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import pickle
+import threading
 import time
 from contextlib import aclosing
 
@@ -19,10 +20,12 @@ from SimpleLLMFunc.errors import (
     DeadlineExceeded,
     RateLimited,
     ServerUnavailable,
+    SimpleLLMFuncError,
     StreamInterrupted,
     UsageError,
 )
 from SimpleLLMFunc.interface import fallback as module
+from SimpleLLMFunc.interface import tokens
 from SimpleLLMFunc.interface.budget import budget
 from SimpleLLMFunc.interface.deadline import deadline_scope
 from SimpleLLMFunc.interface.dialect import ReplyAssembler
@@ -30,9 +33,11 @@ from SimpleLLMFunc.interface.fallback import FallbackLLM
 from SimpleLLMFunc.interface.guard import forbid_real_calls
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.interface.tokens import estimate_tokens
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
+from tests.support.kept import watching_calls
 from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -349,6 +354,26 @@ async def test_budgets_count_every_request(server, other):
     assert len(other.requests) == 1
 
 
+@both_ways
+@pytest.mark.parametrize(
+    ("statuses", "error"),
+    [([503, 503], ServerUnavailable), ([503, 400], BadRequest), ([400], BadRequest), ([503], None)],
+    ids=["all fail", "the last refuses", "the first refuses", "the last answers"],
+)
+async def test_nothing_of_a_failed_call_is_left_when_its_error_is_gone(server, other, is_streamed, statuses, error):
+    llm = pair(server, other)
+    for place, status in zip((server, other), statuses, strict=False):
+        place.reply_status(status)
+    with watching_calls() as kept:
+        caught = None
+        try:
+            await ask_either(llm, is_streamed)
+        except SimpleLLMFuncError as failure:
+            caught = type(failure)
+        assert caught is error
+        assert kept() == []
+
+
 # --- hedging ---------------------------------------------------------------------------------------------
 
 
@@ -462,6 +487,44 @@ async def test_what_nobody_waited_for_counts_in_budgets(server, other):
         result = await ask.call("hello")
     assert spent.requests == 2
     assert spent.tokens > result.usage.total_tokens
+
+
+@pytest.mark.parametrize("length", [10, 400_000], ids=["short", "long"])
+async def test_a_long_request_that_nobody_waited_for_is_counted_off_the_loop(server, other, length, monkeypatch):
+    counted = []
+
+    def count(*parts):
+        counted.append(threading.get_ident())
+        return estimate_tokens(*parts)
+
+    monkeypatch.setattr(tokens, "estimate_tokens", count)
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    messages = [{"role": "user", "content": "a" * length}]
+    with budget() as spent:
+        await pair(server, other, hedge_after=0.02).chat(messages)
+    assert spent.tokens >= length // 4
+    assert len(counted) == 1
+    assert (counted[0] == threading.get_ident()) == (length == 10)
+
+
+async def test_a_hedged_stream_that_is_cancelled_while_the_other_is_counted_leaves_nothing(server, other, monkeypatch):
+    counting = asyncio.Event()
+
+    async def count(*parts):
+        counting.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(module, "count_request", count)
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    other.reply_sse([sse(chunk({"content": "a"}), done=False)] * 9, hold=asyncio.Event(), hold_after=3)
+    with budget():
+        task = asyncio.create_task(streamed(pair(server, other, hedge_after=0.02)))
+        await counting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    async with asyncio.timeout(10):
+        await other.all_closed()
 
 
 async def test_a_budget_without_room_for_two_lets_the_first_go_on(server, other):

@@ -83,6 +83,34 @@ async def test_whoever_is_cancelled_again_while_it_tidies_up_leaves_no_racer_run
     await asyncio.gather(*(racer.task for racer in racers), return_exceptions=True)
 
 
+async def test_whoever_is_cancelled_when_it_has_an_answer_closes_that_too():
+    slow, closing, closed = asyncio.Event(), asyncio.Event(), []
+
+    async def lingers():
+        try:
+            await asyncio.sleep(30)
+        finally:
+            closing.set()
+            await slow.wait()
+
+    async def close():
+        closed.append("the winner")
+
+    def start(beside):
+        if not beside:
+            return Racer(ScriptedLLM(), lingers)
+        return Racer(ScriptedLLM(), lambda: asyncio.sleep(0, "fast"), is_second=True, close=close)
+
+    running = asyncio.create_task(race(start, lambda *told: None, 0.001, AssertionError))
+    await closing.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    slow.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert closed == ["the winner"]
+
+
 async def test_a_stream_that_cancels_itself_ends_for_whoever_reads_it():
     async def chunks():
         raise asyncio.CancelledError

@@ -1,4 +1,5 @@
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,11 @@ from tests.support.server import Answer, LoopbackServer, text_answer
 
 HELLO = [{"role": "user", "content": "hello"}]
 SOON = Deadline.after
+
+
+def flight(tokens):
+    """A request on its way, as the limits see it."""
+    return SimpleNamespace(tokens=tokens, is_flying=True)
 
 
 async def test_without_settings_nothing_waits():
@@ -59,7 +65,9 @@ async def test_whoever_does_not_get_all_that_it_waits_for_has_taken_nothing():
     await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.wait({waiting})
-    limits.landed(90)
+    landed = flight(90)
+    limits.landed(landed)
+    assert not landed.is_flying
     assert limits._learned_requests.flying == 0
     limits.settle(90, CompletionUsage(total_tokens=1))
     for _ in range(2):
@@ -102,7 +110,7 @@ def said(*, left, limit=None, reset=None, unit="requests"):
 async def leave(limits, tokens=0, seconds=5.0, *, lands=True):
     await limits.wait("m", tokens, SOON(seconds))
     if lands:
-        limits.landed(tokens)
+        limits.landed(flight(tokens))
 
 
 async def test_what_the_service_says_is_left_is_learned():
@@ -135,7 +143,7 @@ async def test_what_is_on_its_way_has_perhaps_not_been_counted():
     limits.learn(said(left=3, limit=100, reset="1000s"), 0)
     limits.learn(said(left=3, limit=100, reset="1000s"), 0)
     for _ in range(3):
-        limits.landed(0)
+        limits.landed(flight(0))
     limits.learn(said(left=4, limit=100, reset="1000s"), 0)
     for _ in range(4):
         await leave(limits)

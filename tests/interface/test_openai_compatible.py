@@ -693,7 +693,7 @@ async def test_the_timeout_may_come_with_a_call(server):
 
 
 async def test_a_stall_inside_a_stream_interrupts_it(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.openai_compatible.IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("SimpleLLMFunc.interface.http_model.IDLE_SECONDS", 0.05)
     server.reply_sse([sse(chunk({"content": "Hel"}), done=False)], hold=asyncio.Event(), hold_after=1)
     with pytest.raises(StreamInterrupted, match="nothing came") as caught:
         await streamed(model(server))
@@ -702,7 +702,7 @@ async def test_a_stall_inside_a_stream_interrupts_it(server, monkeypatch):
 
 
 async def test_comments_are_no_progress(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.openai_compatible.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("SimpleLLMFunc.interface.http_model.IDLE_SECONDS", 0.1)
     pieces = [sse(chunk({"content": "Hel"}), done=False), *[b": ping\n\n"] * 10_000]
     server.reply_sse(pieces, gap=0.005)
     with pytest.raises(StreamInterrupted, match="nothing came"):
@@ -717,7 +717,7 @@ async def test_a_deadline_inside_a_stream_keeps_what_came(server):
 
 
 async def test_a_slow_reader_is_not_taken_for_a_silent_service(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.openai_compatible.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("SimpleLLMFunc.interface.http_model.IDLE_SECONDS", 0.2)
     server.reply("a" * 12)
     texts = []
     async for piece in model(server).chat_stream(HELLO):

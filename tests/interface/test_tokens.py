@@ -8,6 +8,7 @@ from SimpleLLMFunc.interface.tokens import (
     IMAGE_TOKENS,
     MESSAGE_TOKENS,
     SMALL_IMAGE_TOKENS,
+    count_request,
     estimate_text_tokens,
     estimate_tokens,
 )
@@ -80,3 +81,12 @@ def test_the_messages_are_left_as_they_are():
 def test_more_text_never_takes_fewer_tokens(texts, more):
     messages = [{"role": "user", "content": text} for text in texts]
     assert estimate_tokens([*messages, {"role": "user", "content": more}]) >= estimate_tokens(messages)
+
+
+@pytest.mark.parametrize("length", [10, 400_000])
+async def test_a_request_is_counted_the_same_however_long_it_is(length):
+    messages = [{"role": "user", "content": "a" * length}]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    assert await count_request(messages, tools, {"type": "json_object"}) == estimate_tokens(
+        messages, tools, {"type": "json_object"}
+    )
