@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TextIO, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
+from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger.redact import (
     HTTP_LOGGERS,
     escape_control,
@@ -70,14 +71,9 @@ def require_mcp() -> None:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        # All of them now: importing takes a second, and must not hold up a loop later.
-        for module in ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.client.sse"):
-            import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            'MCP needs the official `mcp` package, which is not installed: pip install "SimpleLLMFunc[mcp]"'
-        ) from error
+    # All of them now: importing takes a second, and must not hold up a loop later.
+    for module in ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.client.sse"):
+        load_extra(module, "mcp", purpose="MCP")
     # The package logs every line it cannot read with a traceback. Where nobody has set up logging, that would go to stderr.
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.observability.reader import TraceReader
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.threads import importing
@@ -170,15 +171,8 @@ def _opened(store: Any) -> tuple[TraceReader, tuple[TraceStore, ...]]:
 
 
 def _require_starlette(*others: str) -> None:
-    from importlib import import_module
-
-    for name in ("starlette.applications", *others):
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise ConfigError(
-                f'The page needs {name.partition(".")[0]}, which is not installed: pip install "SimpleLLMFunc[view]"'
-            ) from error
+    for module in ("starlette.applications", *others):
+        load_extra(module, "view", purpose="the page")
 
 
 # --- a server of its own ----------------------------------------------------------------------------------
