@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.listening import address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.serve.http_events import problem_response
 from SimpleLLMFunc.serve.http_problem import Problem
-from SimpleLLMFunc.serve.listening import address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.mcp import PATH as MCP_PATH
 from SimpleLLMFunc.serve.mcp import http_sessions
 from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
