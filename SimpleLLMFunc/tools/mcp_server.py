@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.listening import THIS_MACHINE
 from SimpleLLMFunc.logger.redact import (
     HTTP_LOGGERS,
     escape_control,
@@ -39,7 +40,6 @@ _CHATTY: Final = (
     *(f"mcp.{name}" for name in ("client.streamable_http", "client.sse", "client.stdio", "shared.session")),
     *HTTP_LOGGERS,
 )
-_THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
 
@@ -263,7 +263,7 @@ class HttpServer:
             # Answers may take long, and streams are silent for longer: how long a call may take is not for HTTP to say.
             timeout=httpx.Timeout(_CONNECT_SECONDS, read=None),
             # No proxy reaches this machine's own loopback.
-            trust_env=urlsplit(self.url).hostname not in _THIS_MACHINE,
+            trust_env=urlsplit(self.url).hostname not in THIS_MACHINE,
         )
 
 
