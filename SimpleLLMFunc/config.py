@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import install_line
 
 __all__ = [
     "MODEL_FORMS",
@@ -117,10 +118,10 @@ def missing_model_message() -> str:
         "environment variable SIMPLELLMFUNC_MODEL; none of them names one. Write "
         '@llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) with OPENAI_API_KEY set, or set '
         "SIMPLELLMFUNC_MODEL=openai:gpt-5-mini. Without a key and without a network: llm_interface=LocalModel(), or "
-        "SIMPLELLMFUNC_MODEL=local, after pip install 'SimpleLLMFunc[local]'.\n\n"
+        f"SIMPLELLMFUNC_MODEL=local, after {install_line('local')}.\n\n"
         "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface、环境变量 SIMPLELLMFUNC_MODEL，"
         '都没有给出模型。请写 @llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) 并设置 OPENAI_API_KEY，'
-        "或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 pip install 'SimpleLLMFunc[local]'，"
+        f"或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 {install_line('local')}，"
         "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
     )
 
@@ -133,10 +134,10 @@ def missing_key_message(model_name: str, base_url: str | None = None) -> str:
         f"No key for {model_name}{at}. Looked at: api_key, api_key_pool, and the environment variable OPENAI_API_KEY; "
         f'all of them are empty. Write OpenAICompatible("{model_name}", api_key=…), or set OPENAI_API_KEY. Without a '
         "key and without a network: LocalModel(), or SIMPLELLMFUNC_MODEL=local, after "
-        "pip install 'SimpleLLMFunc[local]'.\n\n"
+        f"{install_line('local')}.\n\n"
         f"模型 {model_name}{zai} 没有密钥。已经查找过：api_key、api_key_pool、环境变量 OPENAI_API_KEY，都是空的。"
         f'请写 OpenAICompatible("{model_name}", api_key=…)，或设置 OPENAI_API_KEY。没有密钥、没有网络时：先 '
-        "pip install 'SimpleLLMFunc[local]'，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+        f"{install_line('local')}，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
     )
 
 

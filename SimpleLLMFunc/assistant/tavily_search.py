@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from SimpleLLMFunc.assistant.extras import check_extra, load_extra
 from SimpleLLMFunc.assistant.search_reply import SearchReply, read_reply
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError
+from SimpleLLMFunc.extras import check_extra, load_extra
 from SimpleLLMFunc.interface.client_exchange import warm_up_clients
 from SimpleLLMFunc.interface.network import proxy_for, tls_context
 from SimpleLLMFunc.interface.service_error import failure_of, read_error

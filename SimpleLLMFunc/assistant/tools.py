@@ -13,6 +13,7 @@ from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.sync import run_sync
 from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.tools.context import NotConfirmed
 from SimpleLLMFunc.tools.registry import ToolRegistry
 from SimpleLLMFunc.tools.schema import ArgumentsError
 from SimpleLLMFunc.type.message import ToolSpec
@@ -118,6 +119,8 @@ class ToolInvoker:
         try:
             result = await self._registry.invoke(tool_name, **kwargs)
         except ToolFailed as error:
+            if isinstance(error.__cause__, NotConfirmed):
+                return cut(redact(self.words.not_confirmed(tool_name)))
             problem = error.problem
             push_warning(lambda: f"tool {tool_name} failed: {problem}")
             return cut(redact(self.words.failed(tool_name, problem)))

@@ -11,6 +11,7 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.tools.context import NotConfirmed
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.quick import quickly_made
@@ -113,7 +114,7 @@ class ToolWords:
 
     def not_confirmed(self, name: str) -> str:
         """Say that nobody has agreed to a call of the tool `name`."""
-        return f"The tool {name} was not run: it needs a confirmation, and none was given. Go on without it."
+        return str(NotConfirmed(name))
 
     def too_slow(self, seconds: float) -> str:
         """Say what the problem is of a tool that was stopped after its time."""

@@ -10,7 +10,16 @@ import re
 import unicodedata
 from typing import Final
 
-__all__ = ["read_bool", "read_date", "read_datetime", "read_duration", "read_number", "read_time", "read_uuid"]
+__all__ = [
+    "MONTHS",
+    "read_bool",
+    "read_date",
+    "read_datetime",
+    "read_duration",
+    "read_number",
+    "read_time",
+    "read_uuid",
+]
 
 _LONGEST: Final = 300
 """Characters of the longest text that is searched for one number or word."""
@@ -250,7 +259,7 @@ def _said_in_sentence(text: str) -> bool | None:
 
 # --- dates -----------------------------------------------------------------------------------------------
 
-_MONTHS: Final = {
+MONTHS: Final = {
     name: number
     for number, names in enumerate(
         ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
@@ -258,7 +267,8 @@ _MONTHS: Final = {
     )
     for name in names.split()
 }  # fmt: skip
-_MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
+"""The number of a month by its English names, long and short."""
+_MONTH: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
 _ISO: Final = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\dT:-])(?!\s+\d{1,2}:)")
 _YEAR_FIRST: Final = re.compile(
     r"(?<!\d)(\d{4})(?:/(\d{1,2})/(\d{1,2})|\.(\d{1,2})\.(\d{1,2})|年(\d{1,2})月(\d{1,2})[日号號])(?!\d)"
@@ -292,7 +302,7 @@ def read_date(text: str) -> str | None:
     found = [found.groups() for found in _ISO.finditer(text)]
     found += [tuple(part for part in match.groups() if part) for match in _YEAR_FIRST.finditer(text)]
     for pattern in _NAMED:
-        found += [(match["y"], str(_MONTHS[match["m"].casefold()]), match["d"]) for match in pattern.finditer(text)]
+        found += [(match["y"], str(MONTHS[match["m"].casefold()]), match["d"]) for match in pattern.finditer(text)]
     if len(found) != 1:
         return None
     year, month, day = (int(part) for part in found[0])

@@ -19,7 +19,7 @@ from SimpleLLMFunc.interface.assembler import assemble_tool_calls, rekeyed
 from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
 from SimpleLLMFunc.logger.records import push_debug, push_warning
 from SimpleLLMFunc.logger.redact import holds_little, render_arguments, shown_text
-from SimpleLLMFunc.tools.context import ModelRetry, ToolContext, nowhere
+from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext, nowhere
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.schema import ArgumentsError
 from SimpleLLMFunc.tools.tool import Tool, as_tool
@@ -320,6 +320,8 @@ class _Round:
             seconds = time.monotonic() - started
             if isinstance(error, TimeoutError) and limit is not None and limit.expired():
                 return self._failure(call, tool, self.words.too_slow(tool.timeout or 0.0), error, seconds)
+            if isinstance(error, NotConfirmed):
+                return self._refusal(call, self.words.not_confirmed(tool.name), "not_confirmed")
             if isinstance(error, ModelRetry):
                 asked = without_surrogates(shown_text(str(error), _MAX_RETRY_CHARS))
                 return ToolCallFinished(self.turn, call, asked, failed=True, seconds=seconds, error_type="ModelRetry")

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.batch.columns import ROW, Reported, Table, plain
 from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.extras import install_line, load_extra
 
 __all__ = [
     "PARQUET",
@@ -32,21 +33,8 @@ FrameKind: TypeAlias = Literal["pandas", "polars"]
 PARQUET = (".parquet", ".pq")
 """How files of Parquet end."""
 
-INSTALL = 'pip install "SimpleLLMFunc[frames]"'
 _BATCH = 1024
 _WHOLE = range(-(2**63), 2**63)
-
-
-def _needed(name: str, what: str) -> Any:
-    """Import an optional package.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ConfigError(f"{what} takes {name.partition('.')[0]}, which is not installed: {INSTALL}") from error
 
 
 def parquet_packages(what: str) -> tuple[Any, Any]:
@@ -55,7 +43,7 @@ def parquet_packages(what: str) -> tuple[Any, Any]:
     Raises:
         ConfigError: it is not installed.
     """
-    return _needed("pyarrow", what), _needed("pyarrow.parquet", what)
+    return load_extra("pyarrow", "frames", purpose=what), load_extra("pyarrow.parquet", "frames", purpose=what)
 
 
 # --- in --------------------------------------------------------------------------------------------------
@@ -156,7 +144,7 @@ def to_frame(report: Reported, source: Any = None) -> Any:
     for row in rows:
         for name, cell in table.cells(row).items():
             results[name].append(cell)
-    module = _needed(kind, "A frame")
+    module = load_extra(kind, "frames", purpose="A frame")
     if kind == "pandas":
         index = source.index[: len(rows)] if has_frame else None
         made = module.DataFrame(
@@ -179,7 +167,7 @@ def _installed() -> FrameKind:
         except ImportError:
             continue
         return name
-    raise ConfigError(f"A frame takes pandas or polars, and neither is installed: {INSTALL}")
+    raise ConfigError(f"A frame needs pandas or polars, and neither is installed: {install_line('frames')}")
 
 
 def _input_columns(rows: Iterable[Any]) -> dict[str, list[Any]]:

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
+from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger.known import mask_known
 from SimpleLLMFunc.threads import in_thread
 
@@ -30,13 +31,9 @@ def ray_package(name: str = "ray") -> Any:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ConfigError(
-            'engine="ray" needs Ray, which is not installed: pip install "SimpleLLMFunc[ray]". '
-            'On one machine engine="local" does the same without it.'
-        ) from error
+    return load_extra(
+        name, "ray", purpose='engine="ray"', advice='On one machine engine="local" does the same without it.'
+    )
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ from SimpleLLMFunc.cli.output import echo_json
 from SimpleLLMFunc.cli.show import State, show_rows
 from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.request import check_base_url, endpoint
@@ -156,8 +157,8 @@ def _packages() -> Iterator[Finding]:
     for extra_name, names in extras.items():
         missing = [name for name in names if _version(name) is None]
         if missing:
-            line = f'pip install "{_DISTRIBUTION}[{extra_name}]"'
-            yield Finding("no", f"extra {extra_name}", f"{', '.join(missing)} not installed", line)
+            said = f"{', '.join(missing)} not installed"
+            yield Finding("no", f"extra {extra_name}", said, install_line(extra_name))
         else:
             yield Finding("ok", f"extra {extra_name}", ", ".join(f"{name} {_version(name)}" for name in names))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.threads import importing
@@ -233,7 +234,7 @@ async def require_prices(llm: LLM_Interface) -> None:
         return
     names = ", ".join(sorted({f"{part.model_name} ({part.provider})" for part in unknown}))
     way_out = (
-        'Install the prices: pip install "SimpleLLMFunc[cost]". Or limit'
+        f"Install genai-prices, which may know it: {install_line('cost')}. Or limit"
         if _genai_prices() is None
         else "The installed genai-prices does not list it. Update that, or limit"
     )

@@ -27,6 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RunAborted, SimpleLLMFuncError
+from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.interface.weights import GGUF_MAGIC
 
 __all__ = ["LocalServer", "ServerOptions", "require_llama", "running_server", "stop_servers"]
@@ -284,13 +285,7 @@ def require_llama() -> Any:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise ConfigError(
-            'LocalModel needs the extra "local", which is not installed: pip install "SimpleLLMFunc[local]"'
-        ) from error
-    return xllamacpp
+    return load_extra("xllamacpp", "local", purpose="LocalModel")
 
 
 def _params(llama: Any, options: ServerOptions, key: str, port: int) -> Any:

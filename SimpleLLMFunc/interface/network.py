@@ -11,12 +11,12 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.url import Url, parsed_url
+from SimpleLLMFunc.listening import THIS_MACHINE
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.threads import in_thread
 
 __all__ = ["Proxy", "load_tls_context", "proxy_for", "tls_context"]
 
-_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAMED_IN = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _KEPT_AS: tuple[object, ...] = tuple(map(os.fsencode, _NAMED_IN)) if os.supports_bytes_environ else _NAMED_IN
 
@@ -78,7 +78,7 @@ def proxy_for(url: Url) -> Proxy | None:
     Raises:
         ConfigError: it names one of a kind we do not know.
     """
-    if url.host in _THIS_MACHINE or not _is_one_named():
+    if url.host in THIS_MACHINE or not _is_one_named():
         # No proxy reaches this machine's own loopback; a server inside this process would be out of reach.
         return None
     proxies = getproxies_environment()

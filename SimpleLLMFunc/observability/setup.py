@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import missing_extra
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.observability import otel
 
@@ -50,9 +51,7 @@ def setup_tracing(
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise ConfigError(
-            f'setup_tracing needs the extra "otel" ({error}): pip install "SimpleLLMFunc[otel]"'
-        ) from error
+        raise missing_extra("opentelemetry", "otel", purpose="setup_tracing", error=error) from error
     if otel.is_set_up():
         raise ConfigError(
             "OpenTelemetry is set up already in this process, and runs are shown to it. Add an OTLPSpanExporter to that "

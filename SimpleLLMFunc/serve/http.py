@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.listening import address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.serve.http_events import problem_response
 from SimpleLLMFunc.serve.http_problem import Problem
-from SimpleLLMFunc.serve.listening import address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.mcp import PATH as MCP_PATH
 from SimpleLLMFunc.serve.mcp import http_sessions
 from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
@@ -133,10 +133,7 @@ async def serve_functions(
 
 
 def _require_extra() -> None:
-    try:
-        import starlette.applications  # noqa: F401 - to know that it is there
-        import uvicorn  # noqa: F401 - the same
-    except ImportError as error:
-        raise ConfigError('serving needs Starlette and uvicorn: pip install "SimpleLLMFunc[view]"') from error
+    for module in ("starlette.applications", "uvicorn"):
+        load_extra(module, "view", purpose="serving")
     with contextlib.suppress(ImportError):
         import anyio._backends._asyncio  # noqa: F401 - it is imported with the first request otherwise, which waits

@@ -17,6 +17,7 @@ from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.observe import watching
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.listening import THIS_MACHINE
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream
 from SimpleLLMFunc.logger.failures import shown_traceback
 from SimpleLLMFunc.logger.records import push_error, push_info, push_warning
@@ -24,7 +25,6 @@ from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
 from SimpleLLMFunc.serve.http_openapi import openapi_document
 from SimpleLLMFunc.serve.http_problem import Problem, problem_of
-from SimpleLLMFunc.serve.listening import THIS_MACHINE
 from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import ArgumentsError

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from SimpleLLMFunc import __version__
+from SimpleLLMFunc.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.logger.records import push_debug
-from SimpleLLMFunc.serve.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.offer import Decorated, Offer, OfferFailed, decorated_functions, offers
 from SimpleLLMFunc.serve.stdio import Lines, Printer, protocol_streams
 from SimpleLLMFunc.threads import importing

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from SimpleLLMFunc.type.quick import quickly_made
 
-__all__ = ["ModelRetry", "ToolContext", "nowhere"]
+__all__ = ["ModelRetry", "NotConfirmed", "ToolContext", "nowhere"]
 
 C = TypeVar("C", default=Any)
 
@@ -20,6 +20,17 @@ class ModelRetry(Exception):
 
     Example: ``raise ModelRetry("There is no city 'Rom'. Did you mean 'Rome'?")``.
     """
+
+
+class NotConfirmed(ModelRetry):
+    """Raised by a tool that asks by itself whether it may run, and may not; a run tells it in its own language."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        super().__init__(tool)
+
+    def __str__(self) -> str:
+        return f"The tool {self.tool} was not run: it needs a confirmation, and none was given. Go on without it."
 
 
 def nowhere(_: Any) -> None:

@@ -16,7 +16,7 @@ from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import holds_little
 from SimpleLLMFunc.sync import run_sync, submit
-from SimpleLLMFunc.tools.context import ModelRetry
+from SimpleLLMFunc.tools.context import NotConfirmed
 from SimpleLLMFunc.tools.mcp_connection import McpConnection
 from SimpleLLMFunc.tools.mcp_result import error_text, result_value
 from SimpleLLMFunc.tools.mcp_server import McpServer, http_server, require_mcp, stdio_server
@@ -248,6 +248,4 @@ class _Call:
             push_warning(f"confirm failed for the MCP tool {self.name}: {shown_error(error)}")
             is_allowed = False
         if not is_allowed:
-            raise ModelRetry(
-                f"The tool {self.name} was not run: it needs a confirmation, and none was given. Go on without it."
-            )
+            raise NotConfirmed(self.name)

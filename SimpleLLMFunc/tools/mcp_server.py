@@ -17,6 +17,8 @@ from typing import Any, Final, Protocol, TextIO, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
+from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.listening import THIS_MACHINE
 from SimpleLLMFunc.logger.redact import (
     HTTP_LOGGERS,
     escape_control,
@@ -38,7 +40,6 @@ _CHATTY: Final = (
     *(f"mcp.{name}" for name in ("client.streamable_http", "client.sse", "client.stdio", "shared.session")),
     *HTTP_LOGGERS,
 )
-_THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
 
@@ -70,14 +71,9 @@ def require_mcp() -> None:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        # All of them now: importing takes a second, and must not hold up a loop later.
-        for module in ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.client.sse"):
-            import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            'MCP needs the official `mcp` package, which is not installed: pip install "SimpleLLMFunc[mcp]"'
-        ) from error
+    # All of them now: importing takes a second, and must not hold up a loop later.
+    for module in ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.client.sse"):
+        load_extra(module, "mcp", purpose="MCP")
     # The package logs every line it cannot read with a traceback. Where nobody has set up logging, that would go to stderr.
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
@@ -267,7 +263,7 @@ class HttpServer:
             # Answers may take long, and streams are silent for longer: how long a call may take is not for HTTP to say.
             timeout=httpx.Timeout(_CONNECT_SECONDS, read=None),
             # No proxy reaches this machine's own loopback.
-            trust_env=urlsplit(self.url).hostname not in _THIS_MACHINE,
+            trust_env=urlsplit(self.url).hostname not in THIS_MACHINE,
         )
 
 

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.listening import THIS_MACHINE
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["CONTENT_SECURITY_POLICY", "LOOPBACK_HOSTS", "SEEN", "TOKEN_HEADER", "Guard", "new_token"]
+__all__ = ["CONTENT_SECURITY_POLICY", "SEEN", "TOKEN_HEADER", "Guard", "new_token"]
 
 SEEN: Final = "SimpleLLMFunc.viewer.seen"
 """In the scope of a request for data that the guard has let through; what answers with data looks for it."""
 
 TOKEN_HEADER: Final = "x-simplellmfunc-token"  # noqa: S105 - the name of a header
 """A header and no cookie: a browser sends it for no other page, and cookies are shared by all ports of a machine."""
-
-LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -78,7 +77,7 @@ class Guard:
                 )
         self._app = app
         self._token = None if token is None else token.encode()
-        self._hosts = LOOPBACK_HOSTS | names
+        self._hosts = names.union(THIS_MACHINE)
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

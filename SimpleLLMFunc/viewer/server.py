@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import re
-import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.listening import address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.observability.reader import TraceReader
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.threads import importing
@@ -23,10 +22,9 @@ from SimpleLLMFunc.viewer.pages import FilePage
 from SimpleLLMFunc.viewer.replies import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
-from SimpleLLMFunc.viewer.security import LOOPBACK_HOSTS, SEEN, Guard, new_token
+from SimpleLLMFunc.viewer.security import SEEN, Guard, new_token
 
 if TYPE_CHECKING:
-    import uvicorn
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -170,15 +168,8 @@ def _opened(store: Any) -> tuple[TraceReader, tuple[TraceStore, ...]]:
 
 
 def _require_starlette(*others: str) -> None:
-    from importlib import import_module
-
-    for name in ("starlette.applications", *others):
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise ConfigError(
-                f'The page needs {name.partition(".")[0]}, which is not installed: pip install "SimpleLLMFunc[view]"'
-            ) from error
+    for module in ("starlette.applications", *others):
+        load_extra(module, "view", purpose="the page")
 
 
 # --- a server of its own ----------------------------------------------------------------------------------
@@ -199,53 +190,8 @@ async def serve_page(
         ConfigError: another machine's address, a port that is taken, or the extra is missing.
     """
     await importing(_require_starlette, "uvicorn")  # takes its time
-    import uvicorn
-
-    with _listening(host, port) as listener:
-        web = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                http="h11",  # the strict one of the two parsers that uvicorn may find here
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                ws="none",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
-            )
-        )
-        # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
-        web.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+    others = "mount viewer_app in an application with a login to show it to others."
+    with listening(host, port, others=others, offered="the page is served") as listener:
         if announce is not None:
-            shown = f"[{host}]" if ":" in host else host
-            announce(f"http://{shown}:{listener.getsockname()[1]}/{app.fragment}")
-        await _until_cancelled(web, listener)
-
-
-async def _until_cancelled(web: uvicorn.Server, listener: socket.socket) -> None:
-    serving = asyncio.ensure_future(web.serve(sockets=[listener]))
-    try:
-        await asyncio.shield(serving)
-    finally:
-        # Not cancelled: it would leave its connections open.
-        web.should_exit = True
-        await asyncio.wait({serving})
-
-
-@contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    if host not in LOOPBACK_HOSTS:
-        raise ConfigError(
-            f"the page is served on this machine only ({', '.join(sorted(LOOPBACK_HOSTS))}), not at {host!r}. "
-            "Mount viewer_app in an application with a login to show it to others."
-        )
-    if not 0 <= port <= 65_535:
-        raise ConfigError(f"port {port} cannot be used. A port is a number up to 65535; 0 takes any free one.")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-    except OSError as error:
-        why = error.strerror or error
-        raise ConfigError(f"port {port} cannot be used ({why}). Choose another one, or 0 for any free one.") from error
-    with listener:
-        yield listener
+            announce(f"{address_of(host, listener)}/{app.fragment}")
+        await serve_until_cancelled(app, listener, grace=_GRACE_SECONDS, lifespan="off", server_header=False)

@@ -100,7 +100,7 @@ def test_a_key_that_is_none(key):
 
 
 def test_a_missing_extra_names_the_install_line(monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.assistant.extras.find_spec", lambda _name: None)
+    monkeypatch.setattr("SimpleLLMFunc.extras.find_spec", lambda _name: None)
     with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[search\]"'):
         TavilySearch(KEY)
 

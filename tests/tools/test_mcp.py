@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import llm_function
+from SimpleLLMFunc import AIAssistant, llm_function
 from SimpleLLMFunc.base.events import ToolCallFinished
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ToolDefinitionError, ToolFailed, UsageError
@@ -263,9 +263,26 @@ async def test_confirm_by_a_callable(is_async: bool) -> None:
             await echo(text="evil")
         done = await finished(echo, {"text": "evil"})
         assert done.failed
+        assert done.error_type == "not_confirmed"
         with pytest.raises(ModelRetry):  # the callable raises KeyError: who cannot be asked has not agreed
             await echo()
     assert asked[:2] == [("echo", {"text": "fine"}), ("echo", {"text": "evil"})]
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("zh", "工具 echo 没有执行: 它需要用户确认, 而用户没有确认。请在不使用它的情况下继续。"),
+        ("en", "The tool echo was not run: it needs a confirmation, and none was given. Go on without it."),
+    ],
+)
+async def test_an_assistant_reads_of_a_refusal_in_its_language(language: Any, said: str) -> None:
+    async with tools_from_mcp(command=raw("echo"), confirm=lambda _name, _arguments: False) as tools:
+        llm = ScriptedLLM(tool_calls(("echo", {"text": "x"})), "No.")
+        assistant = AIAssistant(llm, tools=[*tools], language=language)
+        result = await assistant.process_query("x")
+        assert [(each["result"], each["failed"]) for each in result["tool_results"]] == [(said, True)]
+        assert await assistant.tool_invoker.invoke("echo", text="x") == said
 
 
 async def test_a_call_takes_no_longer_than_its_timeout() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from SimpleLLMFunc.assistant.extras import check_extra, load_extra
+from SimpleLLMFunc.extras import check_extra, load_extra
 from SimpleLLMFunc.forking import ForkSafeLock
 from SimpleLLMFunc.threads import in_thread
 

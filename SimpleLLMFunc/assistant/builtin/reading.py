@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 
-from SimpleLLMFunc.assistant.extras import load_extra
 from SimpleLLMFunc.errors import ConfigError, cut
+from SimpleLLMFunc.extras import load_extra
 
 __all__ = ["KINDS", "Document", "Unreadable", "decoded", "read_document"]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from SimpleLLMFunc.base.scalars import MONTHS
 from SimpleLLMFunc.calls.slot import spans
 from SimpleLLMFunc.calls.slot.spans import Anchor, Stretch
 
@@ -28,14 +29,6 @@ _WEEKDAYS: Final = {
     )
     for name in names.split()
 }
-_MONTHS: Final = {
-    name: number
-    for number, names in enumerate(
-        ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
-         "september sep sept", "october oct", "november nov", "december dec"), 1,
-    )
-    for name in names.split()
-}  # fmt: skip
 _NUMBERS: Final = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "fourteen": 14, "fifteen": 15, "twenty": 20, "thirty": 30, "sixty": 60, "ninety": 90,
@@ -57,7 +50,7 @@ _RELATIVE: Final = {
 }
 
 _WHICH: Final = rf"(?P<which>{'|'.join(sorted(_RELATIVE, key=len, reverse=True))})"
-_MONTH: Final = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
+_MONTH: Final = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
 _WEEKDAY_NAME: Final = rf"(?P<day>{'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})\.?"
 _DAY: Final = r"(?P<day>\d{1,2})(?P<ending>st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>\d{4})"
@@ -183,11 +176,11 @@ def _some(found: re.Match[str], anchor: Anchor) -> Stretch | None:
 
 
 def _month(found: re.Match[str], anchor: Anchor) -> Stretch | None:
-    return spans.month(_year_in(found, anchor), _MONTHS[found["month"]], has_year=bool(found["year"]))
+    return spans.month(_year_in(found, anchor), MONTHS[found["month"]], has_year=bool(found["year"]))
 
 
 def _month_day(found: re.Match[str], anchor: Anchor) -> Stretch | None:
-    date = dt.date(_year_in(found, anchor), _MONTHS[found["month"]], int(found["day"]))
+    date = dt.date(_year_in(found, anchor), MONTHS[found["month"]], int(found["day"]))
     return spans.day(date, has_year=bool(found["year"]))
 
 

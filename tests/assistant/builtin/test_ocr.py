@@ -107,7 +107,7 @@ async def test_a_huge_image_is_refused_before_it_is_unpacked():
 
 @pytest.mark.parametrize("missing", ["rapidocr", "onnxruntime"])
 async def test_a_missing_extra_names_the_install_line(monkeypatch, missing):
-    monkeypatch.setattr("SimpleLLMFunc.assistant.extras.find_spec", lambda name: None if name == missing else object())
+    monkeypatch.setattr("SimpleLLMFunc.extras.find_spec", lambda name: None if name == missing else object())
     with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[ocr\]"'):
         await read_text_in_image(PICTURE)
 

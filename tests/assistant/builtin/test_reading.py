@@ -320,7 +320,7 @@ def test_a_missing_extra_names_the_install_line(monkeypatch, name, content):
     def missing(module):
         raise ImportError(f"No module named {module!r}")
 
-    monkeypatch.setattr("SimpleLLMFunc.assistant.extras.import_module", missing)
+    monkeypatch.setattr("SimpleLLMFunc.extras.import_module", missing)
     with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[files\]"'):
         read_document(name, content)
 

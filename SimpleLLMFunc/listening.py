@@ -19,25 +19,24 @@ __all__ = ["THIS_MACHINE", "address_of", "listening", "serve_until_cancelled"]
 THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
 """The names by which only this machine is reached."""
 
-_GRACE_SECONDS: Final = 1
-
 
 @contextlib.contextmanager
-def listening(host: str, port: int, *, others: str = "") -> Iterator[socket.socket]:
+def listening(
+    host: str, port: int, *, others: str = "", offered: str = "the functions are offered"
+) -> Iterator[socket.socket]:
     """Yield a socket that clients can connect to.
 
     Args:
         host: an address of this machine.
         port: 0 for any that is free.
         others: why no other machine may call, and what to do; empty where it may.
+        offered: what is there, with its verb: the beginning of the error for another machine's address.
 
     Raises:
         ConfigError: other machines could call, and may not; or the port is taken.
     """
     if others and host not in THIS_MACHINE:
-        raise ConfigError(
-            f"the functions are offered on this machine only ({', '.join(THIS_MACHINE)}), not at {host!r}: {others}"
-        )
+        raise ConfigError(f"{offered} on this machine only ({', '.join(THIS_MACHINE)}), not at {host!r}: {others}")
     if not 0 <= port <= 65_535:
         raise ConfigError(f"{host}:{port} cannot be used. A port is a number up to 65535; 0 takes any free one.")
     try:
@@ -57,12 +56,13 @@ def address_of(host: str, listener: socket.socket) -> str:
     return f"http://{shown}:{listener.getsockname()[1]}"
 
 
-async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, **options: Any) -> None:
+async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, *, grace: int = 1, **options: Any) -> None:
     """Serve an application with uvicorn until cancelled, or until Ctrl-C.
 
     Args:
         app: what answers.
         listener: where clients connect.
+        grace: seconds that answers under way have left when it ends.
         **options: of `uvicorn.Config`.
     """
     await import_module("uvicorn")  # takes its time
@@ -75,7 +75,7 @@ async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, **options
         log_config=None,
         access_log=False,
         ws="none",
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=grace,
         **options,
     )
     web = uvicorn.Server(config)
