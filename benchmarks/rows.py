@@ -168,6 +168,7 @@ ROWS: tuple[Row, ...] = (
         TEXT,
         {"width": 1},
         higher_is_better=True,
+        on_all_cores=True,  # several threads are what it is about
     ),
     Row(
         "sync16",
@@ -180,6 +181,7 @@ ROWS: tuple[Row, ...] = (
         TEXT,
         {"width": 16},
         higher_is_better=True,
+        on_all_cores=True,  # several threads are what it is about
     ),
     Row("import", "import", "s", "", "import", lambda told: float(told["seconds"])),
     Row("first", "new interpreter to the first answer", "s", "plain", "first", lambda told: float(told["wall"])),
