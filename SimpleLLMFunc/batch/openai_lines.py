@@ -281,6 +281,8 @@ def _exchange_in(line: bytes, model: str) -> tuple[int, Mapping[str, str], bytes
 class _KeptReply:
     """An HTTP reply that came long ago."""
 
+    is_checked = True
+
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         self.status = status
         self.headers = headers

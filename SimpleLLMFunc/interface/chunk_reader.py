@@ -220,9 +220,9 @@ class ChunkReader:
                 return None
             raise
 
-    def end(self, error: TryFailed | DeadlineExceeded) -> None:
-        """Judge how the stream broke, which does not matter once it is complete; else it is raised."""
-        if self.is_complete:
+    def end(self, error: TryFailed | DeadlineExceeded, *, is_checked: bool) -> None:
+        """Judge how the stream broke, which does not matter once it is complete, and checked; else it is raised."""
+        if self.is_complete and is_checked:
             return
         if isinstance(error, DeadlineExceeded):
             error.partial = self.partial

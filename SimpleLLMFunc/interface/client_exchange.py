@@ -11,6 +11,7 @@ from SimpleLLMFunc.interface.foreign import translated
 from SimpleLLMFunc.interface.patience import Patience
 from SimpleLLMFunc.interface.sessions import CONNECT_SECONDS
 from SimpleLLMFunc.interface.transport import HttpReply, HttpRequest, is_redirect, redirect_target
+from SimpleLLMFunc.interface.unpack import unpacker_for
 from SimpleLLMFunc.interface.url import parsed_url
 from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact_logs_of
 from SimpleLLMFunc.threads import import_module
@@ -25,7 +26,7 @@ _RAW = "X-Stainless-Raw-Response"
 class _ClientReply:
     """A reply through the openai package."""
 
-    __slots__ = ("_pieces", "_request", "headers", "patience", "status")
+    __slots__ = ("_pieces", "_request", "headers", "is_checked", "patience", "status")
 
     def __init__(
         self,
@@ -40,6 +41,8 @@ class _ClientReply:
         self.patience = patience
         self._pieces = pieces
         self._request = request
+        # The client unpacks, and tells of a wrong checksum; how far it has come it does not tell before the end.
+        self.is_checked = unpacker_for(headers.get("content-encoding", "")) is None
 
     async def piece(self) -> bytes:
         return await translated(self._read(), self._request.model, self._request.tries)
@@ -48,6 +51,7 @@ class _ClientReply:
         while True:
             piece = await self.patience.wait(_next(self._pieces), "reading the answer")
             if piece is None:
+                self.is_checked = True
                 return b""
             if piece:
                 return piece

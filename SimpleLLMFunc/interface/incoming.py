@@ -63,6 +63,11 @@ class Incoming:
             return self._taken()
         return self._end()
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether what was taken stands as it is: amid what is packed, its end, which holds a checksum, may still deny it."""
+        return self._unpacker is None or not self._unpacker.is_amid
+
     def close(self) -> None:
         """Close the connection where the body has not come to its end; whoever still waits for it hears of that."""
         if not self.is_whole and self.error is None:

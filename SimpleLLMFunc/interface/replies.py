@@ -1,6 +1,7 @@
 """Reads what came back: a whole reply, or a stream of chunks; judges whether it is complete.
 
-A stream is complete when every choice has its finish reason, or ``[DONE]`` came, or the usage came after content.
+A stream is complete when every choice has its finish reason, or ``[DONE]`` came, or the usage came after content; one
+that is packed, when in addition what it packs is whole: damaged bytes unpack too, and only the checksum tells.
 Before it has shown any text, a broken stream is a failed try like any other; after that it is `StreamInterrupted`.
 """
 
@@ -13,7 +14,6 @@ from typing import Any
 from SimpleLLMFunc.errors import (
     ConnectionFailed,
     DeadlineExceeded,
-    ProviderError,
     ServerUnavailable,
     SimpleLLMFuncError,
 )
@@ -173,7 +173,7 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
                 reply.patience.progress()
             if reader.is_done:
                 yield reader.ending(None)
-                await _finish(reply)
+                await _finish(reply, reader)
                 return
         if size > LARGEST_BODY:
             raise reader.broken(f"it is longer than {LARGEST_BODY} bytes", again="never")
@@ -184,7 +184,7 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
             reply.patience.deadline.check("reading the answer")
             piece = await reply.piece()
         except (TryFailed, DeadlineExceeded) as error:
-            reader.end(error)
+            reader.end(error, is_checked=reply.is_checked)
     yield reader.ending(decoder.close())
 
 
@@ -204,11 +204,17 @@ async def _first_bytes(reply: HttpReply, model: str, tries: int) -> bytes:
     return start
 
 
-async def _finish(reply: HttpReply) -> None:
-    """Read to the end of the body, where it is near, so that the connection can serve the next request."""
-    reply.patience.shorten(_CLOSING_SECONDS)
+async def _finish(reply: HttpReply, reader: ChunkReader) -> None:
+    """Read to the end of the body, where it is near, so that the connection can serve the next request.
+
+    Raises what `ChunkReader.end` does, where the body is packed and not whole; the answer is complete otherwise.
+    """
+    reply.patience.shorten(_CLOSING_SECONDS if reply.is_checked else _AFTER_END_SECONDS)
     try:
         while await reply.piece():
             pass
-    except (TryFailed, ProviderError, SimpleLLMFuncError):
-        return  # the answer is complete; the connection is closed instead of being kept
+    except (TryFailed, DeadlineExceeded) as error:
+        reader.end(error, is_checked=reply.is_checked)
+    except SimpleLLMFuncError:
+        if not reply.is_checked:
+            raise

@@ -78,6 +78,11 @@ class HttpReply(Protocol):
         """The clock of this try; the reader notes progress on it."""
         ...
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end."""
+        ...
+
     async def piece(self) -> bytes:
         """Return the next bytes of the body as they come, empty at its end."""
         ...
@@ -148,6 +153,11 @@ class Exchange:
             raise failure
         finally:
             del failure  # the traceback holds this frame, which would hold the traceback
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end."""
+        return self._incoming is None or self._incoming.is_checked
 
     async def piece(self) -> bytes:
         """Return the next bytes of the body as they come, empty at its end."""

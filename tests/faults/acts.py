@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import time
@@ -178,6 +179,22 @@ def packed(how: Literal["gzip", "deflate"], *, lies: bool = False) -> Act:
         if not lies:
             await exchange.send(in_chunk(pack.flush()))
         await exchange.send(LAST)
+
+    return act
+
+
+def damaged(*, checksum: bool) -> Act:
+    """The right answer packed with gzip, and damaged so that it unpacks all the same: its `checksum`, if it comes, tells."""
+
+    async def act(exchange: Exchange) -> None:
+        text = answer_text(exchange.request)
+        said = text.replace("7", "9")
+        streams = exchange.request.stream
+        right, wrong = (b"".join(events_of(each)) if streams else body_of(completion(each)) for each in (text, said))
+        packed = gzip.compress(wrong, mtime=0)[:-8]
+        end = gzip.compress(right, mtime=0)[-8:] if checksum else b""
+        kind = "text/event-stream" if streams else "application/json"
+        await exchange.send(with_length(packed + end, content_type=kind, content_encoding="gzip"))
 
     return act
 

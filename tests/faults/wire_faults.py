@@ -9,6 +9,7 @@ from tests.faults.acts import (
     and_closes,
     and_one_more,
     by_closing,
+    damaged,
     packed,
     redirects,
     to_other_host,
@@ -41,6 +42,15 @@ ENCODINGS = [
     Scenario("gzip_lies", "also", "content-encoding gzip, and it is not", [packed("gzip", lies=True)])
     .then("ConnectionFailed", requests=3)
     .when_streamed("StreamInterrupted"),
+    Scenario("gzip_damaged", "also", "packed with gzip, and damaged so that only the checksum tells")
+    .plays(damaged(checksum=True))
+    .then("ConnectionFailed", requests=3)
+    .when_streamed("StreamInterrupted"),
+    Scenario("gzip_no_checksum", "also", "packed with gzip, damaged, and ended before the checksum")
+    .plays(damaged(checksum=False))
+    .then("ConnectionFailed", requests=3)
+    .when_streamed("StreamInterrupted", requests=1)
+    .client_sees("WRONG", requests=1, why="its HTTP client takes packed data that was cut off for whole"),
     Scenario("encoding_unknown", "also", "a content-encoding that nobody knows")
     .plays(sends(with_length(b"\x00\x01\x02", content_encoding="x-secret")))
     .then("BadReply", requests=2)

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import zlib
 from pathlib import Path
 
 import pytest
@@ -731,6 +732,21 @@ async def test_a_silence_after_the_last_finish_reason_loses_nothing(server, monk
     pieces = [sse(chunk({"content": "x"}, finish_reason="stop"), done=False)]
     server.reply_sse(pieces, hold=asyncio.Event(), hold_after=1)
     assert [piece.text for piece in await streamed(model(server))] == ["x"]
+
+
+@pytest.mark.parametrize("end", [[], [sse()]])
+async def test_a_packed_stream_is_complete_only_with_its_checksum(server, monkeypatch, end):
+    monkeypatch.setattr("SimpleLLMFunc.interface.replies._AFTER_END_SECONDS", 0.05)
+    packer = zlib.compressobj(wbits=31)
+    said = sse(chunk({"content": "x"}, finish_reason="stop"), done=False)
+    pieces = [packer.compress(each) + packer.flush(zlib.Z_SYNC_FLUSH) for each in [said, *end]]
+    for rest, hold in [(packer.flush(), None), (b"", asyncio.Event())]:
+        headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+        server.answer(Answer(headers=headers, pieces=[*pieces, rest], hold=hold, hold_after=len(pieces)))
+    assert [piece.text for piece in await streamed(model(server))] == ["x"]
+    with pytest.raises(StreamInterrupted) as caught:
+        await streamed(model(server))
+    assert caught.value.partial == "x"
 
 
 # --- limits ----------------------------------------------------------------------------------------------
