@@ -8,6 +8,7 @@ import itertools
 import math
 import os
 import queue
+import select
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -77,15 +78,20 @@ class Workers:
         if sys.is_finalizing():
             return False
         with self._changing:
-            if self._free <= 0 and self._count < self._most:
-                self._count += 1
-                if _begin(partial(self._serve, [job])):
-                    return True
-                self._count -= 1
-                if not self._count or self._most == math.inf:
-                    return False  # those that there are may hang
-            self._free -= 1
-            self._jobs.put(job)
+            seat = self._seat
+            if seat is None or not seat.give(job):
+                seat = None
+                if self._free <= 0 and self._count < self._most:
+                    self._count += 1
+                    if _begin(partial(self._serve, [job])):
+                        return True
+                    self._count -= 1
+                    if not self._count or self._most == math.inf:
+                        return False  # those that there are may hang
+                self._free -= 1
+                self._jobs.put(job)
+        if seat is not None:
+            seat.wake()  # without the lock, which the thread may want before this one goes on
         return True
 
     def _serve(self, first: list[_Job[Any]]) -> None:
@@ -93,25 +99,46 @@ class Workers:
         while True:
             job.work()
             with self._changing:
-                self._free += 1  # before anybody hears of the result: what comes next then needs no thread of its own
+                # Before anybody hears of the result: what comes next then needs no thread of its own.
+                seat = self._seat = self._seat or _new_seat()
+                if self._free < 0 or seat is None or not seat.take():
+                    self._free += 1
+                    seat = None
             job.tell()
             del job  # it holds the result, and whatever the work was called with
-            try:
-                job = self._jobs.get(timeout=_REST_SECONDS)
-            except queue.Empty:
-                with self._changing:
-                    if self._free > 0:
-                        self._free -= 1
-                        self._count -= 1
-                        return
-                job = self._jobs.get()  # one is on its way to this thread
+            following = self._next(seat)
+            if following is None:
+                return
+            job = following
+            del following
+
+    def _next(self, seat: _Seat | None) -> _Job[Any] | None:
+        """Return the next job for a thread that rests on `seat` or at the queue; None after a while without."""
+        if seat is not None:
+            if seat.is_called_within(_REST_SECONDS):
+                return seat.job()
+            with self._changing:
+                if seat.leave():
+                    self._count -= 1
+                    return None
+            return seat.job()
+        try:
+            return self._jobs.get(timeout=_REST_SECONDS)
+        except queue.Empty:
+            with self._changing:
+                if self._free > 0:
+                    self._free -= 1
+                    self._count -= 1
+                    return None
+            return self._jobs.get()  # one is on its way to this thread
 
     def renew_in_child(self) -> None:
         """Begin anew: the threads are the parent's."""
         self._changing = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job[Any]] = queue.SimpleQueue()
+        self._seat: _Seat | None = None
         self._count = 0
-        self._free = 0  # threads that rest, less the jobs that wait for one
+        self._free = 0  # threads that rest at the queue, less the jobs that wait in it
 
 
 class _Job(Generic[T]):
@@ -183,6 +210,74 @@ class _Job(Generic[T]):
             raise result
         finally:
             del result, self  # the traceback holds this frame, which would hold the traceback
+
+
+class _Seat:
+    """Where one thread at a time rests, to be woken by an event counter of the kernel, which only Linux has.
+
+    Whoever adds to the counter lets go of the interpreter meanwhile. The lock in a queue is released with the interpreter
+    in hand: where the two threads have one processor, the system runs the one that wakes at once, which finds the
+    interpreter taken and sleeps again, so that there are two switches more.
+
+    `take`, `give` and `leave` are for who holds the lock of the workers.
+    """
+
+    __slots__ = ("_counter", "_job", "_poll", "_state")
+
+    def __init__(self) -> None:
+        self._state = "empty"
+        self._job: _Job[Any] | None = None
+        self._counter = os.eventfd(0)
+        self._poll = select.poll()
+        self._poll.register(self._counter, select.POLLIN)
+
+    def __del__(self) -> None:
+        os.close(self._counter)
+
+    def take(self) -> bool:
+        """Have the calling thread rest here; return False where another does."""
+        if self._state != "empty":
+            return False
+        self._state = "taken"
+        return True
+
+    def give(self, job: _Job[Any]) -> bool:
+        """Put down a job for the thread that rests here, which is to be woken then; return False where none does."""
+        if self._state != "taken":
+            return False
+        self._state = "called"
+        self._job = job
+        return True
+
+    def wake(self) -> None:
+        """Wake the thread that there is a job for."""
+        os.eventfd_write(self._counter, 1)
+
+    def leave(self) -> bool:
+        """Have the thread go; return False where there is a job for it."""
+        if self._state == "called":
+            return False
+        self._state = "empty"
+        return True
+
+    def is_called_within(self, seconds: float) -> bool:
+        """Rest so long at most, and return whether there is a job."""
+        return bool(self._poll.poll(seconds * 1000))
+
+    def job(self) -> _Job[Any]:
+        """Return the job, and leave."""
+        os.eventfd_read(self._counter)
+        job, self._job = self._job, None
+        assert job is not None, "there is one, or none was called"
+        self._state = "empty"
+        return job
+
+
+def _new_seat() -> _Seat | None:
+    try:
+        return _Seat() if sys.platform == "linux" else None
+    except OSError:  # no more files can be opened
+        return None
 
 
 def _begin(work: Callable[[], None]) -> bool:
