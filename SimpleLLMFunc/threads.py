@@ -61,6 +61,14 @@ class Workers:
         self.renew_in_child()
         renew_in_child(self)
 
+    def renew_in_child(self) -> None:
+        """Begin anew: the threads are the parent's."""
+        self._changing = threading.Lock()
+        self._jobs: queue.SimpleQueue[_Job[Any]] = queue.SimpleQueue()
+        self._seat: _Seat | None = None
+        self._count = 0
+        self._free = 0  # threads that rest at the queue, less the jobs that wait in it
+
     async def run(self, function: Callable[..., T], *args: Any, pause: float = 0.0) -> T:
         """Run `function` in one of the threads, with the caller's context variables, and return its result.
 
@@ -95,22 +103,20 @@ class Workers:
         return True
 
     def _serve(self, first: list[_Job[Any]]) -> None:
-        job = first.pop()
-        while True:
+        job: _Job[Any] | None = first.pop()
+        while job is not None:
             job.work()
             with self._changing:
                 # Before anybody hears of the result: what comes next then needs no thread of its own.
-                seat = self._seat = self._seat or _new_seat()
+                if self._seat is None:
+                    self._seat = _new_seat()
+                seat = self._seat
                 if self._free < 0 or seat is None or not seat.take():
                     self._free += 1
                     seat = None
             job.tell()
-            del job  # it holds the result, and whatever the work was called with
-            following = self._next(seat)
-            if following is None:
-                return
-            job = following
-            del following
+            job = None  # it holds the result, and whatever the work was called with
+            job = self._next(seat)
 
     def _next(self, seat: _Seat | None) -> _Job[Any] | None:
         """Return the next job for a thread that rests on `seat` or at the queue; None after a while without."""
@@ -131,14 +137,6 @@ class Workers:
                     self._count -= 1
                     return None
             return self._jobs.get()  # one is on its way to this thread
-
-    def renew_in_child(self) -> None:
-        """Begin anew: the threads are the parent's."""
-        self._changing = threading.Lock()
-        self._jobs: queue.SimpleQueue[_Job[Any]] = queue.SimpleQueue()
-        self._seat: _Seat | None = None
-        self._count = 0
-        self._free = 0  # threads that rest at the queue, less the jobs that wait in it
 
 
 class _Job(Generic[T]):
@@ -224,10 +222,10 @@ class _Seat:
 
     __slots__ = ("_counter", "_job", "_poll", "_state")
 
-    def __init__(self) -> None:
+    def __init__(self, counter: int) -> None:
         self._state = "empty"
         self._job: _Job[Any] | None = None
-        self._counter = os.eventfd(0)
+        self._counter = counter
         self._poll = select.poll()
         self._poll.register(self._counter, select.POLLIN)
 
@@ -275,7 +273,7 @@ class _Seat:
 
 def _new_seat() -> _Seat | None:
     try:
-        return _Seat() if sys.platform == "linux" else None
+        return _Seat(os.eventfd(0)) if hasattr(os, "eventfd") else None
     except OSError:  # no more files can be opened
         return None
 

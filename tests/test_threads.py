@@ -2,7 +2,9 @@
 
 import asyncio
 import contextvars
+import errno
 import math
+import os
 import threading
 import time
 from functools import partial
@@ -26,9 +28,15 @@ async def until(is_true):
             await asyncio.sleep(0.001)
 
 
-@pytest.fixture(params=["in_thread", "in_thread, with a pause", "workers"])
-def run(request):
-    if request.param == "workers":
+def refuse_files(*_):
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+@pytest.fixture(params=["in_thread", "in_thread, with a pause", "workers", "workers, without a seat"])
+def run(request, monkeypatch):
+    if "without" in request.param:
+        monkeypatch.setattr(os, "eventfd", refuse_files, raising=False)
+    if "workers" in request.param:
         return Workers(2).run
     return partial(in_thread, pause=0.001) if "pause" in request.param else in_thread
 
@@ -99,7 +107,10 @@ async def test_the_loop_goes_on_and_a_cancelled_caller_leaves_the_thread_behind(
     await until(lambda: ended)
 
 
-async def test_workers_are_no_more_than_allowed_and_each_job_is_done_once():
+@pytest.mark.parametrize("has_seat", [True, False])
+async def test_workers_are_no_more_than_allowed_and_each_job_is_done_once(has_seat, monkeypatch):
+    if not has_seat:
+        monkeypatch.delattr(os, "eventfd", raising=False)
     workers, lock, now, most, done = Workers(3), threading.Lock(), 0, 0, []
 
     def work(number):
@@ -124,7 +135,9 @@ async def test_a_worker_that_rests_takes_the_next_job_and_goes_after_a_while(mon
     seen = set()
     for _ in range(20):
         seen.add(await workers.run(threading.get_ident))
-        await until(lambda: workers._free > 0 or not workers._count)
+        await until(
+            lambda: not workers._count or workers._free > 0 or (workers._seat and workers._seat._state == "taken")
+        )
     assert len(seen) < 20
     await until(lambda: len(workers_left()) <= before)
     assert await workers.run(lambda: "again") == "again"
@@ -133,6 +146,48 @@ async def test_a_worker_that_rests_takes_the_next_job_and_goes_after_a_while(mon
         await asyncio.sleep(0.046 + pause % 4 * 0.002)
         async with asyncio.timeout(5):
             await workers.run(int)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, math.inf])
+async def test_no_job_is_forgotten_however_work_and_rest_fall_together(most, monkeypatch):
+    monkeypatch.setattr(threads, "_REST_SECONDS", 0.0005)
+    workers, done = Workers(most), 0
+    async with asyncio.timeout(30):
+        for number in range(1500):
+            some = [workers.run(int, each) for each in range(number % 5)]
+            done += len(await asyncio.gather(*some, workers.run(time.sleep, number % 7 * 0.0001)))
+    assert done == 1500 * 3
+    await until(lambda: not workers._count)
+    assert not workers._free
+
+
+@pytest.mark.skipif(not hasattr(os, "eventfd"), reason="the system has no event counters")
+async def test_the_file_of_workers_goes_with_them(monkeypatch):
+    monkeypatch.setattr(threads, "_REST_SECONDS", 0.01)
+    opened = []
+
+    def eventfd(count, make=os.eventfd):
+        opened.append(make(count))
+        return opened[-1]
+
+    monkeypatch.setattr(os, "eventfd", eventfd)
+    workers = Workers(3)
+    for _ in range(2):
+        assert await workers.run(int) == 0
+        while workers._count:
+            await asyncio.sleep(0.001)
+    (counter,) = opened
+    assert is_open(counter)
+    del workers
+    await until(lambda: not is_open(counter))
+
+
+def is_open(file):
+    try:
+        os.fstat(file)
+    except OSError:
+        return False
+    return True
 
 
 def test_workers_serve_many_loops():
