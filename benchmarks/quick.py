@@ -30,6 +30,7 @@ from benchmarks.workers import Bench
 RECORDED = Path(__file__).parent / "recorded.json"
 KEYS = (
     "plain",
+    "plain_any",
     "typed",
     "tool",
     "tool_any",

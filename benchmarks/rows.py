@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 Told = Mapping[str, Any]
 
@@ -43,7 +43,8 @@ class Row:
         rounds: at most so many samples.
         higher_is_better: rates and shares.
         requests: to the server, for one call.
-        on_all_cores: the contender's threads run wherever the system likes.
+        place: where the contender's threads run: on one processor and the server on any, on one together with the server,
+            or both on any.
     """
 
     key: str
@@ -59,7 +60,7 @@ class Row:
     rounds: int = 99
     higher_is_better: bool = False
     requests: int = 1
-    on_all_cores: bool = False
+    place: Literal["one processor", "with the server", "anywhere"] = "one processor"
 
     def worse_by(self, ratio: float, recorded: float) -> float:
         """Return how many times worse `ratio` is than the recorded one; below 1 it is better."""
@@ -71,21 +72,61 @@ def _share(told: Told) -> float:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("plain", "plain call", "µs", "plain", "sequence", microseconds, "say=text", TEXT),
-    Row("typed", "typed call, nested model of 6 fields", "µs", "typed", "sequence", microseconds, "answer=order"),
-    Row("tool", "round trip with one tool", "µs", "tool", "sequence", microseconds, "answer=tool", requests=2),
+    Row("plain", "plain call", "µs", "plain", "sequence", microseconds, "say=text", TEXT, place="with the server"),
     Row(
-        "tool_any",
-        "the same, with threads on any processor",
+        "plain_any",
+        "the same, client and server on any processor",
+        "µs",
+        "plain",
+        "sequence",
+        microseconds,
+        "say=text",
+        TEXT,
+        place="anywhere",
+    ),
+    Row(
+        "typed",
+        "typed call, nested model of 6 fields",
+        "µs",
+        "typed",
+        "sequence",
+        microseconds,
+        "answer=order",
+        place="with the server",
+    ),
+    Row(
+        "tool",
+        "round trip with one tool",
         "µs",
         "tool",
         "sequence",
         microseconds,
         "answer=tool",
         requests=2,
-        on_all_cores=True,
+        place="with the server",
     ),
-    Row("history", "call with 42 messages", "µs", "history", "sequence", microseconds, "say=text", TEXT),
+    Row(
+        "tool_any",
+        "the same, client and server on any processor",
+        "µs",
+        "tool",
+        "sequence",
+        microseconds,
+        "answer=tool",
+        requests=2,
+        place="anywhere",
+    ),
+    Row(
+        "history",
+        "call with 42 messages",
+        "µs",
+        "history",
+        "sequence",
+        microseconds,
+        "say=text",
+        TEXT,
+        place="with the server",
+    ),
     Row(
         "chunk200",
         "streamed chunk, 200 in a stream",
@@ -168,7 +209,7 @@ ROWS: tuple[Row, ...] = (
         TEXT,
         {"width": 1},
         higher_is_better=True,
-        on_all_cores=True,  # several threads are what it is about
+        place="anywhere",  # several threads are what it is about
     ),
     Row(
         "sync16",
@@ -181,7 +222,7 @@ ROWS: tuple[Row, ...] = (
         TEXT,
         {"width": 16},
         higher_is_better=True,
-        on_all_cores=True,  # several threads are what it is about
+        place="anywhere",  # several threads are what it is about
     ),
     Row("import", "import", "s", "", "import", lambda told: float(told["seconds"])),
     Row("first", "new interpreter to the first answer", "s", "plain", "first", lambda told: float(told["wall"])),

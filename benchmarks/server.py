@@ -577,6 +577,11 @@ class ServerProcess:
             raise RuntimeError(f"the server did not start: exit code {self._process.wait()}")
         self.port = int(line)
 
+    @property
+    def pid(self) -> int:
+        """Its number among the processes."""
+        return self._process.pid
+
     def url(self, options: str = "") -> str:
         """Return the `base_url` of requests that are answered as `options` say."""
         return f"http://127.0.0.1:{self.port}{'/' + options if options else ''}/v1"

@@ -66,12 +66,10 @@ class WorkerProcess:
             env=environment(home),
         )
 
-    def run_on(self, cores: Collection[int]) -> None:
-        """Let all threads of the process, and those to come, run on these processors only, where the system can do so."""
-        if sys.platform == "linux":
-            for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
-                with suppress(ProcessLookupError):  # it has just ended
-                    os.sched_setaffinity(int(thread.name), cores)
+    @property
+    def pid(self) -> int:
+        """Its number among the processes."""
+        return self._process.pid
 
     def tell(self, order: dict[str, Any], *, seconds: float = SECONDS_FOR_ONE_ORDER) -> dict[str, Any]:
         """Have an order obeyed.
@@ -126,13 +124,22 @@ class WorkerProcess:
         self.close()
 
 
+def run_on(pid: int, cores: Collection[int]) -> None:
+    """Let all threads of a process, and those to come, run on these processors only, where the system can do so."""
+    if sys.platform == "linux":
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(ProcessLookupError):  # it has just ended
+                os.sched_setaffinity(int(thread.name), cores)
+
+
 class Bench:
     """Measures rows of contenders against one server, and believes no answer that was not asked for.
 
     A contender's process is held to one processor, unless a row says otherwise or begins a new one: what is asked is how
-    many calls one of them can do. Else it is also measured what this machine takes to wake another one, which on a virtual
-    machine is a call out of it, and as much as a tenth of a whole question; and a row changes from one round to the next
-    with the threads' places.
+    many calls one of them can do. Where one call follows the other the server is held to the same one. Else it is also
+    measured what this machine takes to wake another processor, by a request to the server or a job for a thread: on a
+    virtual machine that is a call out of it, as much as a quarter of a whole question, and no part of a request that goes
+    out to a network; and a row changes from one round to the next with the places that the system finds for them.
 
     Args:
         server: that answers.
@@ -158,13 +165,15 @@ class Bench:
             Failed: there is none.
             Lacks: the contender has nothing of the kind.
         """
+        one = {max(self._cores, default=0)}
+        run_on(self._server.pid, one if row.place == "with the server" else self._cores)
         if row.mode in {"first", "memory"}:
             return self._in_new_process(name, row, more_options)
         worker = self._workers.get(name)
         if worker is None:
             worker = self._workers[name] = WorkerProcess(name, self.python(name), self._home)
         watch = f"{name}.{row.key}"
-        worker.run_on(self._cores if row.on_all_cores else {max(self._cores, default=0)})
+        run_on(worker.pid, self._cores if row.place == "anywhere" else one)
         order = {**self._order(row, watch, more_options), "mode": row.mode}
         try:
             told = worker.tell(order)

@@ -157,15 +157,22 @@ def test_a_contender_is_a_short_module_of_its_own_with_pins(contender: Any) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes cannot be held to a processor everywhere")
-def test_a_contender_is_held_to_one_processor(bench: Bench) -> None:
+def test_contender_and_server_run_where_the_row_says(bench: Bench, server: ServerProcess) -> None:
     row = dataclasses.replace(BY_KEY["plain"], seconds=0.01)
     bench.measure(AIOHTTP, row)
     (worker,) = bench._workers.values()
-    assert [len(cores) for cores in _cores_of(worker)] == [1]
-    bench.measure(AIOHTTP, dataclasses.replace(row, on_all_cores=True))
-    assert _cores_of(worker) == {frozenset(os.sched_getaffinity(0))}
+    (cores,) = _cores_of(worker.pid)
+    assert len(cores) == 1
+    assert _cores_of(server.pid) == {cores}
+    every = frozenset(os.sched_getaffinity(0))
+    bench.measure(AIOHTTP, dataclasses.replace(row, place="one processor"))
+    assert _cores_of(worker.pid) == {cores}
+    assert _cores_of(server.pid) == {every}
+    bench.measure(AIOHTTP, row)
+    bench.measure(AIOHTTP, dataclasses.replace(row, place="anywhere"))
+    assert _cores_of(worker.pid) == _cores_of(server.pid) == {every}
 
 
-def _cores_of(worker: WorkerProcess) -> set[frozenset[int]]:
-    threads = Path(f"/proc/{worker._process.pid}/task").iterdir()
+def _cores_of(pid: int) -> set[frozenset[int]]:
+    threads = Path(f"/proc/{pid}/task").iterdir()
     return {frozenset(os.sched_getaffinity(int(thread.name))) for thread in threads}
