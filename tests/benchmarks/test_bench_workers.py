@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.bench import teach
+from benchmarks.bench import server_cost, teach
 from benchmarks.contenders._worker import Worker
 from benchmarks.field import AIOHTTP, FIELD, OURS, SDK
 from benchmarks.rows import BY_KEY, LONG, ROWS, TEXT
@@ -144,6 +144,14 @@ def test_an_order_that_takes_too_long_ends_the_process(tmp_path: Path, server: S
             worker.tell(order, seconds=0.1)
         with pytest.raises(Failed):
             worker.tell(order)
+
+
+def test_the_server_is_compared_with_the_client_of_the_same_sample(bench: Bench, server: ServerProcess) -> None:
+    teach(server)
+    cost, times = server_cost(bench, server, AIOHTTP, rounds=1)
+    assert cost > 0
+    assert times > 0
+    assert server.watched(f"{AIOHTTP}.server")["requests"] >= 256
 
 
 @pytest.mark.parametrize("contender", FIELD, ids=lambda contender: contender.name)
