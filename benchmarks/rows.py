@@ -43,8 +43,8 @@ class Row:
         rounds: at most so many samples.
         higher_is_better: rates and shares.
         requests: to the server, for one call.
-        place: where the contender's threads run: on one processor and the server on any, on one together with the server,
-            or both on any.
+        place: where the contender's threads run: on one processor and the server on the others, on one together with the
+            server, or both on any.
     """
 
     key: str

@@ -136,10 +136,11 @@ class Bench:
     """Measures rows of contenders against one server, and believes no answer that was not asked for.
 
     A contender's process is held to one processor, unless a row says otherwise or begins a new one: what is asked is how
-    many calls one of them can do. Where one call follows the other the server is held to the same one. Else it is also
-    measured what this machine takes to wake another processor, by a request to the server or a job for a thread: on a
-    virtual machine that is a call out of it, as much as a quarter of a whole question, and no part of a request that goes
-    out to a network; and a row changes from one round to the next with the places that the system finds for them.
+    many calls one of them can do; the server is held to the others. Where one call follows the other it is held to the
+    same one. Else it is also measured what this machine takes to wake another processor, by a request to the server or a
+    job for a thread: on a virtual machine that is a call out of it, as much as a quarter of a whole question, and no part
+    of a request that goes out to a network; and a row changes from one round to the next with the places that the system
+    finds for them.
 
     Args:
         server: that answers.
@@ -166,7 +167,8 @@ class Bench:
             Lacks: the contender has nothing of the kind.
         """
         one = {max(self._cores, default=0)}
-        run_on(self._server.pid, one if row.place == "with the server" else self._cores)
+        servers = {"with the server": one, "one processor": self._cores - one or one, "anywhere": self._cores}
+        run_on(self._server.pid, servers[row.place])
         if row.mode in {"first", "memory"}:
             return self._in_new_process(name, row, more_options)
         worker = self._workers.get(name)
