@@ -11,9 +11,9 @@ import queue
 import select
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from SimpleLLMFunc.forking import ForkSafeLock, renew_in_child
@@ -64,10 +64,12 @@ class Workers:
     def renew_in_child(self) -> None:
         """Begin anew: the threads are the parent's."""
         self._changing = threading.Lock()
-        self._jobs: queue.SimpleQueue[_Job[Any]] = queue.SimpleQueue()
+        # A thread is called for each, and takes the first, whichever that is: they begin in the order they came in.
+        self._jobs: deque[_Job[Any]] = deque()
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._seat: _Seat | None = None
         self._count = 0
-        self._free = 0  # threads that rest at the queue, less the jobs that wait in it
+        self._free = 0  # threads that rest at the queue, less the calls that wait in it
 
     async def run(self, function: Callable[..., T], *args: Any, pause: float = 0.0) -> T:
         """Run `function` in one of the threads, with the caller's context variables, and return its result.
@@ -86,25 +88,28 @@ class Workers:
         if sys.is_finalizing():
             return False
         with self._changing:
+            self._jobs.append(job)
             seat = self._seat
-            if seat is None or not seat.give(job):
+            if seat is None or not seat.call():
                 seat = None
                 if self._free <= 0 and self._count < self._most:
                     self._count += 1
-                    if _begin(partial(self._serve, [job])):
+                    if _begin(self._serve):
                         return True
                     self._count -= 1
                     if not self._count or self._most == math.inf:
-                        return False  # those that there are may hang
+                        self._jobs.pop()  # those that there are may hang
+                        return False
                 self._free -= 1
-                self._jobs.put(job)
+                self._calls.put(None)
         if seat is not None:
             seat.wake()  # without the lock, which the thread may want before this one goes on
         return True
 
-    def _serve(self, first: list[_Job[Any]]) -> None:
-        job: _Job[Any] | None = first.pop()
-        while job is not None:
+    def _serve(self) -> None:
+        is_called, seat = True, None
+        while is_called:
+            job = self._jobs.popleft()
             job.work()
             with self._changing:
                 # Before anybody hears of the result: what comes next then needs no thread of its own.
@@ -115,28 +120,29 @@ class Workers:
                     self._free += 1
                     seat = None
             job.tell()
-            job = None  # it holds the result, and whatever the work was called with
-            job = self._next(seat)
+            del job  # it holds the result, and whatever the work was called with
+            is_called = self._rest(seat)
 
-    def _next(self, seat: _Seat | None) -> _Job[Any] | None:
-        """Return the next job for a thread that rests on `seat` or at the queue; None after a while without."""
+    def _rest(self, seat: _Seat | None) -> bool:
+        """Rest on `seat` or at the queue; return whether there is a call, False after a while without."""
         if seat is not None:
-            if seat.is_called_within(_REST_SECONDS):
-                return seat.job()
-            with self._changing:
-                if seat.leave():
-                    self._count -= 1
-                    return None
-            return seat.job()
+            if not seat.is_called_within(_REST_SECONDS):
+                with self._changing:
+                    if seat.leave():
+                        self._count -= 1
+                        return False
+            seat.rise()
+            return True
         try:
-            return self._jobs.get(timeout=_REST_SECONDS)
+            self._calls.get(timeout=_REST_SECONDS)
         except queue.Empty:
             with self._changing:
                 if self._free > 0:
                     self._free -= 1
                     self._count -= 1
-                    return None
-            return self._jobs.get()  # one is on its way to this thread
+                    return False
+            self._calls.get()  # one is on its way to this thread
+        return True
 
 
 class _Job(Generic[T]):
@@ -217,14 +223,13 @@ class _Seat:
     in hand: where the two threads have one processor, the system runs the one that wakes at once, which finds the
     interpreter taken and sleeps again, so that there are two switches more.
 
-    `take`, `give` and `leave` are for who holds the lock of the workers.
+    `take`, `call` and `leave` are for who holds the lock of the workers.
     """
 
-    __slots__ = ("_counter", "_job", "_poll", "_state")
+    __slots__ = ("_counter", "_poll", "_state")
 
     def __init__(self, counter: int) -> None:
         self._state = "empty"
-        self._job: _Job[Any] | None = None
         self._counter = counter
         self._poll = select.poll()
         self._poll.register(self._counter, select.POLLIN)
@@ -239,36 +244,32 @@ class _Seat:
         self._state = "taken"
         return True
 
-    def give(self, job: _Job[Any]) -> bool:
-        """Put down a job for the thread that rests here, which is to be woken then; return False where none does."""
+    def call(self) -> bool:
+        """Have the thread that rests here rise, which is to be woken then; return False where none does."""
         if self._state != "taken":
             return False
         self._state = "called"
-        self._job = job
         return True
 
     def wake(self) -> None:
-        """Wake the thread that there is a job for."""
+        """Wake the thread that was called."""
         os.eventfd_write(self._counter, 1)
 
     def leave(self) -> bool:
-        """Have the thread go; return False where there is a job for it."""
+        """Have the thread go; return False where it is called."""
         if self._state == "called":
             return False
         self._state = "empty"
         return True
 
     def is_called_within(self, seconds: float) -> bool:
-        """Rest so long at most, and return whether there is a job."""
+        """Rest so long at most, and return whether there is a call."""
         return bool(self._poll.poll(seconds * 1000))
 
-    def job(self) -> _Job[Any]:
-        """Return the job, and leave."""
+    def rise(self) -> None:
+        """Leave for the job that the call was for; wait for whoever is about to wake the thread."""
         os.eventfd_read(self._counter)
-        job, self._job = self._job, None
-        assert job is not None, "there is one, or none was called"
         self._state = "empty"
-        return job
 
 
 def _new_seat() -> _Seat | None:
