@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar, cast
 
@@ -87,30 +88,46 @@ class Workers:
         """Give `job` to a thread; return False where none will ever come for it."""
         if sys.is_finalizing():
             return False
-        with self._changing:
-            self._jobs.append(job)
-            seat = self._seat
-            if seat is None or not seat.call():
-                seat = None
-                if self._free <= 0 and self._count < self._most:
-                    self._count += 1
-                    if _begin(self._serve):
-                        return True
-                    self._count -= 1
-                    if not self._count or self._most == math.inf:
-                        self._jobs.pop()  # those that there are may hang
-                        return False
-                self._free -= 1
-                self._calls.put(None)
-        if seat is not None:
-            seat.wake()  # without the lock, which the thread may want before this one goes on
+        try:
+            with self._changing:
+                self._jobs.append(job)
+                seat = self._seat
+                if seat is None or not seat.call():
+                    seat = None
+                    if self._free <= 0 and self._count < self._most:
+                        self._count += 1
+                        if _begin(self._serve):
+                            return True
+                        self._count -= 1
+                        if not self._count or self._most == math.inf:
+                            return not self._withdraw(job)  # those that there are may hang
+                    self._free -= 1
+                    self._calls.put(None)
+            if seat is not None:
+                seat.wake()  # without the lock, which the thread may want before this one goes on
+        except BaseException:
+            self._withdraw(job)  # Ctrl-C: nobody waits for it, and nobody else's call must come to it
+            raise
+        return True
+
+    def _withdraw(self, job: _Job[Any]) -> bool:
+        """Take back what no thread has taken yet; return False where one has."""
+        try:
+            self._jobs.remove(job)
+        except ValueError:
+            return False
         return True
 
     def _serve(self) -> None:
-        is_called, seat = True, None
+        job: _Job[Any] | None
+        is_called = True
         while is_called:
-            job = self._jobs.popleft()
-            job.work()
+            try:
+                job = self._jobs.popleft()
+            except IndexError:
+                job = None  # it was taken back
+            else:
+                job.work()
             with self._changing:
                 # Before anybody hears of the result: what comes next then needs no thread of its own.
                 if self._seat is None:
@@ -119,8 +136,9 @@ class Workers:
                 if self._free < 0 or seat is None or not seat.take():
                     self._free += 1
                     seat = None
-            job.tell()
-            del job  # it holds the result, and whatever the work was called with
+            if job is not None:
+                job.tell()
+            job = None  # it holds the result, and whatever the work was called with
             is_called = self._rest(seat)
 
     def _rest(self, seat: _Seat | None) -> bool:
@@ -263,18 +281,19 @@ class _Seat:
         return True
 
     def is_called_within(self, seconds: float) -> bool:
-        """Rest so long at most, and return whether there is a call."""
+        """Rest so long at most, and return whether it was ended by a call."""
         return bool(self._poll.poll(seconds * 1000))
 
     def rise(self) -> None:
-        """Leave for the job that the call was for; wait for whoever is about to wake the thread."""
-        os.eventfd_read(self._counter)
+        """Leave for the job that the call was for, without waiting for whoever is about to wake the thread."""
+        with suppress(BlockingIOError):  # then the next who rests here is woken in vain
+            os.eventfd_read(self._counter)
         self._state = "empty"
 
 
 def _new_seat() -> _Seat | None:
     try:
-        return _Seat(os.eventfd(0)) if hasattr(os, "eventfd") else None
+        return _Seat(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)) if hasattr(os, "eventfd") else None
     except OSError:  # no more files can be opened
         return None
 

@@ -158,6 +158,30 @@ async def test_jobs_begin_in_the_order_they_came_in():
     assert late <= 1
 
 
+@pytest.mark.parametrize("where", ["_begin", "_Seat.call", "_Seat.wake"])
+async def test_a_job_whose_caller_was_interrupted_is_taken_back(where, monkeypatch):
+    monkeypatch.setattr(threads, "_REST_SECONDS", 0.05)
+    workers, done = Workers(2), []
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    async with asyncio.timeout(20):
+        if where.startswith("_Seat"):
+            await workers.run(int)
+            if workers._seat is None:
+                pytest.skip("the system has no event counters")
+            await until(lambda: workers._seat._state == "taken")
+        with monkeypatch.context() as patch:
+            patch.setattr(f"SimpleLLMFunc.threads.{where}", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                await workers.run(done.append, "interrupted")
+        for number in range(20):
+            await asyncio.gather(*(workers.run(done.append, (number, each)) for each in range(3)))
+            await asyncio.sleep(number % 5 * 0.02)
+    assert sorted(done) == [(number, each) for number in range(20) for each in range(3)]
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, math.inf])
 async def test_no_job_is_forgotten_however_work_and_rest_fall_together(most, monkeypatch):
     monkeypatch.setattr(threads, "_REST_SECONDS", 0.0005)
@@ -176,8 +200,8 @@ async def test_the_file_of_workers_goes_with_them(monkeypatch):
     monkeypatch.setattr(threads, "_REST_SECONDS", 0.01)
     opened = []
 
-    def eventfd(count, make=os.eventfd):
-        opened.append(make(count))
+    def eventfd(*given, make=os.eventfd):
+        opened.append(make(*given))
         return opened[-1]
 
     monkeypatch.setattr(os, "eventfd", eventfd)
