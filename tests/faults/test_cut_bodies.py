@@ -26,6 +26,7 @@ class Packets:
 
     status = 200
     headers = {"content-type": "text/event-stream"}
+    is_checked = True  # nothing is packed
 
     def __init__(self, *pieces):
         self.patience = Patience(Deadline.after(None), first_byte=5, idle=5)
