@@ -2,12 +2,15 @@
 
 As a rule Ray does. But it gives an actor that nobody needs any more half a minute to come to its end, a process that is
 just being started may miss that it is to end, and one whose raylet is gone learns of it only where its main thread is
-free. Until then such a process holds processors of the cluster, and its files. So each of them looks by itself.
+free. Until then such a process holds processors of the cluster, and its files. So each of them looks by itself. And one
+that has come to its end may hang in it: Ray's own clearing up, after Python's, was seen to wait for itself.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import threading
 import time
 from concurrent.futures import CancelledError, Future
@@ -25,8 +28,14 @@ _AFTER_LOSS_SECONDS = 1.0
 """The hub is the last to go: what Ray would end by itself has been told so."""
 
 
+_EXIT_SECONDS = 15
+"""Whole ones, for all that is done when the interpreter ends."""
+
+
 class Guard(threading.Thread):
     """Ends the process when its parent is gone, and soon after the hub said that the map is over, or is gone itself.
+
+    Once the interpreter ends, no thread of Python's can do that any more: from then on an alarm of the system does.
 
     Args:
         hub: None: only the parent counts.
@@ -45,6 +54,12 @@ class Guard(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._is_dismissed.set()
+        atexit.unregister(_set_alarm)
+
+    def start(self) -> None:
+        """Begin to look."""
+        atexit.register(_set_alarm)
+        super().start()
 
     def run(self) -> None:
         """End the process when it is time, whatever its other threads wait for."""
@@ -77,6 +92,12 @@ class Guard(threading.Thread):
         except (Exception, CancelledError):  # noqa: BLE001 - who cannot even ask is cut off from the map
             return _AFTER_LOSS_SECONDS
         return _AFTER_END_SECONDS
+
+
+def _set_alarm() -> None:
+    if hasattr(signal, "alarm"):  # Windows has none
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_EXIT_SECONDS)
 
 
 def guarded(kind: type) -> type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -52,6 +53,28 @@ def test_a_process_ends_with_its_parent_whatever_it_waits_for() -> None:
         os.close(reading)
 
 
+HANGS_AT_ITS_END = """
+import atexit, sys, time
+from SimpleLLMFunc.batch import ray_guard
+ray_guard._EXIT_SECONDS = 1
+atexit.register(time.sleep, 60)  # called after what is registered later
+if sys.argv[1] == "dismissed":
+    atexit.unregister(time.sleep)
+    atexit.register(time.sleep, 1.5)
+    with ray_guard.Guard():
+        pass
+else:
+    ray_guard.Guard().start()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarms")
+@pytest.mark.parametrize(("guard", "code"), [("on duty", -signal.SIGALRM), ("dismissed", 0)])
+def test_a_process_that_hangs_when_it_ends_is_ended_by_the_system(guard: str, code: int) -> None:
+    done = subprocess.run([sys.executable, "-c", HANGS_AT_ITS_END, guard], cwd=ROOT, timeout=LONG, check=False)
+    assert done.returncode == code
+
+
 class RayError(Exception):
     pass
 
@@ -94,7 +117,8 @@ def ended(monkeypatch):
     monkeypatch.setattr(ray_guard, "_TICK_SECONDS", 0.001)
     errors = SimpleNamespace(RayError=RayError, ActorUnavailableError=ActorUnavailableError)
     monkeypatch.setattr(ray_guard, "ray_package", lambda: SimpleNamespace(exceptions=errors))
-    return ended
+    yield ended
+    atexit.unregister(ray_guard._set_alarm)  # this process is none of a cluster's
 
 
 def test_a_process_ends_when_the_hub_is_gone(ended, monkeypatch) -> None:
