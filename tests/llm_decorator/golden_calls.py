@@ -1,0 +1,757 @@
+"""Calls of every kind, and the answers they get: what each of them sends is kept, byte for byte, under `tests/golden`.
+
+A case is an async function that takes an `Asked`: it scripts the answers, makes one call and reads it to its end. The
+golden file of its group shows every request that the call made.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import struct
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from SimpleLLMFunc import (
+    Audio,
+    CachedLLM,
+    ChatPair,
+    Confident,
+    FallbackLLM,
+    File,
+    ImgPath,
+    ImgUrl,
+    Message,
+    OpenAICompatible,
+    Quoted,
+    SimpleLLMFuncError,
+    Text,
+    Tool,
+    llm_chat,
+    llm_function,
+    tool,
+    use_llm,
+)
+from tests.support.server import LoopbackServer, completion
+
+__all__ = ["CASES", "Asked", "Case"]
+
+
+@dataclass
+class Asked:
+    """What a case works with: the server whose answers it scripts, a model there, and a folder for its files."""
+
+    server: LoopbackServer
+    folder: Path
+
+    def model(self, **options: Any) -> OpenAICompatible:
+        given = {"api_key": "sk-golden-0123456789", "base_url": self.server.base_url, "max_retries": 0}
+        return OpenAICompatible("golden-model", **{**given, **options})
+
+    def says(self, value: Any) -> None:
+        """Script an answer: a text as it is, anything else as JSON."""
+        self.server.reply(value if isinstance(value, str) else json.dumps(value))
+
+
+Case = Callable[[Asked], Awaitable[Any]]
+CASES: dict[str, dict[str, Case]] = {}
+"""The cases by group and name, in the order in which they stand here."""
+
+
+def case(group: str) -> Callable[[Case], Case]:
+    def keep(function: Case) -> Case:
+        CASES.setdefault(group, {})[function.__name__.replace("_", " ").strip()] = function
+        return function
+
+    return keep
+
+
+async def every(stream: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in stream]
+
+
+# --- what the calls are about -----------------------------------------------------------------------------------------
+
+
+class Mood(enum.Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+class Line(BaseModel):
+    name: str = Field(description="What was bought.")
+    price: Decimal
+
+
+class Order(BaseModel):
+    """An order of a shop."""
+
+    number: Annotated[int, Field(ge=1)]
+    lines: list[Line]
+    due: date | None = None
+
+
+class Tree(BaseModel):
+    name: str
+    children: list[Tree] = []
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    tricks: list[str]
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0.0
+
+
+class Span(NamedTuple):
+    begin: int
+    end: int
+
+
+class Options(TypedDict):
+    verbose: bool
+    level: int
+
+
+class Excerpt(BaseModel):
+    quote: Quoted[str]
+    why: str
+
+
+ORDER = {"number": 7, "lines": [{"name": "Tee 茶", "price": 2.5}], "due": "2026-11-23"}
+
+
+def function(returns: Any, llm: Any, **options: Any) -> Any:
+    """Return a decorated function of two parameters that returns `returns`."""
+
+    async def read(text: str, strict: bool = False):
+        """Read the {kind} text. Say what is in it.
+
+        Args:
+            text: what somebody wrote.
+        """
+
+    read.__annotations__["return"] = returns
+    return llm_function(llm_interface=llm, **options)(read).with_options(template_params={"kind": "short"})
+
+
+def typed(returns: Any, answer: Any, **options: Any) -> Case:
+    """Return the case of a plain call whose answer is of the type `returns`."""
+
+    async def run(asked: Asked) -> None:
+        asked.says(answer)
+        await function(returns, asked.model(profile="openai"), **options)("It rains — 下雨.")
+
+    return run
+
+
+# --- output modes -----------------------------------------------------------------------------------------------------
+
+for name, returns, answer in (
+    ("text", str, "rain"),
+    ("nothing", None, ""),
+    ("int", int, {"value": 3}),
+    ("float", float, {"value": 0.5}),
+    ("bool", bool, {"value": True}),
+    ("decimal", Decimal, {"value": 1.5}),
+    ("date", date, {"value": "2026-11-23"}),
+    ("timedelta", timedelta, {"value": "PT5M"}),
+    ("enum", Mood, {"value": "good"}),
+    ("literal", Literal["a", "b", 3], {"value": "a"}),
+    ("optional", int | None, {"value": None}),
+    ("list", list[str], {"value": ["a"]}),
+    ("tuple", tuple[int, str], {"value": [1, "a"]}),
+    ("set", set[int], {"value": [1]}),
+    ("dict", dict[str, int], {"a": 1}),
+    ("model", Order, ORDER),
+    ("list of models", list[Line], {"value": ORDER["lines"]}),
+    ("recursive model", Tree, {"name": "a", "children": []}),
+    ("tagged union", Pet, {"kind": "cat", "lives": 9}),
+    ("dataclass", Point, {"x": 1.0, "y": 2.0}),
+    ("named tuple", Span, [1, 2]),
+    ("typed dict", Options, {"verbose": True, "level": 1}),
+    ("any", Any, {"value": 1}),
+    ("quotes", Excerpt, {"quote": "rains", "why": "so"}),
+):
+    CASES.setdefault("types", {})[name] = typed(returns, answer)
+
+for mode in ("native", "tool", "prompt"):
+    for name, returns, answer in (
+        ("int", int, 3 if mode == "prompt" else {"value": 3}),
+        ("model", Order, ORDER),
+        ("iterator items", list[Line], ORDER["lines"] if mode == "prompt" else {"value": ORDER["lines"]}),
+    ):
+        if mode != "tool":
+            CASES.setdefault("modes", {})[f"{mode}, {name}"] = typed(returns, answer, output_mode=mode)
+            continue
+
+        async def by_tool(asked: Asked, returns: Any = returns, answer: Any = answer) -> None:
+            asked.server.reply_tool_calls([("answer", answer)])
+            await function(returns, asked.model(profile="openai"), output_mode="tool")("It rains.")
+
+        CASES.setdefault("modes", {})[f"tool, {name}"] = by_tool
+
+
+@case("modes")
+async def auto_without_a_profile(asked: Asked) -> None:
+    asked.says(ORDER)
+    await function(Order, asked.model(profile="generic"))("It rains.")
+
+
+@case("modes")
+async def down_the_ladder_after_refusals(asked: Asked) -> None:
+    asked.server.reply_status(400, message="response_format json_schema is not supported")
+    asked.server.reply_status(400, message="tools are not supported")
+    asked.says(ORDER)
+    await function(Order, asked.model(profile="openai"))("It rains.")
+
+
+@case("modes")
+async def asked_again_with_what_did_not_fit(asked: Asked) -> None:
+    asked.says({"number": 0, "lines": "none"})
+    asked.says(ORDER)
+    await function(Order, asked.model(profile="openai"))("It rains.")
+
+
+@case("modes")
+async def asked_again_in_prompt_mode(asked: Asked) -> None:
+    asked.says("I would rather not.")
+    asked.says(ORDER)
+    await function(Order, asked.model(), output_mode="prompt")("It rains.")
+
+
+@case("modes")
+async def asked_again_after_nothing(asked: Asked) -> None:
+    asked.says("")
+    asked.says("rain")
+    await function(str, asked.model())("It rains.")
+
+
+@case("modes")
+async def own_templates(asked: Asked) -> None:
+    asked.says("3")
+    await function(
+        int,
+        asked.model(),
+        output_mode="prompt",
+        system_prompt_template="Do this: {function_description}\n{parameters_description}\n{return_type_description}",
+        user_prompt_template="With:\n{parameters}",
+    )("It rains.")
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+@case("parameters")
+async def of_the_decorator_and_the_model(asked: Asked) -> None:
+    asked.says("rain")
+    llm = asked.model(api_params={"temperature": 1.0, "seed": 1, "extra_headers": {"X-Team": "weather"}})
+    await function(str, llm, temperature=0.2, top_p=0.9, stop=["END"], extra_body={"own": {"a": [1, None]}})(
+        "It rains."
+    )
+
+
+@case("parameters")
+async def token_limits_by_profile(asked: Asked) -> None:
+    for profile in ("openai", "generic", "deepseek"):
+        asked.says("rain")
+        await function(str, asked.model(profile=profile), max_tokens=20)("It rains.")
+
+
+@case("parameters")
+async def changed_with_options(asked: Asked) -> None:
+    asked.says("rain")
+    plain = function(str, None, temperature=0.2)
+    await plain.with_options(llm_interface=asked.model(), temperature=None, seed=5)("It rains.")
+
+
+@case("parameters")
+async def the_model_around_the_call(asked: Asked) -> None:
+    asked.says("rain")
+    with use_llm(asked.model()):
+        await function(str, None)("It rains.", strict=True, _template_params={"kind": "long"})
+
+
+@case("parameters")
+async def arguments_of_many_kinds(asked: Asked) -> None:
+    @llm_function(llm_interface=asked.model())
+    def many(
+        a: int,
+        b: float,
+        c: Mood,
+        d: Order,
+        e: list[Any],
+        f: dict[str, Any],
+        g: Point,
+        h: date,
+        i: None = None,
+        *rest: str,
+        j: bool = True,
+        **more: Any,
+    ) -> str:
+        """Take all of it."""
+
+    asked.says("rain")
+    await as_async(many)(
+        1,
+        0.5,
+        Mood.GOOD,
+        Order.model_validate(ORDER),
+        [1, "zwei", {"drei": [3]}],
+        {"k": date(2026, 1, 2)},
+        Point(1, 2),
+        date(2026, 11, 23),
+        None,
+        "x",
+        "y",
+        j=False,
+        more_of_it='{braces} and "quotes"',
+    )
+
+
+@case("parameters")
+async def a_method(asked: Asked) -> None:
+    class Shop:
+        @llm_function(llm_interface=asked.model(profile="openai"))
+        async def name(self, text: str) -> list[str]:
+            """Name the goods."""
+
+    asked.says({"value": ["tea"]})
+    await Shop().name("tea and rice")
+
+
+@case("parameters")
+async def examples_in_each_mode(asked: Asked) -> None:
+    examples = [(("Sunny.",), {"name": "sun", "price": 1}), ({"text": "Snow", "strict": True}, Line(name="s", price=2))]
+    for mode in ("native", "prompt"):
+        asked.says(ORDER["lines"][0])
+        await function(Line, asked.model(profile="openai"), output_mode=mode, examples=examples)("It rains.")
+    asked.server.reply_tool_calls([("answer", ORDER["lines"][0])])
+    await function(Line, asked.model(profile="openai"), output_mode="tool", examples=examples)("It rains.")
+
+
+@case("parameters")
+async def the_nearest_examples(asked: Asked) -> None:
+    examples = [((f"Text number {number} about {what}",), what) for number, what in enumerate(("sun", "rain", "snow"))]
+    asked.says("rain")
+    await function(str, asked.model(), examples=examples, max_examples=1)("It rains: rain, rain.")
+
+
+def as_async(sync: Any) -> Any:
+    """Return a sync function as one that can be awaited: it waits for the bridge, and so in a thread."""
+    import asyncio
+
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        return await asyncio.to_thread(sync, *args, **kwargs)
+
+    return call
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+@tool
+def weather(city: str, days: int = 1) -> dict[str, Any]:
+    """Tell the weather.
+
+    Args:
+        city: where.
+        days: how many days ahead.
+    """
+    if city == "nowhere":
+        raise ValueError("there is no such city")
+    return {"city": city, "days": days, "weather": "rain"}
+
+
+@tool(name="look.up", description="Look something up.", untrusted=True)
+async def look_up(what: str, kinds: list[Literal["web", "book"]] | None = None) -> str:
+    return f"{what}: see {', '.join(kinds or ['nothing'])}"
+
+
+GIVEN = Tool(
+    func=lambda **given: given,
+    name="given",
+    description="With a schema.",
+    parameters={"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
+)
+
+
+@case("tools")
+async def one_round_and_text(asked: Asked) -> None:
+    asked.server.reply_tool_calls([("weather", {"city": "Paris"}), ("weather", {"city": "nowhere"})], "Let me see.")
+    asked.says("rain")
+    await function(str, asked.model(), toolkit=[weather, look_up, GIVEN])("Paris?")
+
+
+@case("tools")
+async def two_rounds_and_a_typed_value(asked: Asked) -> None:
+    asked.server.reply_tool_calls([("weather", {"city": "Paris", "days": "2"})])
+    asked.server.reply_tool_calls([("look_up", {"what": "tea", "kinds": ["web"]})])
+    asked.says(ORDER)
+    await function(Order, asked.model(profile="openai"), toolkit=[weather, look_up])("Paris?")
+
+
+@case("tools")
+async def strict_schemas(asked: Asked) -> None:
+    asked.says("rain")
+    await function(str, asked.model(profile="openai"), toolkit=[weather, look_up, GIVEN])("Paris?")
+
+
+@case("tools")
+async def arguments_that_do_not_fit_and_a_tool_that_is_not_there(asked: Asked) -> None:
+    asked.server.reply_tool_calls([("weather", {"city": 5, "days": "many"}), ("wether", {}), ("weather", "{broken")])
+    asked.says("rain")
+    await function(str, asked.model(), toolkit=[weather])("Paris?")
+
+
+@case("tools")
+async def the_last_turn_offers_none(asked: Asked) -> None:
+    asked.server.reply_tool_calls([("weather", {"city": "Paris"})])
+    asked.says("rain")
+    await function(str, asked.model(), toolkit=[weather], max_tool_calls=1, tool_choice="auto")("Paris?")
+
+
+@case("tools")
+async def the_answer_is_a_tool_too(asked: Asked) -> None:
+    asked.server.reply_tool_calls([("weather", {"city": "Paris"})])
+    asked.server.reply_tool_calls([("answer", {"value": 3})])
+    await function(int, asked.model(profile="openai"), toolkit=[weather], output_mode="tool")("Paris?")
+
+
+@case("tools")
+async def json_actions(asked: Asked) -> None:
+    for profile in ("openai", "generic"):
+        asked.says({"tool": "weather", "arguments": {"city": "Paris"}})
+        asked.says({"answer": ORDER})
+        await function(Order, asked.model(profile=profile), toolkit=[weather], tools="json")("Paris?")
+
+
+@case("tools")
+async def json_actions_after_a_refusal(asked: Asked) -> None:
+    asked.server.reply_status(400, message="tools are not supported by this model")
+    asked.says({"tool": "weather", "arguments": {"city": "Paris"}})
+    asked.says({"answer": "rain"})
+    await function(str, asked.model(), toolkit=[weather])("Paris?")
+
+
+@case("tools")
+async def a_function_as_a_tool(asked: Asked) -> None:
+    inner = function(int, asked.model(profile="openai"))
+    asked.server.reply_tool_calls([("read", {"text": "one two"})])
+    asked.says({"value": 2})
+    asked.says("two")
+    await function(str, asked.model(), toolkit=[inner.as_tool()])("How many?")
+
+
+@case("tools")
+async def refused_by_nobody_and_cut(asked: Asked) -> None:
+    def wipe(path: str) -> str:
+        """Wipe it."""
+        return "done"
+
+    def long() -> str:
+        """Tell a lot."""
+        return "rain " * 40
+
+    asked.server.reply_tool_calls([("wipe", {"path": "/"}), ("long", {})])
+    asked.says("done")
+    toolkit = [Tool(func=wipe, confirm=True), long]
+    await function(str, asked.model(), toolkit=toolkit, max_result_chars=50)("Wipe it.")
+
+
+@case("tools")
+async def a_picture_as_a_result(asked: Asked) -> None:
+    def look() -> Any:
+        """Look."""
+        return "a cat", ImgUrl("https://example.org/cat.png", detail="low")
+
+    asked.server.reply_tool_calls([("look", {})])
+    asked.says("a cat")
+    await function(str, asked.model(), toolkit=[look])("What is there?")
+
+
+# --- chats ------------------------------------------------------------------------------------------------------------
+
+
+def chat(llm: Any, **options: Any) -> Any:
+    @llm_chat(llm_interface=llm, **options)
+    async def guide(
+        history: list[Message] | None, message: str, mood: str | None = None, about: Any = None
+    ) -> AsyncIterator[ChatPair]:
+        """You are a guide to {place}."""
+
+    return guide.with_options(template_params={"place": "Paris"})
+
+
+HISTORY: list[Any] = [
+    {"role": "system", "content": "left out"},
+    {"role": "user", "content": "message: hello"},
+    {"role": "assistant", "content": "hello", "reasoning_content": "a greeting"},
+]
+
+
+@case("chats")
+async def the_first_message(asked: Asked) -> None:
+    asked.says("hello")
+    await every(chat(asked.model())([], "hello"))
+
+
+@case("chats")
+async def two_turns(asked: Asked) -> None:
+    asked.says("hello")
+    asked.says("bye")
+    guide = chat(asked.model())
+    history = (await every(guide([], "hello", mood="kind")))[-1][1]
+    await every(guide(history, "bye"))
+
+
+@case("chats")
+async def a_history_from_elsewhere(asked: Asked) -> None:
+    asked.says("hello")
+    await every(chat(asked.model())(HISTORY, "again", about=Order.model_validate(ORDER)))
+
+
+@case("chats")
+async def reasoning_goes_back_where_it_must(asked: Asked) -> None:
+    asked.says("hello")
+    await every(chat(asked.model(profile="deepseek"))(HISTORY, "again"))
+
+
+@case("chats")
+async def a_history_with_tools(asked: Asked) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Paris"}'}}
+    history = [
+        {"role": "user", "content": "Paris?"},
+        {"role": "assistant", "content": None, "tool_calls": [call, {**call, "id": "call_2"}]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
+        {"role": "tool", "tool_call_id": "call_9", "content": "lost"},
+        {"role": "assistant", "content": "rain"},
+    ]
+    asked.server.reply_tool_calls([("weather", {"city": "Rome"})])
+    asked.says("sun")
+    await every(chat(asked.model(), toolkit=[weather])(history, "and Rome?"))
+
+
+@case("chats")
+async def a_history_that_does_not_fit(asked: Asked) -> None:
+    history: list[Any] = []
+    for number in range(40):
+        history += [{"role": "user", "content": f"{number} " * 30}, {"role": "assistant", "content": "so " * 30}]
+    asked.says("hello")
+    await every(chat(asked.model(context_window=900))(history, "again"))
+    asked.says("hello")
+    await every(chat(asked.model(context_window=900), compact=lambda given: given[-2:])(history, "again"))
+
+
+@case("chats")
+async def a_sync_chat(asked: Asked) -> None:
+    @llm_chat(llm_interface=asked.model())
+    def guide(history: list[Message], message: str) -> Iterator[ChatPair]:
+        """You are a guide."""
+
+    asked.says("hello")
+    await as_async(lambda: list(guide([], "hello")))()
+
+
+# --- pictures, sounds, files ------------------------------------------------------------------------------------------
+
+
+def png() -> bytes:
+    """Return a picture of one red point."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    # Stored, not packed: other versions of zlib pack otherwise.
+    raw = b"\0\xff\0\0"
+    stored = (
+        b"\x78\x01\x01" + struct.pack("<HH", len(raw), len(raw) ^ 0xFFFF) + raw + struct.pack(">I", zlib.adler32(raw))
+    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", stored) + chunk(b"IEND", b"")
+
+
+@case("images")
+async def by_address(asked: Asked) -> None:
+    @llm_function(llm_interface=asked.model())
+    async def see(picture: ImgUrl, question: str, more: list[ImgUrl] | None = None) -> str:
+        """Answer."""
+
+    asked.says("a cat")
+    address = "https://example.org/cat.png?size=2"
+    await see(ImgUrl(address), "what?", more=[ImgUrl(address, detail="high"), ImgUrl(address, detail="auto")])
+
+
+@case("images")
+async def from_a_file_and_typed(asked: Asked) -> None:
+    @llm_function(llm_interface=asked.model(profile="openai"))
+    async def see(question: str, picture: ImgPath) -> Line:
+        """Answer."""
+
+    path = asked.folder / "point.png"
+    path.write_bytes(png())
+    asked.says(ORDER["lines"][0])
+    await see("what?", ImgPath(path, detail="low"))
+
+
+@case("images")
+async def sound_file_and_text(asked: Asked) -> None:
+    @llm_function(llm_interface=asked.model())
+    async def hear(sound: Audio, paper: File, note: Text) -> str:
+        """Answer."""
+
+    wave = asked.folder / "a.wav"
+    wave.write_bytes(b"RIFF$\0\0\0WAVEfmt " + bytes(24))
+    paper = asked.folder / "a.pdf"
+    paper.write_bytes(b"%PDF-1.4\n%%EOF\n")
+    asked.says("a bell")
+    await hear(Audio(wave), File(paper), Text("mind the gap"))
+
+
+@case("images")
+async def in_a_chat(asked: Asked) -> None:
+    asked.says("a cat")
+    await every(chat(asked.model())([], "what?", about=ImgUrl("https://example.org/cat.png")))
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@case("streams")
+async def text_in_pieces(asked: Asked) -> None:
+    asked.says("rain and wind")
+    assert "".join(await every(function(str, asked.model()).stream("It rains."))) == "rain and wind"
+
+
+@case("streams")
+async def growing_values(asked: Asked) -> None:
+    asked.says(ORDER)
+    await every(function(Order, asked.model(profile="openai")).stream("It rains."))
+
+
+@case("streams")
+async def items(asked: Asked) -> None:
+    @llm_function(llm_interface=asked.model(profile="openai"))
+    def lines(text: str) -> AsyncIterator[Line]:
+        """List the lines."""
+
+    asked.says({"value": ORDER["lines"]})
+    await every(lines("tea"))
+    asked.says({"value": ORDER["lines"]})
+    await lines.call("tea")
+
+
+@case("streams")
+async def events_with_a_tool(asked: Asked) -> None:
+    asked.server.reply_tool_calls([("weather", {"city": "Paris"})])
+    asked.says("rain")
+    await every(function(str, asked.model(), toolkit=[weather]).events("Paris?"))
+
+
+@case("streams")
+async def a_chat_in_pieces(asked: Asked) -> None:
+    asked.says("hello there")
+    await every(chat(asked.model(), stream=True)([], "hello"))
+
+
+@case("streams")
+async def a_chat_in_raw_chunks(asked: Asked) -> None:
+    asked.says("hello there")
+    await every(chat(asked.model(profile="generic"), stream=True, return_mode="raw")([], "hello"))
+
+
+@case("streams")
+async def usage_is_not_asked_for_where_it_is_not_known(asked: Asked) -> None:
+    asked.says("rain")
+    await every(function(str, asked.model(profile="ollama")).stream("It rains."))
+
+
+@case("streams")
+async def a_sync_stream(asked: Asked) -> None:
+    @llm_function(llm_interface=asked.model())
+    def tell(text: str) -> Iterator[int]:
+        """Count."""
+
+    asked.says([1, 2])
+    await as_async(lambda: list(tell("1 2")))()
+
+
+# --- several requests for one answer ----------------------------------------------------------------------------------
+
+
+@case("around")
+async def votes(asked: Asked) -> None:
+    asked.server.handler = lambda _: json.dumps({"value": 3})
+    await function(Confident[int], asked.model(profile="openai"), votes=3, seed=7)("It rains.")
+
+
+@case("around")
+async def a_second_model(asked: Asked) -> None:
+    asked.server.reply_status(503)
+    asked.says("rain")
+    first = asked.model()
+    second = OpenAICompatible("second-model", api_key="sk-golden-2222222222", base_url=asked.server.base_url)
+    await function(str, FallbackLLM(first, second))("It rains.")
+
+
+@case("around")
+async def a_cache(asked: Asked) -> None:
+    asked.says("rain")
+    cached = function(str, CachedLLM(asked.model(), asked.folder / "cache.sqlite"))
+    assert await cached("It rains.") == await cached("It rains.")
+
+
+@case("around")
+async def plain_code_first(asked: Asked) -> None:
+    from SimpleLLMFunc import ABSTAIN
+
+    def guess(text: str, strict: bool = False):
+        return "sun" if "sun" in text else ABSTAIN
+
+    asked.says("rain")
+    guessed = function(str, asked.model(), first=guess)
+    assert (await guessed("The sun."), await guessed("It rains.")) == ("sun", "rain")
+
+
+@case("around")
+async def rows_of_a_map(asked: Asked) -> None:
+    asked.server.handler = lambda _: json.dumps({"value": 3})
+    rows = ["one", ("two", True), {"text": "three"}]
+    await function(int, asked.model(profile="openai")).map(rows, concurrency=1)
+
+
+@case("around")
+async def a_try_again(asked: Asked) -> None:
+    asked.server.reply_status(500)
+    asked.says("rain")
+    await function(str, asked.model(max_retries=1, retry_delay=0.001))("It rains.")
+
+
+@case("around")
+async def an_error(asked: Asked) -> None:
+    asked.server.reply_json(completion(None, finish_reason="content_filter"))
+    try:
+        await function(str, asked.model())("It rains.")
+    except SimpleLLMFuncError:
+        return
+    raise AssertionError("a blocked answer is an error")
