@@ -9,8 +9,8 @@ DEMO := $(VENV)/.installed-demo
 DEV := $(VENV)/.installed-dev
 HEAVY := $(VENV)/.installed-heavy
 # What keeps time does so only where nothing else runs beside it.
-ALONE := $(addprefix tests/faults/test_,cancellation.py deadlines.py matrix.py processes.py random_servers.py sizes.py) \
-	$(addprefix tests/benchmarks/test_,bench_growth.py bench_quick.py load.py map_peers.py) tests/interface/test_circuit.py
+ALONE := $(addprefix tests/faults/test_,runtime/cancellation.py deadlines.py matrix.py processes.py random_servers.py sizes.py) \
+	$(addprefix tests/benchmarks/test_,bench_growth.py bench_quick.py load.py map_peers.py) tests/interface/attempts/test_circuit.py
 
 .DEFAULT_GOAL := help
 # An environment that was only half made is made again.
@@ -71,7 +71,7 @@ faults-long: $(DEV) ## 5,000 random servers and replies
 	$(PY) -m pytest tests/faults/test_random_servers.py tests/faults/test_random_replies.py --hypothesis-profile=faults-long
 
 map-long: $(DEV) ## 100,000 rows, and 500 kills in the middle of them
-	$(PY) -m tests.batch.kill --rows 100000 --kills 500 --concurrency 100
+	$(PY) -m tests.batch.checkpoint.kill --rows 100000 --kills 500 --concurrency 100
 
 docs: $(HEAVY) ## the documentation site, in site/
 	$(PY) docs/build.py
@@ -93,8 +93,8 @@ $(DEMO): $(PY) pyproject.toml
 	$(PIP) install --quiet -e ".[local]"
 	@touch $(DEMO)
 
-# The version stands in the package's first file, and what is installed has to say the same.
-$(DEV): $(PY) pyproject.toml SimpleLLMFunc/__init__.py
+# What is installed has to say the version that stands in the package.
+$(DEV): $(PY) pyproject.toml SimpleLLMFunc/_version.py
 	$(PIP) install --quiet -e ".[dev,all]"
 	@touch $(DEV) $(DEMO)
 

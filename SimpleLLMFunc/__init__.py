@@ -8,13 +8,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from SimpleLLMFunc._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from SimpleLLMFunc.assistant import AIAssistant, ToolInvoker
-    from SimpleLLMFunc.base.abort import AbortSignal
     from SimpleLLMFunc.base.events import ReActEvent
-    from SimpleLLMFunc.base.observe import watching
     from SimpleLLMFunc.base.post_process import parse_text
-    from SimpleLLMFunc.base.result import Parsed, Preview, Result
+    from SimpleLLMFunc.base.run.abort import AbortSignal
+    from SimpleLLMFunc.base.run.observers import watching
+    from SimpleLLMFunc.base.run.result import Parsed, Preview, Result
     from SimpleLLMFunc.batch import MapReport
     from SimpleLLMFunc.errors import (
         AuthenticationError,
@@ -46,35 +48,33 @@ if TYPE_CHECKING:
         ToolFailed,
         UsageError,
     )
-    from SimpleLLMFunc.interface.budget import budget
-    from SimpleLLMFunc.interface.cache import CachedLLM
+    from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+    from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
+    from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+    from SimpleLLMFunc.interface.composite.cache import CachedLLM
+    from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
     from SimpleLLMFunc.interface.current import use_llm
-    from SimpleLLMFunc.interface.fallback import FallbackLLM
-    from SimpleLLMFunc.interface.guard import forbid_real_calls
-    from SimpleLLMFunc.interface.key_pool import APIKeyPool
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-    from SimpleLLMFunc.interface.local_model import LocalModel
+    from SimpleLLMFunc.interface.local.local_model import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-    from SimpleLLMFunc.interface.rate_limit import TokenBucket
+    from SimpleLLMFunc.interface.spending.budget import budget
     from SimpleLLMFunc.llm_decorator import async_llm_chat, async_llm_function, fill, llm_chat, llm_function
-    from SimpleLLMFunc.observability.otel import SpanSink
-    from SimpleLLMFunc.observability.setup import setup_tracing
-    from SimpleLLMFunc.observability.store import TraceStore
+    from SimpleLLMFunc.observability.otel.setup import setup_tracing
+    from SimpleLLMFunc.observability.otel.span_sink import SpanSink
+    from SimpleLLMFunc.observability.store.trace_store import TraceStore
     from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext, tool
     from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Confident, Quoted
     from SimpleLLMFunc.type.message import ChatPair, Message
     from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
     from SimpleLLMFunc.type.usage import Usage
 
-__version__ = "1.0.0"
-
 _HOME = {
     "SimpleLLMFunc.assistant": ("AIAssistant", "ToolInvoker"),
-    "SimpleLLMFunc.base.abort": ("AbortSignal",),
+    "SimpleLLMFunc.base.run.abort": ("AbortSignal",),
     "SimpleLLMFunc.base.events": ("ReActEvent",),
-    "SimpleLLMFunc.base.observe": ("watching",),
+    "SimpleLLMFunc.base.run.observers": ("watching",),
     "SimpleLLMFunc.base.post_process": ("parse_text",),
-    "SimpleLLMFunc.base.result": ("Parsed", "Preview", "Result"),
+    "SimpleLLMFunc.base.run.result": ("Parsed", "Preview", "Result"),
     "SimpleLLMFunc.batch": ("MapReport",),
     "SimpleLLMFunc.errors": (
         "AuthenticationError",
@@ -106,20 +106,20 @@ _HOME = {
         "ToolFailed",
         "UsageError",
     ),
-    "SimpleLLMFunc.interface.budget": ("budget",),
-    "SimpleLLMFunc.interface.cache": ("CachedLLM",),
+    "SimpleLLMFunc.interface.spending.budget": ("budget",),
+    "SimpleLLMFunc.interface.composite.cache": ("CachedLLM",),
     "SimpleLLMFunc.interface.current": ("use_llm",),
-    "SimpleLLMFunc.interface.fallback": ("FallbackLLM",),
-    "SimpleLLMFunc.interface.guard": ("forbid_real_calls",),
-    "SimpleLLMFunc.interface.key_pool": ("APIKeyPool",),
+    "SimpleLLMFunc.interface.composite.fallback": ("FallbackLLM",),
+    "SimpleLLMFunc.interface.attempts.guard": ("forbid_real_calls",),
+    "SimpleLLMFunc.interface.attempts.key_pool": ("APIKeyPool",),
     "SimpleLLMFunc.interface.llm_interface": ("LLM_Interface",),
-    "SimpleLLMFunc.interface.local_model": ("LocalModel",),
+    "SimpleLLMFunc.interface.local.local_model": ("LocalModel",),
     "SimpleLLMFunc.interface.openai_compatible": ("OpenAICompatible",),
-    "SimpleLLMFunc.interface.rate_limit": ("TokenBucket",),
+    "SimpleLLMFunc.interface.attempts.token_bucket": ("TokenBucket",),
     "SimpleLLMFunc.llm_decorator": ("async_llm_chat", "async_llm_function", "fill", "llm_chat", "llm_function"),
-    "SimpleLLMFunc.observability.otel": ("SpanSink",),
-    "SimpleLLMFunc.observability.setup": ("setup_tracing",),
-    "SimpleLLMFunc.observability.store": ("TraceStore",),
+    "SimpleLLMFunc.observability.otel.span_sink": ("SpanSink",),
+    "SimpleLLMFunc.observability.otel.setup": ("setup_tracing",),
+    "SimpleLLMFunc.observability.store.trace_store": ("TraceStore",),
     "SimpleLLMFunc.tools": ("ModelRetry", "Tool", "ToolContext", "tool"),
     "SimpleLLMFunc.type.markers": ("ABSTAIN", "Abstain", "Confident", "Quoted"),
     "SimpleLLMFunc.type.message": ("ChatPair", "Message"),

@@ -17,8 +17,8 @@ from decimal import Decimal
 
 from pydantic import BaseModel, TypeAdapter
 
-from SimpleLLMFunc.base.output_mode import compile_output
-from SimpleLLMFunc.base.partial import ItemReader
+from SimpleLLMFunc.base.parsing.partial import ItemReader
+from SimpleLLMFunc.base.schemas.output_mode import compile_output
 
 LIMIT = 30.0
 """Microseconds that the engine may add."""

@@ -113,13 +113,13 @@ class Station:
 
 
 ROWS_A_BLOCK = 128
-"""Where blocks are many; as in `SimpleLLMFunc.batch.ray_hub`."""
+"""Where blocks are many; as in `SimpleLLMFunc.batch.ray.hub`."""
 
 DRIVER_LINGER = 0.01
 
 
 def linger(workers: int) -> float:
-    """As `SimpleLLMFunc.batch.ray_worker.linger_seconds`."""
+    """As `SimpleLLMFunc.batch.ray.worker.linger_seconds`."""
     return min(5.0, max(0.01, 0.005 * workers))
 
 
@@ -258,7 +258,7 @@ class _Instant:
         self._is_over.set()
 
     async def _give(self, _: int, letters: bytes) -> None:
-        from SimpleLLMFunc.batch.ray_cluster import unpacked
+        from SimpleLLMFunc.batch.ray.cluster import unpacked
 
         begun = time.thread_time()
         self.bytes_out += len(letters)
@@ -267,7 +267,7 @@ class _Instant:
         self._came.set()
 
     async def _take(self, _: int) -> list[Any]:
-        from SimpleLLMFunc.batch.ray_cluster import packed
+        from SimpleLLMFunc.batch.ray.cluster import packed
 
         while not self._out:
             self._came.clear()
@@ -289,10 +289,11 @@ async def _measured(rows: int, checkpoint: Path | None) -> tuple[float, _Instant
     from pydantic import BaseModel
 
     from SimpleLLMFunc import llm_function
-    from SimpleLLMFunc.base.mappable import Answer
-    from SimpleLLMFunc.batch import RayEngine, map_rows, ray
-    from SimpleLLMFunc.batch.codec import encode_answer
-    from SimpleLLMFunc.batch.ray_worker import Outcome as Came
+    from SimpleLLMFunc.base.run.mappable import Answer
+    from SimpleLLMFunc.batch import RayEngine, map_rows
+    from SimpleLLMFunc.batch.checkpoint.codec import encode_answer
+    from SimpleLLMFunc.batch.ray import engine as ray
+    from SimpleLLMFunc.batch.ray.worker import Outcome as Came
     from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
     from SimpleLLMFunc.testing import ScriptedLLM
     from SimpleLLMFunc.type.usage import Usage

@@ -1,7 +1,7 @@
 """How often `is_uncertain` is right: precision and recall over a labelled set of answers, in Chinese and English.
 
 Run it with `python benchmarks/uncertainty.py` (`--errors` lists what it gets wrong, `--all` lists it for the held-out
-part too). The set is tests/assistant/uncertainty_set.jsonl: answers as models write them, each labelled by whether the
+part too). The set is tests/assistant/search/uncertainty_set.jsonl: answers as models write them, each labelled by whether the
 model says that it does not know. The `tuned` part was looked at while the phrases were written, so what it shows is
 that nothing broke since. The `held-out` part was written after the phrases, run once, and not tuned for: its figures
 are the ones to expect elsewhere.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.assistant.uncertainty import explain, is_uncertain
+from SimpleLLMFunc.assistant.search.uncertainty import explain, is_uncertain
 
 SET = Path(__file__).parents[1] / "tests" / "assistant" / "uncertainty_set.jsonl"
 AIM = 0.95

@@ -20,16 +20,16 @@ import pytest
 from SimpleLLMFunc import OpenAICompatible, extras, llm_function
 from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.assistant.builtin.reading import read_document
-from SimpleLLMFunc.assistant.tavily_search import TavilySearch
-from SimpleLLMFunc.batch.frames import parquet_packages, to_frame
-from SimpleLLMFunc.batch.ray_cluster import ray_package
+from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
+from SimpleLLMFunc.batch.ray.cluster import ray_package
+from SimpleLLMFunc.batch.rows.frames import parquet_packages, to_frame
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import check_extra, install_line, load_extra, missing_extra
-from SimpleLLMFunc.interface import cost
-from SimpleLLMFunc.interface.local_server import require_llama
-from SimpleLLMFunc.observability.setup import setup_tracing
+from SimpleLLMFunc.interface.local.server import require_llama
+from SimpleLLMFunc.interface.spending import cost
+from SimpleLLMFunc.observability.otel.setup import setup_tracing
 from SimpleLLMFunc.serve.http import http_app
-from SimpleLLMFunc.tools.mcp_server import require_mcp
+from SimpleLLMFunc.tools.mcp.server import require_mcp
 
 ROOT = Path(__file__).parent.parent
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from SimpleLLMFunc.cli.lock import lock_command
+from SimpleLLMFunc.cli.commands.lock import lock_command
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.lock import Locked, check_lock, lock_of, read_lock, write_lock

@@ -17,7 +17,7 @@ import types
 import pytest
 
 from SimpleLLMFunc import llm_function
-from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.loop_guard import ALLOWED, LARGE_FILE, LIMIT, NOT_YET, ROOT, LoopGuard, Offence, collecting
 
@@ -300,7 +300,7 @@ def test_a_synchronous_call_on_a_loop_waits_for_its_end():
         assert run_sync(answer()) == 1
 
     assert offences(main) == []
-    assert ("sync.py", "*") in ALLOWED
+    assert ("runtime/sync.py", "*") in ALLOWED
 
 
 def test_nothing_is_collected_outside_of_a_block():

@@ -6,12 +6,12 @@ from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder
-from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
-from SimpleLLMFunc.assistant.search import SearchClient, StaticSearch, WikipediaSearch
-from SimpleLLMFunc.assistant.sqlite_memory import Memory, SqliteMemory
-from SimpleLLMFunc.assistant.tavily_search import TavilySearch
+from SimpleLLMFunc.assistant.memory.memory import ChatMemoryIntegration, MemoryStore
+from SimpleLLMFunc.assistant.memory.sqlite_memory import Memory, SqliteMemory
+from SimpleLLMFunc.assistant.search.search import SearchClient, StaticSearch, WikipediaSearch
+from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
+from SimpleLLMFunc.assistant.search.uncertainty import Phrasebook, add_phrases, explain, is_uncertain
 from SimpleLLMFunc.assistant.tools import ToolInvoker
-from SimpleLLMFunc.assistant.uncertainty import Phrasebook, add_phrases, explain, is_uncertain
 
 __all__ = [
     "AIAssistant",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from SimpleLLMFunc.errors import UsageError, cut
-from SimpleLLMFunc.forking import ForkSafeLock
+from SimpleLLMFunc.runtime.forking import ForkSafeLock
 from SimpleLLMFunc.type.message import ContentPart
 from SimpleLLMFunc.type.multimodal import File, ImgPath, ImgUrl
 

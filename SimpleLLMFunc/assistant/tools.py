@@ -11,11 +11,11 @@ from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, cut
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.logger.redact import redact
-from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.tools.context import NotConfirmed
 from SimpleLLMFunc.tools.registry import ToolRegistry
-from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
 from SimpleLLMFunc.type.message import ToolSpec
 
 __all__ = ["AssistantWords", "ToolInvoker"]

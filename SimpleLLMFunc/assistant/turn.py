@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from SimpleLLMFunc.assistant.review import SearchReview
+from SimpleLLMFunc.assistant.search.review import SearchReview
 from SimpleLLMFunc.base.events import (
     MessageAppended,
     ReActEvent,
@@ -16,7 +16,7 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.tools.arguments import read_arguments
-from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
 from SimpleLLMFunc.type.message import Message
 
 __all__ = ["StreamItem", "Turn"]

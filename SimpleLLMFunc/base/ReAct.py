@@ -11,8 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from SimpleLLMFunc.base.abort import Abort, Limits
-from SimpleLLMFunc.base.arrived import Arrived, Settled
 from SimpleLLMFunc.base.events import (
     MessageAppended,
     ReActEvent,
@@ -28,8 +26,10 @@ from SimpleLLMFunc.base.events import (
 from SimpleLLMFunc.base.json_action import AnswerText, JsonActions, read_actions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.request import ModelRequest, Refused, Review, ToolMap, ToolPolicy
+from SimpleLLMFunc.base.run.abort import Abort, Limits
+from SimpleLLMFunc.base.run.streamed_reply import Arrived, Settled
+from SimpleLLMFunc.base.run.watch import current_watch
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
-from SimpleLLMFunc.base.watch import current_watch
 from SimpleLLMFunc.errors import (
     BadRequest,
     ContentBlocked,
@@ -38,14 +38,14 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     ToolCallLimitExceeded,
 )
-from SimpleLLMFunc.interface.budget import is_limited
-from SimpleLLMFunc.interface.cost import priced, require_prices
-from SimpleLLMFunc.interface.deadline import Deadline
-from SimpleLLMFunc.interface.dialect import chunk_of_reply
+from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.thoughts import answer_in, without_thoughts
-from SimpleLLMFunc.interface.tokens import count_request
-from SimpleLLMFunc.interface.tries import tell_failed_try
+from SimpleLLMFunc.interface.spending.budget import is_limited
+from SimpleLLMFunc.interface.spending.cost import priced, require_prices
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.spending.tokens import count_request
+from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
+from SimpleLLMFunc.interface.wires.reasoning_text import answer_in, without_thoughts
 from SimpleLLMFunc.logger import count_tokens
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.message import Message, ToolSpec

@@ -3,7 +3,7 @@
 A `match` over `ReActEvent` is checked for completeness by the type checkers, so a new fact shows every
 place that has to know it.
 
-Whoever watches a run (`base/observe.py`) is shown more than whoever reads its stream: `TryFailed`, `AnswerReviewed` and
+Whoever watches a run (`base/run/observers.py`) is shown more than whoever reads its stream: `TryFailed`, `AnswerReviewed` and
 `RunFailed`, and the fields that say so. A sink sees `RunStarted` first and either `RunFinished` or `RunFailed` last.
 """
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from SimpleLLMFunc.base.facts import RunFacts, SentRequest
-from SimpleLLMFunc.base.result import Attempt
+from SimpleLLMFunc.base.metadata import RunFacts, SentRequest
+from SimpleLLMFunc.base.run.result import Attempt
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall, ToolCallDelta
 from SimpleLLMFunc.type.message import Message

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from SimpleLLMFunc.base.json_node import Num, plain_value
-from SimpleLLMFunc.base.json_text import SLOW, find_json
-from SimpleLLMFunc.base.reasoning import without_reasoning
-from SimpleLLMFunc.interface.assembler import new_call_id
-from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.base.parsing.json_node import Num, plain_value
+from SimpleLLMFunc.base.parsing.json_text import SLOW, find_json
+from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
+from SimpleLLMFunc.interface.wires.delta_assembly import new_call_id
+from SimpleLLMFunc.runtime.threads import in_thread
 from SimpleLLMFunc.type.completion import ChatCompletion, FunctionCall, ToolCall
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.wire import content_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
-from SimpleLLMFunc.base.output_mode import compile_output
-from SimpleLLMFunc.base.result import Parsed, RepairLevel
+from SimpleLLMFunc.base.run.result import Parsed, RepairLevel
+from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.type.wire import content_text
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from SimpleLLMFunc.base.outside_text import enclosed, shortened
+from SimpleLLMFunc.base.templates.outside_text import enclosed, shortened
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.type.message import ContentPart
 from SimpleLLMFunc.type.multimodal import MULTIMODAL, Audio, File, ImgPath, Multimodal, Text

@@ -13,8 +13,8 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
-from SimpleLLMFunc.base.output_mode import compile_output
-from SimpleLLMFunc.base.type_example import example_of
+from SimpleLLMFunc.base.schemas.output_mode import compile_output
+from SimpleLLMFunc.base.schemas.type_example import example_of
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.type.multimodal import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
 

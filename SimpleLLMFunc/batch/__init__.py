@@ -1,10 +1,10 @@
 """One function over many rows."""
 
-from SimpleLLMFunc.batch.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
+from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.options import Engine, MapOptions, RayEngine
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
-from SimpleLLMFunc.batch.rows import RowSource
+from SimpleLLMFunc.batch.rows.rows import RowSource
 
 __all__ = [
     "Checkpoint",

@@ -11,17 +11,17 @@ from contextlib import aclosing
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.mappable import Answer, Mappable
+from SimpleLLMFunc.base.run.mappable import Answer, Mappable
+from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
+from SimpleLLMFunc.batch.checkpoint.store import Store
+from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
 from SimpleLLMFunc.batch.collector import RowsInFlight
-from SimpleLLMFunc.batch.feed import PIECE, Feed
-from SimpleLLMFunc.batch.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
-from SimpleLLMFunc.batch.rows import InputRow, Rows
-from SimpleLLMFunc.batch.store import Store
-from SimpleLLMFunc.batch.stored_row import Found, Record
+from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     CheckpointError,
@@ -34,9 +34,9 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     UsageError,
 )
-from SimpleLLMFunc.interface.budget import strictest_time_limit
-from SimpleLLMFunc.interface.deadline import Deadline
-from SimpleLLMFunc.interface.foreign import without_frames
+from SimpleLLMFunc.interface.http.error_mapping import without_frames
+from SimpleLLMFunc.interface.spending.budget import strictest_time_limit
+from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias, cast
 from SimpleLLMFunc.batch.pace import concurrency_of
 from SimpleLLMFunc.batch.progress import Progress
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.budget import Spent
-from SimpleLLMFunc.interface.budget import budget as budget_scope
-from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.interface.spending.budget import Spent
+from SimpleLLMFunc.interface.spending.budget import budget as budget_scope
+from SimpleLLMFunc.interface.spending.deadline import Deadline
 
 __all__ = ["Budget", "Engine", "EngineName", "MapOptions", "RayEngine"]
 

@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from SimpleLLMFunc.batch.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
-from SimpleLLMFunc.batch.frames import PARQUET, input_record, parquet_packages, write_parquet
-from SimpleLLMFunc.batch.text_files import is_packed, suffix_of
+from SimpleLLMFunc.batch.rows.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
+from SimpleLLMFunc.batch.rows.frames import PARQUET, input_record, parquet_packages, write_parquet
+from SimpleLLMFunc.batch.rows.text_files import is_packed, suffix_of
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger.failures import redacted_cause
 

@@ -9,8 +9,8 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast, overload
 
-from SimpleLLMFunc.base.cards import Card, Part, as_html, as_rich, plainly
-from SimpleLLMFunc.batch.rows_again import RowsAgain
+from SimpleLLMFunc.base.run.cards import Card, Part, as_html, as_rich, plainly
+from SimpleLLMFunc.batch.rows.rows_again import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 
@@ -255,7 +255,7 @@ class MapReport(Generic[R_co]):
         Raises:
             ConfigError: neither pandas nor polars is installed.
         """
-        from SimpleLLMFunc.batch.frames import to_frame
+        from SimpleLLMFunc.batch.rows.frames import to_frame
 
         return to_frame(self, self.frame)
 

@@ -11,22 +11,22 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, RunFinished
-from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts, function_version
-from SimpleLLMFunc.base.output_mode import OutputSpec, choose_output_mode
+from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, function_version
 from SimpleLLMFunc.base.ReAct import react_events
-from SimpleLLMFunc.base.record import RunRecord
-from SimpleLLMFunc.base.refusals import REFUSAL_WORDS, names_refusal, refused_by, remember_refusal
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.result import OutputMode
-from SimpleLLMFunc.base.review import AnswerReview, EmptyReview
-from SimpleLLMFunc.base.run import Recording, generate_trace_id
+from SimpleLLMFunc.base.run.abort import Abort
+from SimpleLLMFunc.base.run.record import RunRecord
+from SimpleLLMFunc.base.run.refusals import REFUSAL_WORDS, names_refusal, refused_by, remember_refusal
+from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.base.run.review import AnswerReview, EmptyReview
+from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec, choose_output_mode
 from SimpleLLMFunc.calls.schema import LanguageType
 from SimpleLLMFunc.errors import BadRequest, ConfigError, RunError, SchemaError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.utils import in_context
 

@@ -10,16 +10,16 @@ from typing import Any
 from pydantic import ConfigDict, Field, PrivateAttr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.base.abort import Limits
+from SimpleLLMFunc.base.run.abort import Limits
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.errors import CallError, DeadlineExceeded, UsageError
-from SimpleLLMFunc.interface.budget import strictest_time_limit
-from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.spending.budget import strictest_time_limit
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
 from SimpleLLMFunc.logger import get_current_trace_id
 from SimpleLLMFunc.tools import Tool, ToolContext
-from SimpleLLMFunc.tools.annotations import docstring_of, name_of, underlying
 from SimpleLLMFunc.tools.running import run_callable
+from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, underlying
 from SimpleLLMFunc.tools.tool import as_tool
 
 __all__ = ["RunTool", "RunToolInput", "RunToolOutput"]

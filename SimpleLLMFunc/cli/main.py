@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from SimpleLLMFunc import __version__
+from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger.redact import redact
@@ -16,20 +16,20 @@ from SimpleLLMFunc.logger.redact import redact
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
-    "chat": "chat:chat",
+    "chat": "commands.chat:chat",
     "completion": "completion:completion",
-    "demo": "demo:demo",
-    "doctor": "doctor:doctor",
-    "eval": "eval:eval_command",
-    "lock": "lock:lock_command",
-    "map": "map:map_command",
-    "mcp": "mcp:mcp",
-    "model": "model:model",
-    "preview": "preview:preview",
-    "run": "run:run",
-    "serve": "serve:serve_command",
-    "traces": "traces:traces",
-    "view": "view:view",
+    "demo": "commands.demo:demo",
+    "doctor": "commands.doctor:doctor",
+    "eval": "commands.eval:eval_command",
+    "lock": "commands.lock:lock_command",
+    "map": "commands.map:map_command",
+    "mcp": "commands.mcp:mcp",
+    "model": "commands.model:model",
+    "preview": "commands.preview:preview",
+    "run": "commands.run:run",
+    "serve": "commands.serve:serve_command",
+    "traces": "commands.traces:traces",
+    "view": "commands.view:view",
 }
 """Where each command is, in this package: loaded when it is asked for, for most of a start would be the others."""
 

@@ -17,9 +17,9 @@ from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, ExampleReader
 from SimpleLLMFunc.logger.known import MASK
-from SimpleLLMFunc.observability.reader import TraceReader
-from SimpleLLMFunc.observability.reader_rows import RunDetail, RunQuery
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.observability.store.rows import RunDetail, RunQuery
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 
 __all__ = ["ExportForm", "Exported", "export_examples"]
 

@@ -21,7 +21,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.decorated import fill
 from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
-from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.runtime.threads import in_thread
 
 __all__ = ["Answered", "Grades", "Scorer", "ScorerLike", "as_scorer", "exact", "fields", "judge"]
 

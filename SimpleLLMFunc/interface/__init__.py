@@ -25,17 +25,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.interface.cache import CachedLLM
+    from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+    from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
+    from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+    from SimpleLLMFunc.interface.composite.cache import CachedLLM
+    from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
     from SimpleLLMFunc.interface.current import use_llm
-    from SimpleLLMFunc.interface.deadline import Deadline, deadline_scope
-    from SimpleLLMFunc.interface.fallback import FallbackLLM
-    from SimpleLLMFunc.interface.guard import forbid_real_calls
-    from SimpleLLMFunc.interface.key_pool import APIKeyPool
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-    from SimpleLLMFunc.interface.local_model import LocalModel
+    from SimpleLLMFunc.interface.local.local_model import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
     from SimpleLLMFunc.interface.profile import Profile
-    from SimpleLLMFunc.interface.rate_limit import TokenBucket
+    from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope
 
 __all__ = [
     "APIKeyPool",
@@ -53,17 +53,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "APIKeyPool": "key_pool",
-    "CachedLLM": "cache",
-    "Deadline": "deadline",
-    "FallbackLLM": "fallback",
+    "APIKeyPool": "attempts.key_pool",
+    "CachedLLM": "composite.cache",
+    "Deadline": "spending.deadline",
+    "FallbackLLM": "composite.fallback",
     "LLM_Interface": "llm_interface",
-    "LocalModel": "local_model",
+    "LocalModel": "local.local_model",
     "OpenAICompatible": "openai_compatible",
     "Profile": "profile",
-    "TokenBucket": "rate_limit",
-    "deadline_scope": "deadline",
-    "forbid_real_calls": "guard",
+    "TokenBucket": "attempts.token_bucket",
+    "deadline_scope": "spending.deadline",
+    "forbid_real_calls": "attempts.guard",
     "use_llm": "current",
 }
 

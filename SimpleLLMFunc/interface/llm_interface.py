@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from SimpleLLMFunc.interface.cost import price_of
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
+from SimpleLLMFunc.interface.spending.cost import price_of
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import Usage

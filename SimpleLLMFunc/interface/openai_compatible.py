@@ -10,16 +10,20 @@ from typing import Any, Self
 
 from SimpleLLMFunc.config import ProviderEntry, Settings, read_provider_file
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.client_exchange import check_client
-from SimpleLLMFunc.interface.client_loops import ClientPerLoop, OwnClients
-from SimpleLLMFunc.interface.credentials import Credentials, entry_from_file
-from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.http_model import Call, HttpModel
-from SimpleLLMFunc.interface.key_pool import APIKeyPool
-from SimpleLLMFunc.interface.limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
+from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.attempts.reply_reader import read_chunks, read_reply
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.body_json import decode, encode, is_long_body, off_loop, plain_size
+from SimpleLLMFunc.interface.http.openai_client.exchange import check_client
+from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop, OwnClients
+from SimpleLLMFunc.interface.http.secret_parts import Address, Headers
 from SimpleLLMFunc.interface.profile import Profile, find_profile
-from SimpleLLMFunc.interface.replies import read_chunks, read_reply
-from SimpleLLMFunc.interface.request import (
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
+from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
     check_base_url,
     check_call_params,
@@ -28,12 +32,8 @@ from SimpleLLMFunc.interface.request import (
     number,
     taken_apart,
 )
-from SimpleLLMFunc.interface.retry import TryFailed
-from SimpleLLMFunc.interface.secret_parts import Address, Headers
-from SimpleLLMFunc.interface.tokens import estimate_tokens
-from SimpleLLMFunc.interface.wire_json import decode, encode, is_long_body, off_loop, plain_size
 from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
-from SimpleLLMFunc.threads import importing
+from SimpleLLMFunc.runtime.threads import importing
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, CompletionUsage
 from SimpleLLMFunc.type.message import Message, ToolSpec
 

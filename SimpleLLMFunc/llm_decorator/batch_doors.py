@@ -11,8 +11,8 @@ __all__ = ["map_rows", "ray_actor", "read_batch_file", "to_batch_file"]
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch.map import map_rows
-    from SimpleLLMFunc.batch.openai_file import read_batch_file, to_batch_file
-    from SimpleLLMFunc.batch.ray_actor import ray_actor
+    from SimpleLLMFunc.batch.provider_batches.file import read_batch_file, to_batch_file
+    from SimpleLLMFunc.batch.ray.actor import ray_actor
 else:
 
     def map_rows(*args: Any, **kwargs: Any) -> Any:
@@ -22,19 +22,19 @@ else:
         return work(*args, **kwargs)
 
     def ray_actor(*args: Any, **kwargs: Any) -> Any:
-        """Do what `SimpleLLMFunc.batch.ray_actor.ray_actor` does."""
-        from SimpleLLMFunc.batch.ray_actor import ray_actor as work
+        """Do what `SimpleLLMFunc.batch.ray.actor.ray_actor` does."""
+        from SimpleLLMFunc.batch.ray.actor import ray_actor as work
 
         return work(*args, **kwargs)
 
     def read_batch_file(*args: Any, **kwargs: Any) -> Any:
-        """Do what `SimpleLLMFunc.batch.openai_file.read_batch_file` does."""
-        from SimpleLLMFunc.batch.openai_file import read_batch_file as work
+        """Do what `SimpleLLMFunc.batch.provider_batches.file.read_batch_file` does."""
+        from SimpleLLMFunc.batch.provider_batches.file import read_batch_file as work
 
         return work(*args, **kwargs)
 
     def to_batch_file(*args: Any, **kwargs: Any) -> Any:
-        """Do what `SimpleLLMFunc.batch.openai_file.to_batch_file` does."""
-        from SimpleLLMFunc.batch.openai_file import to_batch_file as work
+        """Do what `SimpleLLMFunc.batch.provider_batches.file.to_batch_file` does."""
+        from SimpleLLMFunc.batch.provider_batches.file import to_batch_file as work
 
         return work(*args, **kwargs)

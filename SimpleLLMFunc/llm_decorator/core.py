@@ -16,25 +16,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from SimpleLLMFunc.base.abort import Abort
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.facts import FunctionFacts, FunctionKind, RunFacts, function_version, signature_text
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.metadata import FunctionFacts, FunctionKind, RunFacts, function_version, signature_text
 from SimpleLLMFunc.base.ReAct import react_events
-from SimpleLLMFunc.base.record import RunRecord
-from SimpleLLMFunc.base.refusals import json_actions, names_refusal, remember_refusal
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
-from SimpleLLMFunc.base.result import OutputMode, Preview
-from SimpleLLMFunc.base.review import EmptyReview
-from SimpleLLMFunc.base.run import Recording
+from SimpleLLMFunc.base.run.abort import Abort
+from SimpleLLMFunc.base.run.record import RunRecord
+from SimpleLLMFunc.base.run.refusals import json_actions, names_refusal, remember_refusal
+from SimpleLLMFunc.base.run.result import OutputMode, Preview
+from SimpleLLMFunc.base.run.review import EmptyReview
+from SimpleLLMFunc.base.run.run import Recording
 from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
 from SimpleLLMFunc.errors import BadRequest, RunError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.deadline import Deadline
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.request import endpoint
-from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
+from SimpleLLMFunc.interface.wires.request_body import endpoint
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import setup_log_context
@@ -44,8 +44,8 @@ from SimpleLLMFunc.llm_decorator.steps.common.signature import Metadata, parse_f
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.logger.redact import holds_little
-from SimpleLLMFunc.sync import run_sync
-from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.runtime.sync import run_sync
+from SimpleLLMFunc.runtime.threads import in_thread
 from SimpleLLMFunc.type.message import ToolSpec
 from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import Usage

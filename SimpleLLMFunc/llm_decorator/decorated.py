@@ -1,7 +1,7 @@
 """The objects that the decorators return: a function, and its views.
 
 Each class is a typed face of a core: it keeps the parameters and the return type of the function it
-replaces, for a call and for every view. The classes of sync functions put the bridge (`sync.py`) in front;
+replaces, for a call and for every view. The classes of sync functions put the bridge (`runtime/sync.py`) in front;
 there is no second implementation behind them.
 """
 
@@ -13,10 +13,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.result import Preview, Result
-from SimpleLLMFunc.base.review import AnswerReview
+from SimpleLLMFunc.base.run.result import Preview, Result
+from SimpleLLMFunc.base.run.review import AnswerReview
 from SimpleLLMFunc.errors import RunAborted, UsageError
-from SimpleLLMFunc.interface.client_exchange import to_openai
+from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
 from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
 from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
@@ -25,16 +25,16 @@ from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
-from SimpleLLMFunc.sync import iterate_sync, run_sync
-from SimpleLLMFunc.threads import import_module
+from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync
+from SimpleLLMFunc.runtime.threads import import_module
 from SimpleLLMFunc.tools import Tool
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch.map import Budget, Engine
     from SimpleLLMFunc.batch.progress import Progress
     from SimpleLLMFunc.batch.report import MapReport
-    from SimpleLLMFunc.batch.rows import Rows
-    from SimpleLLMFunc.llm_decorator.plain_code import Agreement
+    from SimpleLLMFunc.batch.rows.rows import Rows
+    from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement
 
 __all__ = [
     "AsyncLLMChat",

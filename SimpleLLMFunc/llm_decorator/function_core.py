@@ -12,12 +12,12 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.output_mode import OutputSpec, choose_output_mode, compile_output
-from SimpleLLMFunc.base.record import RunRecord
-from SimpleLLMFunc.base.refusals import REFUSAL_WORDS, names_refusal, refused_by
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.result import Result
-from SimpleLLMFunc.base.review import AnswerReview
+from SimpleLLMFunc.base.run.record import RunRecord
+from SimpleLLMFunc.base.run.refusals import REFUSAL_WORDS, names_refusal, refused_by
+from SimpleLLMFunc.base.run.result import Result
+from SimpleLLMFunc.base.run.review import AnswerReview
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.errors import BadRequest, ConfigError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -32,11 +32,11 @@ from SimpleLLMFunc.type.markers import confident_type
 from SimpleLLMFunc.type.message import Message
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
-    from SimpleLLMFunc.base.quotes import QuoteCheck
-    from SimpleLLMFunc.llm_decorator.answering import Answering
-    from SimpleLLMFunc.llm_decorator.plain_code import Agreement
+    from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
+    from SimpleLLMFunc.llm_decorator.answering.answering import Answering
+    from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement
+    from SimpleLLMFunc.llm_decorator.answering.voting import ConfidentOutput
     from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Examples
-    from SimpleLLMFunc.llm_decorator.voting import ConfidentOutput
 
 __all__ = ["FunctionCore"]
 
@@ -109,14 +109,14 @@ class FunctionCore(Core):
         """How the value of a function annotated ``-> Confident[T]`` is decided and kept; None for any other."""
         if not self._confident(self._return_type):
             return None
-        from SimpleLLMFunc.llm_decorator.voting import ConfidentOutput
+        from SimpleLLMFunc.llm_decorator.answering.voting import ConfidentOutput
 
         return ConfidentOutput(self.spec, self._return_type, self.options.min_agreement, self.options.vote_on)
 
     @cached_property
     def agreement(self) -> Agreement:
         """Counts who answers, plain code or the model."""
-        from SimpleLLMFunc.llm_decorator.plain_code import Agreement
+        from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement
 
         return Agreement()
 
@@ -127,8 +127,8 @@ class FunctionCore(Core):
         has_code = options.first is not None or options.fallback is not None
         if not has_code and self.confident_output is None:
             return None
-        from SimpleLLMFunc.llm_decorator.answering import Answering
-        from SimpleLLMFunc.llm_decorator.plain_code import PlainCode
+        from SimpleLLMFunc.llm_decorator.answering.answering import Answering
+        from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 
         if not has_code:
             return Answering(None, None, self.agreement)
@@ -189,7 +189,7 @@ class FunctionCore(Core):
             found["escalate_to"] = options.escalate_to.model_name if options.escalate_to else ""
         for kind, code in _kinds(options):
             if code is not None:
-                from SimpleLLMFunc.llm_decorator.plain_code import code_version
+                from SimpleLLMFunc.llm_decorator.answering.plain_code import code_version
 
                 found[kind] = code_version(code)
         if self.spec.quotes:
@@ -319,7 +319,7 @@ class FunctionCore(Core):
 
 
 def _quotes_in(signature: FunctionSignature) -> QuoteCheck:
-    from SimpleLLMFunc.base.quotes import QuoteCheck
+    from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
 
     return QuoteCheck(signature.bound_args.arguments)
 

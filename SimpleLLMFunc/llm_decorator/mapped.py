@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.abort import Abort
-from SimpleLLMFunc.base.facts import FunctionFacts
-from SimpleLLMFunc.base.mappable import Answer
-from SimpleLLMFunc.base.output_mode import OutputSpec
-from SimpleLLMFunc.base.result import Preview, RepairLevel
-from SimpleLLMFunc.base.review import AnswerReview
+from SimpleLLMFunc.base.metadata import FunctionFacts
+from SimpleLLMFunc.base.run.abort import Abort
+from SimpleLLMFunc.base.run.mappable import Answer
+from SimpleLLMFunc.base.run.result import Preview, RepairLevel
+from SimpleLLMFunc.base.run.review import AnswerReview
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -32,7 +32,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class MappedFunction(Generic[R_co]):
-    """What `SimpleLLMFunc.base.mappable.Mappable` asks for, of an `@llm_function`.
+    """What `SimpleLLMFunc.base.run.mappable.Mappable` asks for, of an `@llm_function`.
 
     Raises:
         UsageError: it is a method that nobody is bound to.

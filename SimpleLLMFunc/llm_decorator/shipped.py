@@ -13,8 +13,8 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.http.secret_parts import Headers
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.secret_parts import Headers
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from SimpleLLMFunc.forking import ForkSafeLock
+from SimpleLLMFunc.runtime.forking import ForkSafeLock
 from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.utils import Block, ScopedVar
 

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.extras import load_extra
-from SimpleLLMFunc.listening import address_of, listening, serve_until_cancelled
+from SimpleLLMFunc.runtime.listening import address_of, listening, serve_until_cancelled
+from SimpleLLMFunc.runtime.threads import importing
 from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.serve.http_events import problem_response
@@ -16,7 +17,6 @@ from SimpleLLMFunc.serve.http_problem import Problem
 from SimpleLLMFunc.serve.mcp import PATH as MCP_PATH
 from SimpleLLMFunc.serve.mcp import http_sessions
 from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
-from SimpleLLMFunc.threads import importing
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -14,21 +14,21 @@ from urllib.parse import urlsplit
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
-from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.base.run.observers import watching
 from SimpleLLMFunc.errors import SchemaError, cut
-from SimpleLLMFunc.interface.deadline import deadline_scope
-from SimpleLLMFunc.listening import THIS_MACHINE
+from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream
 from SimpleLLMFunc.logger.failures import shown_traceback
 from SimpleLLMFunc.logger.records import push_error, push_info, push_warning
+from SimpleLLMFunc.runtime.listening import THIS_MACHINE
+from SimpleLLMFunc.runtime.threads import in_thread
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
 from SimpleLLMFunc.serve.http_openapi import openapi_document
 from SimpleLLMFunc.serve.http_problem import Problem, problem_of
 from SimpleLLMFunc.serve.offer import Offer
-from SimpleLLMFunc.threads import in_thread
 from SimpleLLMFunc.tools import ArgumentsError
-from SimpleLLMFunc.tools.schema_check import SchemaValidation
+from SimpleLLMFunc.tools.schemas.check import SchemaValidation
 from SimpleLLMFunc.type.markers import Confident
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.budget import Spent, budget
-from SimpleLLMFunc.interface.rate_limit import TokenBucket
+from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+from SimpleLLMFunc.interface.spending.budget import Spent, budget
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.serve.http_problem import Problem
 

@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.interface.guard import forbid_real_calls
+    from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
     from SimpleLLMFunc.testing.answering import tool_calls
-    from SimpleLLMFunc.testing.cassette import Cassette, RecordMode, use_cassette
+    from SimpleLLMFunc.testing.cassettes.cassette import Cassette, RecordMode, use_cassette
     from SimpleLLMFunc.testing.schema_filled import SchemaLLM
     from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest, answer, when
     from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Cassette": "SimpleLLMFunc.testing.cassette",
-    "RecordMode": "SimpleLLMFunc.testing.cassette",
+    "Cassette": "SimpleLLMFunc.testing.cassettes.cassette",
+    "RecordMode": "SimpleLLMFunc.testing.cassettes.cassette",
     "SchemaLLM": "SimpleLLMFunc.testing.schema_filled",
     "ScriptedLLM": "SimpleLLMFunc.testing.scripted",
     "ScriptedRequest": "SimpleLLMFunc.testing.scripted",
     "UnmatchedRequest": "SimpleLLMFunc.testing.unmatched",
     "answer": "SimpleLLMFunc.testing.scripted",
-    "forbid_real_calls": "SimpleLLMFunc.interface.guard",
+    "forbid_real_calls": "SimpleLLMFunc.interface.attempts.guard",
     "tool_calls": "SimpleLLMFunc.testing.answering",
-    "use_cassette": "SimpleLLMFunc.testing.cassette",
+    "use_cassette": "SimpleLLMFunc.testing.cassettes.cassette",
     "when": "SimpleLLMFunc.testing.scripted",
 }
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.wire import content_text
 

@@ -35,9 +35,9 @@ from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
 from SimpleLLMFunc.testing.probing import least, no_other_task, reply_to
 from SimpleLLMFunc.testing.scenarios import (
     FILL_SCHEMA,

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
-from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
 from SimpleLLMFunc.testing.scenarios import Request
 from SimpleLLMFunc.type.completion import ChatCompletion
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.interface.dialect import ReplyAssembler
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
 from SimpleLLMFunc.type.message import Message
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.testing.answering import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls

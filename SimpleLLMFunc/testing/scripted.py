@@ -16,9 +16,9 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError, cut
-from SimpleLLMFunc.interface.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.testing.answering import answer_message, tool_calls
 from SimpleLLMFunc.testing.replies import assembled, completion_of, message_text, split_reply, text_chunk

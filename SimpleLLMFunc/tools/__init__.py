@@ -2,7 +2,7 @@
 
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.registry import ToolRegistry
-from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
 from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
 __all__ = [

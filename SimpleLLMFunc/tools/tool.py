@@ -9,15 +9,20 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
-from SimpleLLMFunc.tools.annotations import docstring_of, name_of
 from SimpleLLMFunc.tools.arguments import mended_arguments, read_arguments
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
-from SimpleLLMFunc.tools.docstring import Documentation, read_docstring
-from SimpleLLMFunc.tools.json_schema import SchemaParameters
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.tools.running import is_plain_function
-from SimpleLLMFunc.tools.schema import ArgumentsError, BoundArguments, SignatureParameters, ToolParameters
-from SimpleLLMFunc.tools.strict import strict_parameters
+from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of
+from SimpleLLMFunc.tools.schemas.callable_schema import (
+    ArgumentsError,
+    BoundArguments,
+    SignatureParameters,
+    ToolParameters,
+)
+from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring
+from SimpleLLMFunc.tools.schemas.given_schema import SchemaParameters
+from SimpleLLMFunc.tools.schemas.strict import strict_parameters
 from SimpleLLMFunc.type.message import ToolSpec
 
 __all__ = ["FunctionTool", "ModelRetry", "Tool", "ToolContext", "as_tool", "tool"]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.logger.redact import MASK
-from SimpleLLMFunc.observability.reader_rows import RunDetail, StoredTurn
+from SimpleLLMFunc.observability.store.rows import RunDetail, StoredTurn
 from SimpleLLMFunc.viewer.replies import Refusal
 
 __all__ = ["as_curl", "as_test", "is_omitted"]

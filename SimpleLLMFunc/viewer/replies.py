@@ -15,7 +15,7 @@ from SimpleLLMFunc.logger.failures import shown_error, shown_traceback
 from SimpleLLMFunc.logger.known import end_before_growing_secret, end_before_secret
 from SimpleLLMFunc.logger.records import push_error
 from SimpleLLMFunc.logger.redact import redact, shown_text
-from SimpleLLMFunc.threads import Workers
+from SimpleLLMFunc.runtime.threads import Workers
 
 if TYPE_CHECKING:
     from starlette.requests import Request

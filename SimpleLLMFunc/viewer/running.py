@@ -19,10 +19,10 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.base.observe import EventSink, watching
-from SimpleLLMFunc.base.output_mode import ANSWER_TOOL
-from SimpleLLMFunc.base.result import Attempt
-from SimpleLLMFunc.base.review import AnswerReview
+from SimpleLLMFunc.base.run.observers import EventSink, watching
+from SimpleLLMFunc.base.run.result import Attempt
+from SimpleLLMFunc.base.run.review import AnswerReview
+from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.llm_decorator.core import Run
 from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from SimpleLLMFunc import __version__
+from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
-from SimpleLLMFunc.listening import address_of, listening, serve_until_cancelled
-from SimpleLLMFunc.observability.reader import TraceReader
-from SimpleLLMFunc.observability.store import TraceStore
-from SimpleLLMFunc.threads import importing
+from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.runtime.listening import address_of, listening, serve_until_cancelled
+from SimpleLLMFunc.runtime.threads import importing
 from SimpleLLMFunc.viewer.maps import MapPages
 from SimpleLLMFunc.viewer.offered import offered_of
 from SimpleLLMFunc.viewer.pages import FilePage

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.search import StaticSearch
+from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable, ToolCallLimitExceeded, UsageError
 from SimpleLLMFunc.interface.current import use_llm

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.search import StaticSearch
-from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, RunError, UsageError
-from SimpleLLMFunc.interface.budget import budget
 from SimpleLLMFunc.interface.current import use_llm
+from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.search import StaticSearch
-from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.errors import AuthenticationError, ServerUnavailable
-from SimpleLLMFunc.interface.local_model import LocalModel
+from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.tools import tool
 from tests.support.server import Answer, LoopbackServer, chunk, sse

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.extraction import extract_memories
-from SimpleLLMFunc.assistant.search import StaticSearch
-from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.memory.extraction import extract_memories
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden
 
@@ -40,7 +40,9 @@ SAID: dict[str, dict[str, Any]] = {
 async def test_golden_prompts(language: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Instructions with an AI-ID, the block of memories, a file, the announcement of a search and its block."""
     numbers = iter(range(1, 100))
-    monkeypatch.setattr("SimpleLLMFunc.base.outside_text.secrets.token_hex", lambda _: f"nonce-{next(numbers)}")
+    monkeypatch.setattr(
+        "SimpleLLMFunc.base.templates.outside_text.secrets.token_hex", lambda _: f"nonce-{next(numbers)}"
+    )
     said = SAID[language]
     memory = SqliteMemory(":memory:", language=language)
     await memory.add_memory("u", said["memory"])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
-from SimpleLLMFunc.assistant.wikipedia_search import WikipediaSearch
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.search.wikipedia_search import WikipediaSearch
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.testing import ScriptedLLM
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc.base.jinja import render_template
+from SimpleLLMFunc.base.templates.jinja import render_template
 from SimpleLLMFunc.calls.llm import LLM
 from SimpleLLMFunc.calls.schema import ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from SimpleLLMFunc import APIKeyPool, CachedLLM, FallbackLLM, OpenAICompatible, llm_chat, llm_function
-from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.base.run.observers import watching
 from SimpleLLMFunc.calls.llm import LLM
 from SimpleLLMFunc.calls.task import Task
 from SimpleLLMFunc.cli.main import main
@@ -27,7 +27,7 @@ from SimpleLLMFunc.errors import CallError, ConfigError, SimpleLLMFuncError, Too
 from SimpleLLMFunc.logger import setup_logging
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from SimpleLLMFunc.tools.mcp import tools_from_mcp
+from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from tests.support.canary import CANARIES, Outputs, chain_of
 from tests.support.server import Answer, LoopbackServer, chunk, completion, json_answer, sse
 

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import AIAssistant, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
 from SimpleLLMFunc.assistant import SqliteMemory
-from SimpleLLMFunc.base.observe import watching
-from SimpleLLMFunc.batch import openai_run
-from SimpleLLMFunc.observability.store import TraceStore
-from SimpleLLMFunc.testing.cassette import Cassette
+from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.batch.provider_batches import run as openai_run
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.testing.cassettes.cassette import Cassette
 from tests.support.batch_server import BatchServer, Outcome
 from tests.support.canary import CANARIES, Outputs
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer

@@ -9,12 +9,12 @@ import sqlite3
 import pytest
 
 from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_function
-from SimpleLLMFunc.assistant.sqlite_memory import SqliteMemory
-from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.base.run.observers import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.observability.reader_rows import RunQuery
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store.rows import RunQuery
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 
 NAMES = {

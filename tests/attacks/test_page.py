@@ -14,10 +14,10 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Message, OpenAICompatible, Tool, llm_chat, llm_function
-from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.base.run.observers import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger.redact import remember_secret
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.canary import CANARIES
 from tests.support.server import LoopbackServer

@@ -14,13 +14,13 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_chat, llm_function
 from SimpleLLMFunc.base.post_process import parse_text
-from SimpleLLMFunc.batch import stored_row
+from SimpleLLMFunc.batch.checkpoint import stored_row
 from SimpleLLMFunc.errors import CheckpointError, ResponseParseError, SimpleLLMFuncError
-from SimpleLLMFunc.interface import cache_store
+from SimpleLLMFunc.interface.composite import answer_store as cache_store
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.arguments import mended_arguments, read_arguments
-from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
 from tests.support.server import LoopbackServer, chunk, sse
 
 # --- 2: type tags -----------------------------------------------------------------------------------------

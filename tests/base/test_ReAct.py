@@ -27,7 +27,7 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
     ToolFailed,
 )
-from SimpleLLMFunc.interface.deadline import Deadline
+from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool

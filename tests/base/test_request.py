@@ -4,8 +4,8 @@ import copy
 
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.base.events import MessageAppended, RunStarted
-from SimpleLLMFunc.base.observe import watching
 from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run.observers import watching
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.server import LoopbackServer

@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from SimpleLLMFunc.base.output_mode import compile_output
+from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
     generate_example_object,

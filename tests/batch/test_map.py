@@ -32,7 +32,8 @@ from SimpleLLMFunc import (
     llm_function,
     use_llm,
 )
-from SimpleLLMFunc.batch import MapReport, store
+from SimpleLLMFunc.batch import MapReport
+from SimpleLLMFunc.batch.checkpoint import store
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.server import LoopbackServer, error_answer, text_answer
 

@@ -17,8 +17,8 @@ import pytest
 from pydantic import BaseModel, Field, RootModel
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc.batch.frames import to_frame
 from SimpleLLMFunc.batch.output import check_output_path, json_lines, write_rows
+from SimpleLLMFunc.batch.rows.frames import to_frame
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks import scale_sim
 from benchmarks.scale_sim import Costs, Plan, simulate
-from SimpleLLMFunc.batch import ray, ray_hub
-from SimpleLLMFunc.batch.ray_worker import linger_seconds
+from SimpleLLMFunc.batch.ray import engine as ray
+from SimpleLLMFunc.batch.ray import hub as ray_hub
+from SimpleLLMFunc.batch.ray.worker import linger_seconds
 
 FREE = Costs(row=0, commit=0, exchange=0, hub=0, block=0, worker=0, letter_out=0, letter_in=0)
 

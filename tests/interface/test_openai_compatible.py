@@ -30,11 +30,11 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
     UsageError,
 )
-from SimpleLLMFunc.interface.budget import budget
-from SimpleLLMFunc.interface.deadline import deadline_scope
-from SimpleLLMFunc.interface.guard import forbid_real_calls
-from SimpleLLMFunc.interface.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.spending.budget import budget
+from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse, text_answer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -694,7 +694,7 @@ async def test_the_timeout_may_come_with_a_call(server):
 
 
 async def test_a_stall_inside_a_stream_interrupts_it(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.http_model.IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.05)
     server.reply_sse([sse(chunk({"content": "Hel"}), done=False)], hold=asyncio.Event(), hold_after=1)
     with pytest.raises(StreamInterrupted, match="nothing came") as caught:
         await streamed(model(server))
@@ -703,7 +703,7 @@ async def test_a_stall_inside_a_stream_interrupts_it(server, monkeypatch):
 
 
 async def test_comments_are_no_progress(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.http_model.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.1)
     pieces = [sse(chunk({"content": "Hel"}), done=False), *[b": ping\n\n"] * 10_000]
     server.reply_sse(pieces, gap=0.005)
     with pytest.raises(StreamInterrupted, match="nothing came"):
@@ -718,7 +718,7 @@ async def test_a_deadline_inside_a_stream_keeps_what_came(server):
 
 
 async def test_a_slow_reader_is_not_taken_for_a_silent_service(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.http_model.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.2)
     server.reply("a" * 12)
     texts = []
     async for piece in model(server).chat_stream(HELLO):
@@ -728,7 +728,7 @@ async def test_a_slow_reader_is_not_taken_for_a_silent_service(server, monkeypat
 
 
 async def test_a_silence_after_the_last_finish_reason_loses_nothing(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.replies._AFTER_END_SECONDS", 0.05)
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.reply_reader._AFTER_END_SECONDS", 0.05)
     pieces = [sse(chunk({"content": "x"}, finish_reason="stop"), done=False)]
     server.reply_sse(pieces, hold=asyncio.Event(), hold_after=1)
     assert [piece.text for piece in await streamed(model(server))] == ["x"]
@@ -736,7 +736,7 @@ async def test_a_silence_after_the_last_finish_reason_loses_nothing(server, monk
 
 @pytest.mark.parametrize("end", [[], [sse()]])
 async def test_a_packed_stream_is_complete_only_with_its_checksum(server, monkeypatch, end):
-    monkeypatch.setattr("SimpleLLMFunc.interface.replies._AFTER_END_SECONDS", 0.05)
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.reply_reader._AFTER_END_SECONDS", 0.05)
     packer = zlib.compressobj(wbits=31)
     said = sse(chunk({"content": "x"}, finish_reason="stop"), done=False)
     pieces = [packer.compress(each) + packer.flush(zlib.Z_SYNC_FLUSH) for each in [said, *end]]

@@ -47,7 +47,7 @@ from SimpleLLMFunc.base.events import (
 )
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.server import Answer, LoopbackServer
 

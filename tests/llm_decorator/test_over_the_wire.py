@@ -25,7 +25,7 @@ from SimpleLLMFunc import (
     llm_function,
     tool,
 )
-from SimpleLLMFunc.interface.budget import budget
+from SimpleLLMFunc.interface.spending.budget import budget
 from tests.support.server import LoopbackServer, completion, error_answer
 
 

@@ -20,7 +20,7 @@ from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
 from SimpleLLMFunc.llm_decorator.steps.chat import response as chat_response
 from SimpleLLMFunc.llm_decorator.steps.common import log_context, signature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
-from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
 pytestmark = pytest.mark.xfail(strict=True, reason="the steps become the body in the course of this work")

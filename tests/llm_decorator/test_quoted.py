@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from SimpleLLMFunc import ResponseParseError, SignatureError, Text, UsageError, llm_function
-from SimpleLLMFunc.base.output_mode import compile_output
-from SimpleLLMFunc.base.quotes import QuoteCheck
+from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
+from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Quoted

@@ -14,7 +14,7 @@ from SimpleLLMFunc.logger.context import (
     get_current_trace_id,
     log_context,
 )
-from SimpleLLMFunc.sync import iterate_sync, run_sync
+from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync
 from SimpleLLMFunc.type.usage import Usage
 
 

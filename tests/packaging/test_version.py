@@ -17,13 +17,13 @@ def test_it_stands_in_the_package_and_nowhere_else():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert project["project"]["dynamic"] == ["version"]
     assert "version" not in project["project"]
-    assert project["tool"]["hatch"]["version"]["path"] == "SimpleLLMFunc/__init__.py"
+    assert project["tool"]["hatch"]["version"]["path"] == "SimpleLLMFunc/_version.py"
     said = [
         path
         for path in (ROOT / "SimpleLLMFunc").rglob("*.py")
         if re.search(r"(?m)^__version__ =", path.read_text("utf-8"))
     ]
-    assert said == [ROOT / "SimpleLLMFunc" / "__init__.py"]
+    assert said == [ROOT / "SimpleLLMFunc" / "_version.py"]
 
 
 def test_what_is_installed_says_the_same():

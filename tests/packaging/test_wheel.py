@@ -96,7 +96,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {
         "SimpleLLMFunc/py.typed",
         "SimpleLLMFunc/viewer/static/app.js",
-        "SimpleLLMFunc/assistant/phrases.json",
+        "SimpleLLMFunc/assistant/search/phrases.json",
     } < ours
     assert {name for name in names if not name.startswith(f"{INFO}/")} == ours
     assert not [

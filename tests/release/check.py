@@ -53,10 +53,10 @@ OFFERED = {
     "@llm_function(ScriptedLLM('3', repeat=True))\ndef f(text: str) -> int:\n    'Rate.'\n"
     "report = f.map(pandas.DataFrame({'text': ['a', 'b']}))\nassert list(report.to_frame()['value']) == [3, 3]",
     "local": "import xllamacpp\nfrom SimpleLLMFunc import LocalModel\nassert LocalModel().model_name",
-    "mcp": "import mcp\nfrom SimpleLLMFunc.tools.mcp import tools_from_mcp",
-    "otel": "import opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http\nimport SimpleLLMFunc.observability.otel",
+    "mcp": "import mcp\nfrom SimpleLLMFunc.tools.mcp.client import tools_from_mcp",
+    "otel": "import opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http\nimport SimpleLLMFunc.observability.otel.span_sink",
     "pretty": "import rich, tqdm.auto",
-    "ray": "import ray\nfrom SimpleLLMFunc.batch import ray as on_ray",
+    "ray": "import ray\nfrom SimpleLLMFunc.batch.ray import engine as on_ray",
     "search": "import tavily\nfrom SimpleLLMFunc.assistant import TavilySearch",
     "view": "import starlette, uvicorn\nfrom SimpleLLMFunc.viewer import viewer_app",
     "ocr": "import rapidocr, onnxruntime",

@@ -27,7 +27,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from SimpleLLMFunc import LocalModel, OpenAICompatible, llm_function, watching
-from SimpleLLMFunc.observability.setup import setup_tracing
+from SimpleLLMFunc.observability.otel.setup import setup_tracing
 from tests.support.server import LoopbackServer
 
 INSTALL_SECONDS = 600

@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel, Field, field_serializer
 
 from SimpleLLMFunc import OpenAICompatible, RateLimited, llm_function
-from SimpleLLMFunc.cli.serve import serve_command
+from SimpleLLMFunc.cli.commands.serve import serve_command
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BudgetExceeded,
@@ -37,7 +37,7 @@ from SimpleLLMFunc.serve.http_callers import CallerEntry, Callers, hash_of
 from SimpleLLMFunc.serve.http_problem import problem_of
 from SimpleLLMFunc.serve.offer import offers
 from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.tools.mcp import tools_from_mcp
+from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from SimpleLLMFunc.type.markers import Confident
 from tests.support.canary import CANARIES, Outputs
 from tests.support.server import Answer, LoopbackServer

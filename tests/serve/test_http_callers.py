@@ -4,7 +4,7 @@ import json
 import pytest
 
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError
-from SimpleLLMFunc.interface.budget import charge_question
+from SimpleLLMFunc.interface.spending.budget import charge_question
 from SimpleLLMFunc.serve.http_callers import KEYS_VARIABLE, Caller, CallerEntry, Callers, hash_of, new_key
 from SimpleLLMFunc.serve.http_problem import Problem
 from SimpleLLMFunc.type.usage import Usage

@@ -23,7 +23,7 @@ from SimpleLLMFunc.serve import serve_mcp
 from SimpleLLMFunc.serve.mcp import serve_http
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.tools.mcp import tools_from_mcp
+from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 
 pytest.importorskip("mcp")
 

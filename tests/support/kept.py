@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, ServerUnavailable
-from SimpleLLMFunc.interface.fallback import FallbackLLM
-from SimpleLLMFunc.interface.http_model import Call, HttpModel
+from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
+from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_reply
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.replies import check_status, read_reply
-from SimpleLLMFunc.interface.retry import TryFailed
 
 __all__ = ["watching_calls"]
 

@@ -61,7 +61,7 @@ _PROCESSES = f"asyncio{os.sep}unix_events.py"
 _LIBRARIES = f"{os.sep}site-packages{os.sep}"
 
 ALLOWED: dict[tuple[str, str], str] = {
-    ("sync.py", "*"): "whoever makes a synchronous call on a loop waits for its end; that is what it means",
+    ("runtime/sync.py", "*"): "whoever makes a synchronous call on a loop waits for its end; that is what it means",
 }
 """File and function (``*`` for all) of the package that may block, and why."""
 

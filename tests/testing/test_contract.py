@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.errors import AuthenticationError
-from SimpleLLMFunc.interface.cache import CachedLLM
-from SimpleLLMFunc.interface.fallback import FallbackLLM
+from SimpleLLMFunc.interface.composite.cache import CachedLLM
+from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local_model import LocalModel
+from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, contract, tool_calls

@@ -16,7 +16,7 @@ CONFTEST = """
 import os
 from SimpleLLMFunc import LLM_Interface
 from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.interface.guard import check_real_call_allowed
+from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
 
 
 class Service(LLM_Interface):

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.errors import DeadlineExceeded, RateLimited, UsageError
-from SimpleLLMFunc.interface.dialect import ReplyAssembler
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, UnmatchedRequest, answer, tool_calls, when
 from SimpleLLMFunc.testing.replies import split_reply

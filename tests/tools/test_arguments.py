@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.tools.arguments import mended_arguments, read_arguments
-from SimpleLLMFunc.tools.schema import ArgumentsError
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "null", "{}", " { } "])

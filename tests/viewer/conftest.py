@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from tests.viewer import shop
 from tests.viewer.served import keep, opened_browser
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from SimpleLLMFunc import OpenAICompatible
-from SimpleLLMFunc.base.observe import watching
+from SimpleLLMFunc.base.run.observers import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import tool_calls
 from tests.support.server import LoopbackServer, completion, json_answer
 from tests.viewer import shop

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.viewer import viewer_app
 from SimpleLLMFunc.viewer.security import new_token
 from tests.viewer import shop

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from SimpleLLMFunc.base.observe import watching
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.viewer import ViewerApp, serve_page, viewer_app
 
 TOKEN = "a-token-for-the-tests-0123456789"

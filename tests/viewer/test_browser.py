@@ -18,8 +18,8 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from SimpleLLMFunc.base.observe import watching
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.viewer import shop
 from tests.viewer.filled import mapped, set_back, showpiece

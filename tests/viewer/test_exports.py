@@ -11,8 +11,8 @@ import textwrap
 
 import pytest
 
-from SimpleLLMFunc.base.observe import watching
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
 from SimpleLLMFunc.viewer.replies import Refusal
 from tests.support.server import LoopbackServer
@@ -196,9 +196,7 @@ def plays(tmp_path_factory):
     blocks = [f"# {name}\n{textwrap.dedent(code)}" for name, (code, _) in PLAYS.items()]
     names = list(PLAYS)
     script = "import asyncio\nfrom my_shop import *\nfrom my_shop import Box, Colour, Keeper, date, ScriptedLLM, tool_calls\n"
-    script += (
-        "from SimpleLLMFunc.observability.store import TraceStore\nfrom SimpleLLMFunc.base.observe import watching\n"
-    )
+    script += "from SimpleLLMFunc.observability.store.trace_store import TraceStore\nfrom SimpleLLMFunc.base.run.observers import watching\n"
     script += "store = TraceStore('runs.sqlite')\n"
     for name, block in zip(names, blocks, strict=True):
         script += f"with watching(store, session_id={name!r}):\n{textwrap.indent(block.strip(), '    ')}\n"
@@ -341,7 +339,7 @@ def test_a_request_is_copied_as_curl(store, tmp_path):
 def test_a_shell_does_not_run_what_a_message_says(tmp_path):
     import dataclasses
 
-    from SimpleLLMFunc.observability.reader_rows import StoredTurn
+    from SimpleLLMFunc.observability.store.rows import StoredTurn
 
     fields = {field.name: None for field in dataclasses.fields(StoredTurn)}
     request = {"messages": [{"role": "user", "content": "'; touch pwned; echo '$(touch pwned)`touch pwned`\n\"\\"}]}

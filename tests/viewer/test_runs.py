@@ -10,10 +10,10 @@ import pytest
 
 from SimpleLLMFunc import llm_function, use_llm
 from SimpleLLMFunc.base.events import RunStarted
-from SimpleLLMFunc.base.facts import FunctionFacts, RunFacts
+from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError
-from SimpleLLMFunc.observability.reader import TraceReader
-from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.viewer import viewer_app
 from tests.viewer import shop

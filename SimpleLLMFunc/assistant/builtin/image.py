@@ -16,7 +16,7 @@ from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
-from SimpleLLMFunc.threads import in_thread
+from SimpleLLMFunc.runtime.threads import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
 from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl, read_file
 

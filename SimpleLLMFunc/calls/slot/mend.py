@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from SimpleLLMFunc.base.align import Aligner
-from SimpleLLMFunc.base.fit import Fit
-from SimpleLLMFunc.base.json_node import decode_strictly
-from SimpleLLMFunc.base.result import Repair
-from SimpleLLMFunc.base.shape import (
+from SimpleLLMFunc.base.parsing.alignment.align import Aligner
+from SimpleLLMFunc.base.parsing.alignment.alignment import Fit
+from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
     ChoiceShape,
     FieldShape,
@@ -22,10 +20,12 @@ from SimpleLLMFunc.base.shape import (
     Shape,
     UnionShape,
 )
+from SimpleLLMFunc.base.parsing.json_node import decode_strictly
+from SimpleLLMFunc.base.run.result import Repair
 from SimpleLLMFunc.calls.slot.building import NULL_UNWANTED, UNKNOWN_FIELD
-from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
-from SimpleLLMFunc.calls.slot.subschemas import Schema
+from SimpleLLMFunc.calls.slot.subschemas.members import Schema
+from SimpleLLMFunc.calls.slot.subschemas.walk import ALL_KINDS, Places, kinds_of_value
 
 __all__ = ["Mending"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
 
-from SimpleLLMFunc.base.template import Finished, guard_tags
+from SimpleLLMFunc.base.templates.template import Finished, guard_tags
 from SimpleLLMFunc.calls.schema import LanguageType
 from SimpleLLMFunc.type.wire import without_surrogates
 

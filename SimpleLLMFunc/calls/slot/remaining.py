@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from SimpleLLMFunc.calls.slot.carrying import Carrier
-from SimpleLLMFunc.calls.slot.places import Choice, Places
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
-from SimpleLLMFunc.calls.slot.subschemas import Schema
+from SimpleLLMFunc.calls.slot.subschemas.copies import Carrier
+from SimpleLLMFunc.calls.slot.subschemas.members import Schema
+from SimpleLLMFunc.calls.slot.subschemas.walk import Choice, Places
 
 __all__ = ["remaining_schema"]
 

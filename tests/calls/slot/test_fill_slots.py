@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from SimpleLLMFunc import CallError, ConfigError, LocalModel, SchemaError, SignatureError, use_llm
 from SimpleLLMFunc.calls.schema import ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.slot import SlotOutput, fill_slots
-from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
 WEATHER: dict[str, Any] = {

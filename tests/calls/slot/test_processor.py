@@ -13,7 +13,7 @@ import pytest
 
 from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
 from SimpleLLMFunc.errors import CallError, SchemaError
-from SimpleLLMFunc.tools import schema_check
+from SimpleLLMFunc.tools.schemas import check as schema_check
 
 NOW = dt.datetime(2026, 11, 18, 14, 30)
 WEATHER = {

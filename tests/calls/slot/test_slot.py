@@ -21,8 +21,8 @@ from SimpleLLMFunc.calls.schema import (
 )
 from SimpleLLMFunc.calls.slot import Slot, SlotInput, SlotOutput
 from SimpleLLMFunc.errors import BudgetExceeded, ContentBlocked, OutputTruncated
-from SimpleLLMFunc.interface.budget import budget
 from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.server import Answer, LoopbackServer
 

@@ -16,7 +16,7 @@ from SimpleLLMFunc.calls.summary import Summary, SummaryOutput, summarize
 from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
 from SimpleLLMFunc.calls.task import Task
 from SimpleLLMFunc.errors import CallError, ConfigError, ServerUnavailable
-from SimpleLLMFunc.sync import run_sync
+from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden
 from tests.support.server import Answer, LoopbackServer, chunk, sse

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.tokens import estimate_tokens
+from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
 from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messages
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.type.message import Message, ToolSpec

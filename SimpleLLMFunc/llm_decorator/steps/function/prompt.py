@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content
-from SimpleLLMFunc.base.result import OutputMode
-from SimpleLLMFunc.base.template import fill_fields
+from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.base.templates.template import fill_fields
 from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
     generate_example_object,

@@ -8,9 +8,9 @@ from typing import Any
 
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.ReAct import react_events
-from SimpleLLMFunc.base.record import RunRecord
 from SimpleLLMFunc.base.request import ToolMap
-from SimpleLLMFunc.base.review import EmptyReview
+from SimpleLLMFunc.base.run.record import RunRecord
+from SimpleLLMFunc.base.run.review import EmptyReview
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.react import execute_llm_call, prepare_tools_for_execution

@@ -1,0 +1,1 @@
+"""What the assistant remembers of its users beyond a session: the protocol of a store, and one in SQLite."""

@@ -1,0 +1,313 @@
+"""The rows behind `SqliteMemory`; synchronous, for worker threads."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from SimpleLLMFunc.assistant.memory.relevance import same
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.logger.known import mask_known
+from SimpleLLMFunc.storage.sqlite_file import SqliteFile, transaction
+
+__all__ = ["Memory", "MemoryFile", "Said"]
+
+T = TypeVar("T")
+
+_APPLICATION_ID = 0x534C4D45
+"""In the header of our files: "SLME"."""
+
+_MOST_CANDIDATES: Final = 200
+_MOST_MESSAGES: Final = 40
+_MOST_PIECES: Final = 40
+
+
+def _layer(name: str, column: str) -> list[str]:
+    """Return what keeps an index of the three characters in a row of a table, in step with the table."""
+    row = f"{name}_text(rowid, text) VALUES (new.id, new.{column})"
+    gone = f"{name}_text({name}_text, rowid, text) VALUES ('delete', old.id, old.{column})"
+    return [
+        f"CREATE VIRTUAL TABLE {name}_text USING fts5(text, tokenize = 'trigram', content = '')",
+        f"CREATE TRIGGER {name}_new AFTER INSERT ON {name} BEGIN INSERT INTO {row}; END",
+        f"CREATE TRIGGER {name}_old AFTER DELETE ON {name} BEGIN INSERT INTO {gone}; END",
+    ]
+
+
+_TABLES = (
+    """
+    CREATE TABLE messages (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        user BLOB NOT NULL,
+        session TEXT NOT NULL,
+        role TEXT NOT NULL,
+        content TEXT NOT NULL,
+        at REAL NOT NULL,
+        extracted INTEGER NOT NULL DEFAULT 0
+    )
+    """,
+    "CREATE INDEX messages_of_session ON messages (user, session, id)",
+    "CREATE INDEX messages_to_extract ON messages (user, extracted, id)",
+    """
+    CREATE TABLE memories (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        user BLOB NOT NULL,
+        type TEXT NOT NULL,
+        text TEXT NOT NULL,
+        source TEXT NOT NULL,
+        at REAL NOT NULL,
+        vector BLOB
+    )
+    """,
+    "CREATE INDEX memories_of_user ON memories (user, at)",
+    """
+    CREATE TABLE summaries (
+        user BLOB NOT NULL,
+        session TEXT NOT NULL,
+        text TEXT NOT NULL,
+        last_message INTEGER NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (user, session)
+    )
+    """,
+    *_layer("messages", "content"),
+    *_layer("memories", "text"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing that is known of a user.
+
+    Attributes:
+        type: fact, preference, plan, relation or other.
+        source: the session it was drawn from.
+        at: when, in seconds since the epoch.
+        vector: its meaning as 32-bit floats, where there is one.
+    """
+
+    type: str
+    text: str
+    source: str
+    at: float
+    vector: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message; `at` in seconds since the epoch."""
+
+    id: int
+    role: str
+    content: str
+    at: float
+
+
+class MemoryFile:
+    """Messages, memories and summaries of users.
+
+    A user is kept under the hash of the id: ids may hold anything, and the file does not tell them.
+
+    Args:
+        path: None for memory.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
+
+    def add_messages(
+        self, user_id: str, session_id: str, messages: Sequence[tuple[str, str]], at: float
+    ) -> tuple[int, int]:
+        """Keep messages (role, content); return how many of the user wait for extraction, and of the session for a summary."""
+        user, session = _key(user_id), _plain(session_id)
+
+        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+            with transaction(connection):
+                connection.executemany(
+                    "INSERT INTO messages (user, session, role, content, at) VALUES (?, ?, ?, ?, ?)",
+                    [(user, session, role, _plain(content), at) for role, content in messages],
+                )
+                (waiting,) = connection.execute(
+                    "SELECT count(*) FROM messages WHERE user = ? AND extracted = 0", (user,)
+                ).fetchone()
+                return waiting, _new_in_session(connection, user, session)
+
+        return self._do(work)
+
+    def session(self, user_id: str, session_id: str) -> list[Said]:
+        """Return the last messages of a session, the oldest first."""
+        rows = self._rows(
+            "SELECT id, role, content, at FROM messages WHERE user = ? AND session = ? ORDER BY id DESC LIMIT ?",
+            (_key(user_id), _plain(session_id), _MOST_MESSAGES),
+        )
+        return [Said(*row) for row in reversed(rows)]
+
+    def not_extracted(self, user_id: str) -> list[Said]:
+        """Return the messages that no memories were drawn from, the oldest first."""
+        rows = self._rows(
+            "SELECT id, role, content, at FROM messages WHERE user = ? AND extracted = 0 ORDER BY id LIMIT ?",
+            (_key(user_id), _MOST_MESSAGES),
+        )
+        return [Said(*row) for row in rows]
+
+    def not_summarized(self, user_id: str, session_id: str) -> int:
+        """Return how many messages of a session came after its summary."""
+        user, session = _key(user_id), _plain(session_id)
+        return self._do(lambda connection: _new_in_session(connection, user, session))
+
+    def messages_like(self, user_id: str, asked: Iterable[str], session_id: str) -> list[Said]:
+        """Return messages of the user's other sessions that have one of the pieces."""
+        condition, values = _condition("messages", "content", asked)
+        rows = self._rows(
+            f"SELECT id, role, content, at FROM messages WHERE user = ? AND session != ? AND ({condition}) "  # noqa: S608
+            "ORDER BY id DESC LIMIT ?",
+            (_key(user_id), _plain(session_id), *values, _MOST_CANDIDATES),
+        )
+        return [Said(*row) for row in rows]
+
+    def add_memories(self, user_id: str, memories: Sequence[Memory], last_id: int | None) -> int:
+        """Keep memories that are not known yet, and note up to which message they were drawn; return how many are new.
+
+        Where the messages are gone by now (`delete_user`), nothing is kept.
+        """
+        user = _key(user_id)
+
+        def work(connection: sqlite3.Connection) -> int:
+            with transaction(connection):
+                if last_id is not None:
+                    done = connection.execute(
+                        "UPDATE messages SET extracted = 1 WHERE user = ? AND id <= ? AND extracted = 0",
+                        (user, last_id),
+                    ).rowcount
+                    if done == 0:
+                        return 0
+                known = [text for (text,) in connection.execute("SELECT text FROM memories WHERE user = ?", (user,))]
+                count = 0
+                for memory in memories:
+                    text = _plain(memory.text)
+                    if (before := same(text, known)) is not None:
+                        connection.execute(
+                            "UPDATE memories SET at = ? WHERE user = ? AND text = ?", (memory.at, user, before)
+                        )
+                        continue
+                    connection.execute(
+                        "INSERT INTO memories (user, type, text, source, at, vector) VALUES (?, ?, ?, ?, ?, ?)",
+                        (user, memory.type, text, _plain(memory.source), memory.at, memory.vector),
+                    )
+                    known.append(text)
+                    count += 1
+                return count
+
+        return self._do(work)
+
+    def memories(self, user_id: str) -> list[Memory]:
+        """Return all memories of a user, the newest first."""
+        rows = self._rows(
+            "SELECT type, text, source, at, vector FROM memories WHERE user = ? ORDER BY at DESC, id DESC",
+            (_key(user_id),),
+        )
+        return [Memory(*row) for row in rows]
+
+    def memories_like(self, user_id: str, asked: Iterable[str]) -> list[Memory]:
+        """Return memories that have one of the pieces, and the newest ones, and those found by meaning alone."""
+        condition, values = _condition("memories", "text", asked)
+        rows = self._rows(
+            "SELECT type, text, source, at, vector FROM memories WHERE user = ? AND id IN ("  # noqa: S608
+            f"SELECT id FROM (SELECT id FROM memories WHERE user = ? AND ({condition}) ORDER BY at DESC LIMIT ?) "
+            "UNION SELECT id FROM (SELECT id FROM memories WHERE user = ? ORDER BY at DESC LIMIT ?))",
+            (_key(user_id), _key(user_id), *values, _MOST_CANDIDATES, _key(user_id), _MOST_CANDIDATES),
+        )
+        return [Memory(*row) for row in rows]
+
+    def summaries(self, user_id: str, session_id: str, most: int) -> list[str]:
+        """Return the summaries of the user's other sessions, the newest first."""
+        rows = self._rows(
+            "SELECT text FROM summaries WHERE user = ? AND session != ? ORDER BY at DESC LIMIT ?",
+            (_key(user_id), _plain(session_id), most),
+        )
+        return [text for (text,) in rows]
+
+    def set_summary(self, user_id: str, session_id: str, text: str, last_id: int, at: float) -> None:
+        """Keep the summary of a session in place of the one before, unless its messages are gone by now."""
+        user, session = _key(user_id), _plain(session_id)
+
+        def work(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                connection.execute(
+                    "INSERT OR REPLACE INTO summaries (user, session, text, last_message, at) "
+                    "SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM messages WHERE id = ? AND user = ?)",
+                    (user, session, _plain(text), last_id, at, last_id, user),
+                )
+
+        self._do(work)
+
+    def delete_user(self, user_id: str) -> None:
+        """Remove everything about a user, from the pages of the file too."""
+        user = _key(user_id)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("PRAGMA secure_delete = ON")
+            with transaction(connection):
+                for table in ("messages", "memories", "summaries"):
+                    connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))  # noqa: S608 - our own names
+                for index in ("messages_text", "memories_text"):
+                    # An index only marks what is deleted, until its parts are merged.
+                    connection.execute(f"INSERT INTO {index}({index}) VALUES ('optimize')")  # noqa: S608
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+        self._do(work)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._file.close()
+
+    def _rows(self, statement: str, values: Sequence[object]) -> list[Any]:
+        return self._do(lambda connection: connection.execute(statement, values).fetchall())
+
+    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._file.lock:
+            try:
+                return work(self._file.connection())
+            except sqlite3.Error as error:
+                raise self._unusable(f"{type(error).__name__}: {error}") from error
+
+    def _unusable(self, why: str) -> ConfigError:
+        return ConfigError(f"the memory {str(self._path)!r} cannot be used: {why}. Give SqliteMemory another path.")
+
+
+def _key(user_id: str) -> bytes:
+    return hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).digest()
+
+
+def _plain(text: str) -> str:
+    """Return text as it is kept: the secrets of this process masked, and what SQLite keeps whole: no lone surrogates, no NUL."""
+    return mask_known(text).encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+
+
+def _new_in_session(connection: sqlite3.Connection, user: bytes, session: str) -> int:
+    (count,) = connection.execute(
+        "SELECT count(*) FROM messages WHERE user = ? AND session = ? AND id > coalesce("
+        "(SELECT last_message FROM summaries WHERE user = ? AND session = ?), 0)",
+        (user, session, user, session),
+    ).fetchone()
+    return int(count)
+
+
+def _condition(table: str, column: str, asked: Iterable[str]) -> tuple[str, list[str]]:
+    """Return what finds rows that share something with a text: three characters by the index, pairs by looking."""
+    chosen = list(islice(sorted(asked, key=len, reverse=True), _MOST_PIECES))
+    long = [f'"{piece}"' for piece in chosen if len(piece) >= 3]
+    terms, values = ["0"], []
+    if long:
+        terms.append(f"id IN (SELECT rowid FROM {table}_text WHERE {table}_text MATCH ?)")  # noqa: S608 - our own names
+        values.append(" OR ".join(long))
+    for piece in chosen:
+        if len(piece) < 3:
+            terms.append(f"instr(lower({column}), ?) > 0")
+            values.append(piece)
+    return " OR ".join(terms), values

@@ -1,0 +1,282 @@
+"""`SqliteMemory`: what users said, what is known of them, and what sessions were about, in one SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from array import array
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from time import time
+from typing import Any, Final, Literal
+
+from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory, MemoryType, extract_memories
+from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile, Said
+from SimpleLLMFunc.assistant.memory.relevance import cosine, freshness, overlap, pieces
+from SimpleLLMFunc.calls import LanguageType
+from SimpleLLMFunc.calls.summary import summarize
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.current import resolve_llm, use_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.runtime.sync import submit
+from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.tools.running import run_callable
+from SimpleLLMFunc.type.message import Message
+
+__all__ = ["Memory", "SqliteMemory"]
+
+_LEAST_MATCH: Final = 0.05
+"""Overlap below which two texts have nothing to do with one another."""
+
+_LEAST_COSINE: Final = 0.5
+_NEWEST_SHOWN = 2
+"""Memories that are shown for being new, whatever the question."""
+
+
+class SqliteMemory:
+    """A `MemoryStore` in three layers: messages, memories of a user drawn from them, summaries of sessions.
+
+    Memories and summaries are written by a model in the background, on the library's own event loop; what was not
+    finished when the process ended is done at the next chance. Without a model the messages alone are searched.
+
+    Args:
+        path: of the file, made at first use; ":memory:" keeps everything in this process.
+        llm: draws memories from messages; None takes the current model (the assistant's, while it answers).
+        extract_every: messages of a user after which memories are drawn from them; 0 never.
+        summarize_every: messages of a session after which it is summarised (again); 0 never.
+        embed: ``embed(texts) -> vectors``, sync or async: memories are then found by meaning too.
+        most: memories and old messages that one question is shown.
+        language: of what is shown and asked, "zh" or "en".
+        clock: seconds since the epoch; for tests.
+
+    Raises:
+        ConfigError: at the first use, if the file cannot be opened or belongs to another program.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        llm: LLM_Interface | None = None,
+        extract_every: int = 10,
+        summarize_every: int = 20,
+        embed: Callable[[list[str]], Any] | None = None,
+        most: int = 8,
+        language: Literal["zh", "en"] = "zh",
+        clock: Callable[[], float] = time,
+    ) -> None:
+        if extract_every < 0 or summarize_every < 0 or most < 1:
+            raise ConfigError("SqliteMemory: extract_every and summarize_every are 0 or more, most is at least 1.")
+        if language not in _WORDS:
+            raise ConfigError(f'SqliteMemory: language is "zh" or "en", not {language!r}.')
+        self._file = MemoryFile(None if os.fspath(path) == ":memory:" else Path(path))
+        self._llm = llm
+        self._extract_every = extract_every
+        self._summarize_every = summarize_every
+        self._embed = embed
+        self._most = most
+        self._words = _WORDS[language]
+        self._language = LanguageType.CHINESE if language == "zh" else LanguageType.ENGLISH
+        self._clock = clock
+        self._jobs: dict[str, Future[None]] = {}
+        self._jobs_lock = ForkSafeLock()
+        renew_in_child(self)
+
+    # --- the protocol of a store ---
+
+    async def recall(self, user_id: str, message: str, session_id: str) -> str:
+        """Return what is known of the user that has to do with `message`, the most relevant first; else ""."""
+        asked = await in_thread(pieces, message)
+        memories = await in_thread(self._file.memories_like, user_id, asked)
+        vector = await self._vector(message) if self._embed and memories else None
+        # Hundreds of long texts and vectors are compared: not on the event loop.
+        return await in_thread(self._told, user_id, session_id, asked, memories, vector)
+
+    def _told(
+        self, user_id: str, session_id: str, asked: set[str], memories: list[Memory], vector: array[float] | None
+    ) -> str:
+        """Return what of the memories, the old messages and the summaries has to do with a question, best first."""
+        now = self._clock()
+        ranked = sorted(
+            ((_relevance(asked, vector, memory, now), memory) for memory in memories),
+            key=lambda pair: pair[0],
+            reverse=True,
+        )
+        shown = [memory for score, memory in ranked if score > 0][: self._most]
+        newest = sorted(memories, key=lambda memory: memory.at, reverse=True)[:_NEWEST_SHOWN]
+        shown += [memory for memory in newest if memory not in shown][: self._most - len(shown)]
+        lines = [f"- {memory.text}" for memory in shown]
+        said = self._file.messages_like(user_id, asked, session_id)
+        told = [(overlap(asked, each.content), each) for each in said]
+        told = [pair for pair in told if pair[0] >= _LEAST_MATCH]
+        told.sort(key=lambda pair: pair[0] + 0.2 * freshness(now - pair[1].at), reverse=True)
+        summaries = self._file.summaries(user_id, session_id, 2)
+        lines += [f"- {self._words['session']}{text}" for text in summaries]
+        room = max(self._most - len(shown), 0)
+        lines += [f"- {self._words[each.role]}{_short(each.content)}" for _, each in told[:room]]
+        return "\n".join(dict.fromkeys(lines))
+
+    async def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
+        """Keep a question and its answer; now and then have memories drawn from what was kept."""
+        now = self._clock()
+        waiting, in_session = await in_thread(
+            self._file.add_messages, user_id, session_id, [("user", message), ("assistant", answer)], now
+        )
+        due = bool(self._extract_every and waiting >= self._extract_every)
+        if due or (self._summarize_every and in_session >= self._summarize_every):
+            self._start(user_id, session_id)
+
+    async def delete_user(self, user_id: str) -> None:
+        """Remove everything about a user from the file, and from what is being drawn from it now."""
+        job = self._jobs.get(user_id)
+        if job is not None:
+            job.cancel()
+        await in_thread(self._file.delete_user, user_id)
+
+    async def history(self, user_id: str, session_id: str) -> list[Message]:
+        """Return the last messages of a session, so that it can go on in another process."""
+        said = await in_thread(self._file.session, user_id, session_id)
+        return [
+            {"role": "user", "content": each.content}
+            if each.role == "user"
+            else {"role": "assistant", "content": each.content}
+            for each in said
+        ]
+
+    # --- for people ---
+
+    async def memories(self, user_id: str) -> list[Memory]:
+        """Return all memories of a user, the newest first."""
+        return await in_thread(self._file.memories, user_id)
+
+    async def add_memory(self, user_id: str, text: str, *, kind: MemoryType = "fact", session_id: str = "") -> bool:
+        """Keep a memory given by hand; False where it is known already."""
+        if not text.strip():
+            raise UsageError("a memory is a sentence about the user; this one is empty.")
+        given = ExtractedMemory.model_construct(type=kind, text=text)
+        return await self._keep(user_id, session_id, [given], last_id=None) > 0
+
+    async def settle(self) -> None:
+        """Wait until the memories that are being drawn are written."""
+        with self._jobs_lock:
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wrap_future(job)
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._jobs_lock:
+            jobs, self._jobs = list(self._jobs.values()), {}
+        for job in jobs:
+            job.cancel()
+        self._file.close()
+
+    def renew_in_child(self) -> None:
+        """Forget what the parent draws: it goes on there, and nobody in the child would end it."""
+        self._jobs = {}
+
+    # --- in the background ---
+
+    def _start(self, user_id: str, session_id: str) -> None:
+        try:
+            llm = self._llm or resolve_llm(None)
+        except ConfigError:
+            return  # no model: the messages are searched as they are
+        with self._jobs_lock:
+            if user_id in self._jobs:
+                return  # what has come since is drawn from next time
+            job = submit(self._draw(user_id, session_id, llm))
+            self._jobs[user_id] = job
+        job.add_done_callback(lambda _: self._done(user_id, job))
+
+    def _done(self, user_id: str, job: Future[None]) -> None:
+        with self._jobs_lock:
+            if self._jobs.get(user_id) is job:
+                del self._jobs[user_id]
+
+    async def _draw(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
+        """Draw memories from what was said since the last time, and summarise the session."""
+        try:
+            with use_llm(llm):
+                await self._extract(user_id, session_id)
+                await self._summarize(user_id, session_id, llm)
+        except Exception as error:  # noqa: BLE001 - nobody waits for this; what was not drawn stays to be drawn
+            push_warning(f"no memories could be drawn this time: {shown_error(error)}")
+
+    async def _extract(self, user_id: str, session_id: str) -> None:
+        waiting = await in_thread(self._file.not_extracted, user_id)
+        if not waiting or not self._extract_every or len(waiting) < self._extract_every:
+            return
+        known = [memory.text for memory in (await in_thread(self._file.memories, user_id))[:50]]
+        found = await extract_memories(_conversation(waiting), known)
+        await self._keep(user_id, session_id, found, last_id=waiting[-1].id)
+
+    async def _summarize(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
+        said = await in_thread(self._file.session, user_id, session_id)
+        new = await in_thread(self._file.not_summarized, user_id, session_id)
+        if not self._summarize_every or new < self._summarize_every:
+            return
+        conversation = [{"role": each.role, "content": each.content} for each in said]
+        text = await summarize(conversation, [], llm=llm, language=self._language)
+        await in_thread(self._file.set_summary, user_id, session_id, text, said[-1].id, self._clock())
+
+    async def _keep(
+        self, user_id: str, session_id: str, found: Sequence[ExtractedMemory], *, last_id: int | None
+    ) -> int:
+        vectors = await self._vectors([each.text for each in found])
+        now = self._clock()
+        rows = [
+            Memory(each.type, " ".join(each.text.split()), session_id, now, vector)
+            for each, vector in zip(found, vectors, strict=True)
+            if each.text.strip()
+        ]
+        return await in_thread(self._file.add_memories, user_id, rows, last_id)
+
+    async def _vectors(self, texts: list[str]) -> list[bytes | None]:
+        none: list[bytes | None] = [None] * len(texts)
+        if self._embed is None or not texts:
+            return none
+        try:
+            vectors = await run_callable(self._embed, [texts], {})
+            made: list[bytes | None] = [array("f", vector).tobytes() for vector in vectors]
+        except Exception as error:  # noqa: BLE001 - without vectors a memory is found by its words
+            push_warning(f"embed= failed, memories are found by their words: {shown_error(error)}")
+            return none
+        return made if len(made) == len(texts) else none
+
+    async def _vector(self, text: str) -> array[float] | None:
+        (made,) = await self._vectors([text])
+        return array("f", made) if made else None
+
+
+_WORDS = {
+    "zh": {"user": "用户曾说: ", "assistant": "助手曾答: ", "session": "以前一次对话的总结: "},
+    "en": {
+        "user": "The user once said: ",
+        "assistant": "The assistant once answered: ",
+        "session": "An earlier conversation, summed up: ",
+    },
+}
+
+
+def _relevance(asked: set[str], vector: array[float] | None, memory: Memory, now: float) -> float:
+    """Return how much a memory has to do with a question; 0 for nothing."""
+    match = overlap(asked, memory.text)
+    meaning = cosine(vector, array("f", memory.vector)) if vector is not None and memory.vector else 0.0
+    if match < _LEAST_MATCH and meaning < _LEAST_COSINE:
+        return 0.0
+    return match + meaning + 0.2 * freshness(now - memory.at)
+
+
+def _conversation(said: Sequence[Said]) -> str:
+    return "\n".join(f"{each.role}: {each.content[:2000]}" for each in said)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else line[:199] + "…"

@@ -1,0 +1,1 @@
+"""When the assistant looks something up: is the answer uncertain, who is searched, and how the model is shown what was found."""

@@ -1,0 +1,148 @@
+"""What is known of a run beside its events: the function, the arguments, and what a request holds.
+
+Built only for those who watch a run. All of it refers to what the run itself uses, and copies nothing: whoever keeps a
+part of it beyond the event writes it down (and takes the secrets out), or copies it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.type.message import ToolSpec
+
+__all__ = ["FunctionFacts", "FunctionKind", "RunFacts", "SentRequest", "function_version", "signature_text"]
+
+FunctionKind: TypeAlias = Literal["function", "chat", "call", "assistant"]
+"""Who asks: an `@llm_function`, an `@llm_chat`, a Call, or the assistant."""
+
+_MODULES = re.compile(r"(?:(?:[^\W\d]\w*|<locals>)\.)+(?=[^\W\d])")
+_PLACE = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFacts:
+    """What a function is, as long as nobody changes it; one object for all of its runs.
+
+    Attributes:
+        name: `__name__` of the function, or the name of the Call.
+        kind: who asks.
+        docstring: as written, indentation cleaned.
+        signature: as in the source: ``(essay: str, *, strict: bool = False) -> Grade``.
+        tools: what it offers, in wire form.
+        output_schema: JSON Schema of the return type; None where the answer is plain text.
+        version: of docstring, prompt templates, examples, signature, types and tools; see `function_version`.
+        place: ``module:qualname`` where it was defined, empty where there is none.
+    """
+
+    name: str
+    kind: FunctionKind = "function"
+    docstring: str = ""
+    signature: str = ""
+    tools: Sequence[ToolSpec] = ()
+    output_schema: Mapping[str, Any] | None = None
+    version: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Who runs, with what, and inside of what.
+
+    Attributes:
+        function: the function.
+        arguments: by parameter name, defaults applied; the objects that were given.
+        parent_trace_id: of the run around this one, empty where there is none.
+        parent_call_id: the tool call of the run around this one that began this run, empty where none did.
+        session_id: the conversation it belongs to; from `watching(session_id=…)`, or the assistant's.
+        user_id: whom it serves; from `watching(user_id=…)`, or the assistant's.
+    """
+
+    function: FunctionFacts
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    parent_trace_id: str = ""
+    parent_call_id: str = ""
+    session_id: str = ""
+    user_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """What a turn is about to send.
+
+    Attributes:
+        llm: the model that is asked; `model_name`, `provider` and `base_url` are among its attributes.
+        request: as the run holds it; nobody changes its lists, a turn that adds to them makes new ones.
+        stream: the reply is asked for in pieces.
+        is_last: no tool is offered any more.
+        output_mode: how the answer is asked for.
+    """
+
+    llm: LLM_Interface
+    request: ModelRequest
+    stream: bool
+    is_last: bool
+    output_mode: OutputMode
+
+    def wire(self) -> dict[str, Any]:
+        """Return the arguments of `LLM_Interface.chat` by name: `messages`, `tools`, `response_format`, the params.
+
+        Made anew at each call, the messages copied.
+        """
+        return self.request.wire(self.llm, is_last=self.is_last)
+
+    def params(self) -> dict[str, Any]:
+        """Return what is asked for beside messages, tools and response format: the model's own settings, and the call's."""
+        own: Any = getattr(self.llm, "api_params", None)
+        return {**(own if isinstance(own, Mapping) else {}), **self.request.params}
+
+
+def signature_text(signature: inspect.Signature) -> str:
+    """Return a signature as it stands in the source: the types by their own names, whichever module they are from."""
+    parameters = [
+        parameter.replace(annotation=_written(parameter.annotation)) for parameter in signature.parameters.values()
+    ]
+    shown = signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
+    return _PLACE.sub("", str(shown))
+
+
+class _Written:
+    """An annotation as text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _written(annotation: Any) -> Any:
+    if annotation is inspect.Signature.empty:
+        return annotation
+    if isinstance(annotation, str):
+        return _Written(annotation)
+    return _Written(_MODULES.sub("", inspect.formatannotation(annotation)))
+
+
+def function_version(docstring: str, signature: str, types: Any, tools: Any) -> str:
+    """Return 16 hexadecimal digits that change when one of these does: what tells two versions of a function apart.
+
+    The same in every process and on every machine: a default that shows where it lies in memory counts without that.
+
+    Args:
+        docstring: of the function.
+        signature: as text.
+        types: JSON data about what goes in and comes out, and what else makes it another function (templates, examples).
+        tools: in wire form.
+    """
+    parts = [docstring, signature, types, tools]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.blake2b(_PLACE.sub("", text).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,481 @@
+"""A JSON value → a value of the wanted type, with a receipt of every step.
+
+Every step is guided by the type. None makes up a value, turns one kind of container into another, or picks
+between two readings that fit equally well: such a value is a `Misfit` that says where and why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
+from SimpleLLMFunc.base.parsing.alignment.enum_matching import AmbiguousChoiceError, find_choice
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
+from SimpleLLMFunc.base.parsing.alignment.shape import (
+    AnyShape,
+    ChoiceShape,
+    FieldShape,
+    LeafShape,
+    ListShape,
+    MappingShape,
+    ObjectShape,
+    OpaqueShape,
+    Shape,
+    TaggedShape,
+    TupleShape,
+    UnionShape,
+    resolved,
+)
+from SimpleLLMFunc.base.parsing.json_node import (
+    Bare,
+    Braced,
+    Node,
+    Num,
+    Open,
+    Path,
+    decode_strictly,
+    is_number_of,
+    is_same,
+    path_text,
+    plain_value,
+    shown,
+)
+from SimpleLLMFunc.base.run.result import Repair
+from SimpleLLMFunc.errors import Violation
+from SimpleLLMFunc.type.wire import without_surrogates
+
+__all__ = ["Aligner"]
+
+_FOLDED_KEY: Final = 1.0
+_ONE_ITEM: Final = 3.0
+_DECODED: Final = 3.0
+_UNWRAPPED: Final = 4.0
+_UNKNOWN_KEY: Final = 3.0
+_LEFT_OUT: Final = 0.01
+
+
+class Aligner:
+    """Aligns nodes to shapes.
+
+    Args:
+        may_coerce: take the steps beyond JSON itself: numbers out of words, keys by case, and so on.
+        reads_hooked: also align what a user's own validator reads first; else that gets the value as written.
+    """
+
+    def __init__(self, *, may_coerce: bool, reads_hooked: bool = False) -> None:
+        self._may_coerce = may_coerce
+        self._reads_hooked = reads_hooked
+
+    def align(self, shape: Shape, node: Node, path: Path = (), *, is_inner: bool = False) -> Alignment:
+        """Return the value of `shape` that the node is.
+
+        Args:
+            shape: the wanted one.
+            node: the JSON as it was written.
+            path: where the node stands.
+            is_inner: it was unwrapped already, which happens once.
+        """
+        shape = resolved(shape)
+        if isinstance(shape, UnionShape):
+            return self._union(shape, node, path, is_inner=is_inner)
+        direct = self._direct(shape, node, path, is_inner=is_inner)
+        if not self._may_coerce or isinstance(shape, AnyShape | OpaqueShape):
+            return direct
+        if isinstance(node, dict) and not isinstance(node, Open) and len(node) == 1 and not is_inner:
+            return self._unwrapped(shape, node, path, direct)
+        if isinstance(node, str) and isinstance(direct, Misfit) and not isinstance(shape, LeafShape | ChoiceShape):
+            return self._decoded(shape, node, path, direct)
+        return direct
+
+    def _direct(self, shape: Shape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        match shape:
+            case LeafShape():
+                return self._leaf(shape, node, path)
+            case ChoiceShape():
+                return self._choice(shape, node, path)
+            case ObjectShape():
+                return self._object(shape, node, path, is_inner=is_inner)
+            case ListShape():
+                return self._list(shape, node, path, is_inner=is_inner)
+            case TupleShape():
+                return self._tuple(shape, node, path, is_inner=is_inner)
+            case MappingShape():
+                return self._mapping(shape, node, path)
+            case TaggedShape():
+                return self._tagged(shape, node, path, is_inner=is_inner)
+            case OpaqueShape(inner=inner) if inner is not None and self._reads_hooked:
+                return self.align(inner, node, path, is_inner=is_inner)
+            case _:
+                return self._as_written(shape, node, path)
+
+    # --- wrappings ---------------------------------------------------------------------------------------
+
+    def _unwrapped(self, shape: Shape, node: dict[str, Node], path: Path, direct: Alignment) -> Alignment:
+        """Look inside an object with one key, unless the object itself fits."""
+        if isinstance(direct, Fit) and not isinstance(shape, ListShape):
+            return direct
+        [(key, value)] = node.items()
+        if isinstance(shape, ListShape) and not isinstance(value, list):
+            return direct
+        inside = self.align(shape, value, path, is_inner=True)
+        # where the object could also be the one item of a list, the list inside it is what was meant
+        if isinstance(inside, Misfit):
+            if isinstance(direct, Fit) or not isinstance(value, dict | list):
+                return direct
+            # the more telling of the two
+            return direct if self._reads_a_field(shape, node) else inside
+        repairs = [(path_text(path), f"unwrapped from {key!r}"), *inside.repairs]
+        return Fit(inside.value, inside.cost + _UNWRAPPED, repairs, inside.unread)
+
+    def _reads_a_field(self, shape: Shape, node: dict[str, Node]) -> bool:
+        return isinstance(shape, ObjectShape) and any(_found(shape, key) is not None for key in node)
+
+    def _decoded(self, shape: Shape, node: str, path: Path, direct: Misfit) -> Alignment:
+        """Read a string that holds the JSON of the wanted container."""
+        if node.lstrip()[:1] not in {"{", "["}:
+            return direct
+        try:
+            decoded = decode_strictly(node)
+        except (ValueError, RecursionError):
+            return direct
+        inside = self._direct(shape, decoded, path, is_inner=True)
+        if isinstance(inside, Misfit):
+            return inside
+        repairs = [(path_text(path), "JSON taken out of a string"), *inside.repairs]
+        return Fit(inside.value, inside.cost + _DECODED, repairs, inside.unread)
+
+    # --- scalars -----------------------------------------------------------------------------------------
+
+    def _leaf(self, shape: LeafShape, node: Node, path: Path) -> Alignment:
+        found = fit_leaf(shape, node, may_coerce=self._may_coerce)
+        if found is None:
+            return Misfit.at(path, shape.name, node)
+        return Fit(found.value, found.cost, [(path_text(path), found.note)] if found.note else [])
+
+    def _choice(self, shape: ChoiceShape, node: Node, path: Path) -> Alignment:
+        for value, wire, name in shape.members:
+            if _is_wire(wire, node):
+                return Fit(value, 0.1 if name else 0)
+        text = node.text if isinstance(node, Bare) else node
+        if not isinstance(text, str) or not self._may_coerce:
+            return Misfit.at(path, shape.name, node)
+        try:
+            found = find_choice(shape, text, in_quotes=isinstance(node, str))
+        except AmbiguousChoiceError as error:
+            return Misfit([(path_text(path), shape.name, f"{shown(node)}, which names {error}")])
+        if found is None:
+            return Misfit.at(path, shape.name, node)
+        value, note, cost = found
+        return Fit(value, cost, [(path_text(path), note)] if note else [])
+
+    def _as_written(self, shape: Shape, node: Node, path: Path) -> Alignment:
+        if _holds_open(node):
+            return Misfit.at(path, f"{shape.name}, complete", node)
+        if isinstance(shape, OpaqueShape) and isinstance(node, Num) and isinstance(shape.inner, LeafShape):
+            exact = fit_leaf(shape.inner, node, may_coerce=False)
+            if exact is not None:
+                return Fit(exact.value)
+        try:
+            return Fit(plain_value(node), 0.5 if isinstance(shape, AnyShape) else 0)
+        except ValueError:
+            return Misfit.at(path, "a number that fits", node)
+
+    # --- objects -----------------------------------------------------------------------------------------
+
+    def _object(self, shape: ObjectShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        if not isinstance(node, dict):
+            return self._hooked(shape, node) or Misfit.at(path, shape.name, node)
+        assigned = self._assigned(shape, node, path)
+        if isinstance(assigned, Misfit):
+            return assigned
+        taken, unknown, repairs = assigned
+        violations: list[Violation] = []
+        values: dict[str, Any] = {}
+        cost = _FOLDED_KEY * len(repairs)
+        unread = _UNKNOWN_KEY * len(unknown) if shape.extra == "ignore" else 0
+        for part in shape.fields:
+            if part.key not in taken:
+                unread += _LEFT_OUT
+                if part.is_required or isinstance(node, Open):
+                    violations.append((path_text((*path, part.key)), part.shape.name, "nothing"))
+                continue
+            inside = self.align(part.shape, taken[part.key], (*path, part.key), is_inner=is_inner)
+            if isinstance(inside, Misfit):
+                violations += inside.violations
+                continue
+            values[part.key] = inside.value
+            cost += inside.cost
+            unread += inside.unread
+            repairs += inside.repairs
+        violations += self._unknown_keys(shape, node, taken, unknown, path)
+        if violations:
+            return self._hooked(shape, node) or Misfit(violations)
+        if shape.extra == "allow" or shape.has_paths:
+            try:
+                values |= {without_surrogates(key): plain_value(value) for key, value in unknown.items()}
+            except ValueError:
+                return Misfit.at(path, "numbers that fit", node)
+        return Fit(values, cost, repairs, unread)
+
+    def _hooked(self, shape: ObjectShape, node: Node) -> Fit | None:
+        """Leave the value as it is written to the user's own validator."""
+        if not shape.is_hooked or self._reads_hooked or _holds_open(node):
+            return None
+        try:
+            return Fit(plain_value(node), 1)
+        except ValueError:
+            return None
+
+    def _unknown_keys(
+        self, shape: ObjectShape, node: dict[str, Node], taken: dict[str, Node], unknown: dict[str, Node], path: Path
+    ) -> Iterable[Violation]:
+        if shape.extra == "forbid" and not shape.has_paths:
+            for key, value in unknown.items():
+                yield path_text((*path, key)), "no such key", shown(value)
+        elif shape.extra == "ignore" and unknown and not taken and shape.fields and not shape.has_paths:
+            yield path_text(path), shape.name, f"{shown(node)}, none of which is a field"
+        if isinstance(node, Open) and shape.extra == "allow":
+            yield path_text(path), f"{shape.name}, complete", "an object without its closing brace"
+
+    def _assigned(
+        self, shape: ObjectShape, node: dict[str, Node], path: Path
+    ) -> tuple[dict[str, Node], dict[str, Node], list[Repair]] | Misfit:
+        """Give every key of the node to the field that answers to it; by exact name first, then folded."""
+        taken: dict[str, Node] = {}
+        unknown: dict[str, Node] = {}
+        repairs: list[Repair] = []
+        for key, value in node.items():
+            part = shape.by_name.get(key)
+            if part is None:
+                unknown[key] = value
+            elif part.key in taken and not is_same(taken[part.key], value):
+                return _two_values(shape, part, path)
+            else:
+                taken[part.key] = value
+                if key != part.key:
+                    repairs.append((path_text((*path, part.key)), f"key {key!r} read as {part.key!r}"))
+        if not self._may_coerce:
+            return taken, unknown, repairs
+        folded: dict[str, str] = {}
+        for key in list(unknown):
+            part = _found(shape, key)
+            if part is None:
+                continue
+            if part.key in taken:
+                if not is_same(taken[part.key], unknown[key]):
+                    return _two_values(shape, part, path)
+            else:
+                taken[part.key] = unknown[key]
+                folded[part.key] = key
+                repairs.append((path_text((*path, part.key)), f"key {key!r} read as {part.key!r}"))
+            del unknown[key]
+        return taken, unknown, repairs
+
+    def _tagged(self, shape: TaggedShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        if not isinstance(node, dict):
+            return Misfit.at(path, shape.name, node)
+        names = {key: value for key, value in node.items() if key in shape.tags}
+        if not names and self._may_coerce:
+            wanted = {_folded_key(tag) for tag in shape.tags}
+            names = {key: value for key, value in node.items() if _folded_key(key) in wanted}
+        tags = list(names.values())
+        where = (*path, shape.tags[0])
+        expected = "one of " + ", ".join(map(repr, shape.choices))
+        if not tags or any(not is_same(tag, tags[0]) for tag in tags):
+            return Misfit([(path_text(where), expected, "nothing" if not tags else "different values")])
+        choice = ChoiceShape([(tag, tag, "") for tag in shape.choices], expected)
+        found = self._choice(choice, tags[0], where)
+        if isinstance(found, Misfit):
+            return found
+        return self.align(shape.choices[found.value], node, path, is_inner=is_inner)
+
+    # --- lists, tuples, mappings -------------------------------------------------------------------------
+
+    def _list(self, shape: ListShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        # [1, 2] for a list of lists could be one list or two
+        is_nested = isinstance(resolved(shape.item), ListShape)
+        if isinstance(node, list) and (shape.is_set or not isinstance(node, Braced)):
+            if is_nested and any(not isinstance(item, list) for item in node):
+                return Misfit.at(path, f"list of {shape.item.name}", node)
+            parts = [
+                self.align(shape.item, item, (*path, number), is_inner=is_inner) for number, item in enumerate(node)
+            ]
+            return _gathered(parts)
+        is_unclear = is_nested or _may_be_list(shape.item)
+        if not self._may_coerce or is_unclear or isinstance(node, list) or node is None or _is_several(node):
+            return Misfit.at(path, f"list of {shape.item.name}", node)
+        inside = self.align(shape.item, node, (*path, 0), is_inner=True)
+        if isinstance(inside, Misfit):
+            return Misfit.at(path, f"list of {shape.item.name}", node) if not isinstance(node, dict) else inside
+        repairs = [(path_text(path), "one item taken as a list"), *inside.repairs]
+        return Fit([inside.value], inside.cost + _ONE_ITEM, repairs, inside.unread)
+
+    def _tuple(self, shape: TupleShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        if isinstance(node, dict) and shape.names:
+            fields = [
+                FieldShape(name, [name], item, is_required=number < shape.required)
+                for number, (name, item) in enumerate(zip(shape.names, shape.items, strict=True))
+            ]
+            named = ObjectShape(shape.name, fields, {part.key: part for part in fields}, extra="forbid")
+            return self._object(named, node, path, is_inner=is_inner)
+        if not isinstance(node, list) or isinstance(node, Braced):
+            return Misfit.at(path, shape.name, node)
+        if not shape.required <= len(node) <= len(shape.items):
+            return Misfit.at(path, shape.name, node)
+        return _gathered(
+            [
+                self.align(item_shape, item, (*path, number), is_inner=is_inner)
+                for number, (item_shape, item) in enumerate(zip(shape.items, node, strict=False))
+            ]
+        )
+
+    def _mapping(self, shape: MappingShape, node: Node, path: Path) -> Alignment:
+        if isinstance(node, Open):
+            return Misfit.at(path, f"{shape.name}, complete", node)
+        if not isinstance(node, dict):
+            return Misfit.at(path, shape.name, node)
+        keys = [self._key(shape.key, key, path) for key in node]
+        # {"result": {"a": 1}} is the mapping in a wrapper, not a mapping of wrapped values
+        values = [self.align(shape.value, value, (*path, key), is_inner=True) for key, value in node.items()]
+        gathered = _gathered([*keys, *values])
+        if isinstance(gathered, Misfit):
+            return gathered
+        count = len(keys)
+        made = dict(zip(gathered.value[:count], gathered.value[count:], strict=True))
+        if len(made) != count:
+            return Misfit.at(path, "different keys", node)
+        return Fit(made, gathered.cost, gathered.repairs, gathered.unread)
+
+    def _key(self, shape: Shape, key: str, path: Path) -> Alignment:
+        """Align a key: JSON writes every one as a string."""
+        shape = resolved(shape)
+        as_number = Num(key) if re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", key) else None
+        if isinstance(shape, LeafShape) and shape.kind in {"int", "float", "decimal"} and as_number is not None:
+            return self.align(shape, as_number, (*path, key), is_inner=True)
+        if isinstance(shape, LeafShape) and shape.kind == "bool" and key in {"true", "false"}:
+            return Fit(key == "true")
+        if isinstance(shape, ChoiceShape) and as_number is not None:
+            exact = self._choice(shape, as_number, (*path, key))
+            if isinstance(exact, Fit):
+                return exact
+        return self.align(shape, key, (*path, key), is_inner=True)
+
+    # --- unions ------------------------------------------------------------------------------------------
+
+    def _union(self, shape: UnionShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        fits: list[tuple[Fit, Shape]] = []
+        misfits: list[tuple[Misfit, Shape]] = []
+        for choice in shape.choices:
+            target = resolved(choice)
+            found = self._branch(target, node, path, is_inner=is_inner)
+            if isinstance(found, Fit):
+                fits.append((found, target))
+            else:
+                misfits.append((found, target))
+        if not fits:
+            return _best_misfit(shape, node, path, misfits)
+        fits.sort(key=lambda pair: pair[0].rank)
+        best, best_shape = fits[0]
+        for other, other_shape in fits[1:]:
+            if other.rank - best.rank > 1e-9:
+                break
+            if type(other.value) is type(best.value) and other.value == best.value:
+                continue
+            # of two scalars that are written alike the type's own order decides, as pydantic has it
+            if (
+                best.cost < 1
+                and isinstance(best_shape, LeafShape | ChoiceShape)
+                and isinstance(other_shape, LeafShape | ChoiceShape)
+            ):
+                continue
+            got = f"{shown(node)}, which fits {best_shape.name} and {other_shape.name} equally well"
+            return Misfit([(path_text(path), shape.name, got)])
+        return best
+
+    def _branch(self, shape: Shape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        found = self.align(shape, node, path, is_inner=is_inner)
+        if isinstance(found, Misfit) or not isinstance(shape, ObjectShape) or shape.cls is None:
+            return found
+        # built here, so that pydantic's own choice among the branches cannot differ from ours
+        try:
+            found.value = shape.adapter.validate_python(found.value)
+        except ValidationError as error:
+            return Misfit(violations_of(error, path))
+        return found
+
+
+# --- small questions -------------------------------------------------------------------------------------
+
+
+def _is_wire(wire: Any, node: Node) -> bool:
+    """Tell whether a node is exactly the wire form of a choice."""
+    if isinstance(node, Num):
+        is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
+        return is_number and is_number_of(node.text, wire)
+    return type(node) is type(wire) and bool(node == wire)
+
+
+def _folded_key(key: str) -> str:
+    return re.sub(r"[\W_]+", "", key.casefold())
+
+
+def _found(shape: ObjectShape, key: str) -> FieldShape | None:
+    """Return the one field that answers to the key when case, spaces, hyphens and underscores do not count."""
+    wanted = _folded_key(key)
+    if not wanted:
+        return None
+    found = {part.key: part for name, part in shape.by_name.items() if _folded_key(name) == wanted}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _two_values(shape: ObjectShape, part: FieldShape, path: Path) -> Misfit:
+    return Misfit(
+        [(path_text((*path, part.key)), part.shape.name, f"two different values for one field of {shape.name}")]
+    )
+
+
+def _may_be_list(item: Shape) -> bool:
+    """Tell whether an item may be a list too: one value could then stand for a list of any depth."""
+    target = resolved(item)
+    choices = target.choices if isinstance(target, UnionShape) else [target]
+    return any(isinstance(resolved(choice), ListShape) for choice in choices)
+
+
+def _is_several(node: Node) -> bool:
+    """Tell whether one scalar may be meant as several: no list of one is made of it."""
+    if isinstance(node, Bare):
+        return True
+    return isinstance(node, str) and (not node.strip() or re.search(r"[,;|\n、，；]", node) is not None)
+
+
+def _holds_open(node: Node) -> bool:
+    if isinstance(node, dict):
+        return isinstance(node, Open) or any(map(_holds_open, node.values()))
+    return isinstance(node, list) and any(map(_holds_open, node))
+
+
+def _gathered(parts: list[Alignment]) -> Alignment:
+    violations = [violation for part in parts if isinstance(part, Misfit) for violation in part.violations]
+    if violations:
+        return Misfit(violations)
+    fits = [part for part in parts if isinstance(part, Fit)]
+    return Fit(
+        [part.value for part in fits],
+        sum(part.cost for part in fits),
+        [repair for part in fits for repair in part.repairs],
+        sum(part.unread for part in fits),
+    )
+
+
+def _best_misfit(shape: UnionShape, node: Node, path: Path, misfits: list[tuple[Misfit, Shape]]) -> Misfit:
+    """Return the violations of the only branch of the node's kind, else one for the whole union."""
+    kinds = ListShape | TupleShape if isinstance(node, list) else ObjectShape | MappingShape | TaggedShape
+    if isinstance(node, list | dict):
+        same = [misfit for misfit, choice in misfits if isinstance(choice, kinds)]
+        if len(same) == 1:
+            return same[0]
+    return Misfit.at(path, shape.name, node)

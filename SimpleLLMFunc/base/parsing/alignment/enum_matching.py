@@ -1,0 +1,246 @@
+"""An enum's or a literal's value in the model's words: exact, folded, or the only one that a short text names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
+from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
+from SimpleLLMFunc.base.parsing.json_node import is_number_of
+from SimpleLLMFunc.errors import cut
+
+__all__ = ["AmbiguousChoiceError", "find_choice"]
+
+_LONGEST: Final = 600
+_MAX_WORDS: Final = 12
+_CJK: Final = "\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"
+_WORD: Final = re.compile(rf"[{_CJK}]{{1,2}}|[^\W{_CJK}]+(?:['’][^\W{_CJK}]+)?")
+_DENIAL: Final = re.compile(
+    r"n['’]t\b|\b(?:not|no|never|none|neither|nor|without|cannot|isnt|rather\s+than|instead|except|but|unlike|"
+    r"far\s+from|hardly|barely|scarcely|opposite|fails?|failed|lacks?|less|excluding|excludes?|rules?\s+out|ruled\s+out|"
+    r"or|either|both|versus|vs|between|maybe|perhaps|possibly|might|may|could|would|unless|if|unclear|unsure|uncertain|"
+    r"unknown|sorry|depends?|almost|nearly|options|choices|categories|"
+    r"nicht|kein\w*|pas|ni|sin|nunca)\b|(?<![A-Za-z])non-|[不没沒无無非未别別勿]|或|可能|也许|大概|[?？]",
+    re.IGNORECASE,
+)
+_SOFT_START: Final = re.compile(
+    r"\s*(?:\W*\s)?(?:\w+\s+){0,2}(?:not|no|never|or|nor|but|n['’]t)\b|\s*[?？/|]", re.IGNORECASE
+)
+_LEAD: Final = re.compile(
+    r"\s*[*_`\"'“”‘’\[(]*(.+?)[*_`\"'“”‘’\])]*\s*(?:[.,;:!。，；：！\n()（）]|\s[—–-]\s)(.*)", re.DOTALL
+)
+_FINAL: Final = re.compile(
+    r"(?:^|[\n.!:]\s*)[\s*_#]*(?:the\s+)?(?:final\s+|correct\s+|best\s+|my\s+)?(?:answer|label|category|sentiment|classification|verdict|"
+    r"result|choice|class|value|output|rating|status|type)\s*(?:is|=|:|：)?[\s*_:`\"'“]*([^\n]+?)[\s*_`\"'”.!]*$",
+    re.IGNORECASE,
+)
+_EDGES: Final = " \t\r\n*_`\"'“”‘’.。!！,，;；:：()（）[]<>"
+
+
+class AmbiguousChoiceError(ValueError):
+    """More than one member is named."""
+
+    def __init__(self, wires: Sequence[Any]) -> None:
+        super().__init__(" and ".join(repr(wire) for wire in wires))
+
+
+def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> tuple[Any, str, int] | None:
+    """Return the member that the text names, how it was found (empty: exactly), and the cost; None if none.
+
+    Args:
+        shape: of the enum or literal.
+        text: as the model wrote it.
+        in_quotes: it stood in quotes, so it can be the exact value of a member that is a string.
+
+    Raises:
+        AmbiguousChoiceError: more than one member is named the same way.
+    """
+    for value, wire, _ in shape.members:
+        if isinstance(wire, str) and wire == text:
+            return value, "", 0 if in_quotes else 1
+    if not text.strip() or len(text) > _LONGEST:
+        return None
+    named = text.strip().removeprefix(f"{shape.cls_name}.") if shape.cls_name else text.strip()
+    for value, wire, name in shape.members:
+        if name and name == named:
+            return value, f"{wire!r} taken by its name {text.strip()!r}", 1
+    found = (
+        None
+        if text.rstrip(_EDGES).endswith(("?", "？"))
+        else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
+    )
+    if found is not None:
+        return found[0], f"{found[1]!r} taken from {_short(text)}", 3
+    return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
+
+
+def _labels(shape: ChoiceShape) -> list[tuple[str, tuple[Any, Any, str]]]:
+    labels = [(member[1], member) for member in shape.members if isinstance(member[1], str)]
+    return labels + [(member[2], member) for member in shape.members if member[2]]
+
+
+# --- folding ---------------------------------------------------------------------------------------------
+
+
+def _without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
+
+
+def _words_only(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", _without_accents(text)))
+
+
+def _joined(text: str) -> str:
+    return _words_only(text).replace(" ", "")
+
+
+_FOLDS: Final[tuple[Callable[[str], str], ...]] = (str.strip, str.casefold, _without_accents, _words_only, _joined)
+
+
+def _folded(shape: ChoiceShape, text: str) -> tuple[Any, Any] | None:
+    """Compare the whole text, ever more loosely; the first fold under which members match decides."""
+    labels = _labels(shape)
+    for fold in _FOLDS:
+        wanted = fold(text)
+        if not wanted:
+            return None
+        matches = _distinct([member for label, member in labels if fold(label) == wanted])
+        if len(matches) > 1:
+            raise AmbiguousChoiceError([wire for _, wire, _ in matches])
+        if matches:
+            return matches[0][0], matches[0][1]
+    return None
+
+
+def _distinct(members: list[tuple[Any, Any, str]]) -> list[tuple[Any, Any, str]]:
+    kept: list[tuple[Any, Any, str]] = []
+    for member in members:
+        if not any(
+            member[0] is other[0] or (type(member[0]) is type(other[0]) and member[0] == other[0]) for other in kept
+        ):
+            kept.append(member)
+    return kept
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return repr(cut(text, 61))
+
+
+# --- numbers and truth values ----------------------------------------------------------------------------
+
+
+def _other_kinds(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+    numbers = [m for m in shape.members if isinstance(m[1], int | float) and not isinstance(m[1], bool)]
+    literal = read_number(text) if numbers else None
+    if literal is not None and len(literal) < 30:
+        matches = [value for value, wire, _ in numbers if is_number_of(literal, wire)]
+        if len(matches) == 1:
+            return matches[0], f"number taken from {_short(text)}", 4
+    if any(isinstance(wire, bool) for _, wire, _ in shape.members):
+        said = read_bool(text)
+        for value, wire, _ in shape.members:
+            if said is not None and wire is said:
+                return value, f"{wire!r} taken from {_short(text)}", 4
+    return None
+
+
+# --- sentences -------------------------------------------------------------------------------------------
+
+
+def _in_sentence(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+    """Return the only member that the text names by whole words."""
+    named = _named_in(shape, text)
+    if len(named) > 1:
+        raise AmbiguousChoiceError([member[1] for member, _ in named])
+    if not named:
+        return None
+    (value, wire, _), label = named[0]
+    if not (_is_plain_sentence(text, label) or _leads(shape, text) or _concludes(shape, text)):
+        return None
+    return value, f"{wire!r} taken from {_short(text)}", 4
+
+
+def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str], str]]:
+    """Return the members named in the text with the label that names them; a longer label hides those inside it."""
+    folded = _without_accents(text)
+    hits: list[tuple[int, int, tuple[Any, Any, str], str]] = []
+    for label, member in _labels(shape):
+        wanted = _without_accents(label)
+        if not re.search(r"[^\W_]", wanted):
+            continue
+        for form in dict.fromkeys((wanted, _words_only(label))):
+            hits += [
+                (found.start(), found.end(), member, label)
+                for found in re.finditer(_bounded(form), folded)
+                if len(form) > 1 or _is_cjk(form) or text[found.start() : found.end()] == label
+            ]
+    visible = [
+        hit for hit in hits
+        if not any(other[0] <= hit[0] and hit[1] <= other[1] and other[1] - other[0] > hit[1] - hit[0] for other in hits)
+    ]  # fmt: skip
+    kept: list[tuple[tuple[Any, Any, str], str]] = []
+    for _, _, member, label in sorted(visible, key=lambda hit: hit[0]):
+        if len(_distinct([*(part for part, _ in kept), member])) > len(kept):
+            kept.append((member, label))
+    return kept
+
+
+def _bounded(label: str) -> str:
+    """Return a pattern for the label as whole words; Chinese has no spaces to tell words by."""
+    body = r"[\s_-]+".join(re.escape(part) for part in re.split(r"[\s_-]+", label.strip()) if part) or re.escape(label)
+    left = "" if _is_cjk(label[0]) else rf"(?<![^\W{_CJK}])(?<![-+#])"
+    right = "" if _is_cjk(label[-1]) else rf"(?![^\W{_CJK}])(?![+#])(?!-[^\W{_CJK}])(?!['’][^\W{_CJK}])"
+    return left + body + right
+
+
+def _is_cjk(text: str) -> bool:
+    return bool(re.match(rf"[{_CJK}]", text))
+
+
+def _is_plain_sentence(text: str, label: str) -> bool:
+    """Tell whether the text is one short sentence without a denial, in which the label can only be the answer."""
+    rest = re.sub(_bounded(_without_accents(label)), " ", _without_accents(text))
+    if len(_WORD.findall(text)) > _MAX_WORDS or _DENIAL.search(rest):
+        return False
+    # one letter, or a word that every sentence has, must stand where an answer stands
+    return len(label) > 2 or _is_cjk(label) or re.search(
+        rf"(?:\b(?i:is|as|answer|option|choice|grade|choose|chose|pick|letter|say|be|was|a|an|it)\b|[:=：是为])[\s*_`\"'“(\[]*{re.escape(label)}[\s*_`\"'”)\].!]*$",
+        text,
+    ) is not None  # fmt: skip
+
+
+def _leads(shape: ChoiceShape, text: str) -> bool:
+    """Tell whether the text begins with the label and goes on to explain it: ``Positive - because …``."""
+    lead = _LEAD.match(text)
+    if lead is None or _SOFT_START.match(lead.group(2)):
+        return False
+    return _is_folded(shape, lead.group(1))
+
+
+def _concludes(shape: ChoiceShape, text: str) -> bool:
+    """Tell whether the text ends with the label as its conclusion: ``… Final answer: positive``."""
+    final = _FINAL.search(text.strip())
+    return final is not None and _is_folded(shape, final.group(1))
+
+
+def _is_folded(shape: ChoiceShape, text: str) -> bool:
+    try:
+        return _folded(shape, text.strip(_EDGES)) is not None
+    except AmbiguousChoiceError:
+        return False
+
+
+def _prefix(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+    """Return the only member that begins with the text, a single word of three letters or more."""
+    word = _without_accents(text.strip(_EDGES))
+    if len(word) < 3 or not word.isalnum() or _is_cjk(word):
+        return None
+    matches = _distinct([member for label, member in _labels(shape) if _without_accents(label).startswith(word)])
+    if len(matches) != 1:
+        return None
+    return matches[0][0], f"{matches[0][1]!r} taken from its beginning {text.strip()!r}", 5

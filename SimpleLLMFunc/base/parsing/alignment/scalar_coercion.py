@@ -1,0 +1,216 @@
+"""One JSON node → one scalar of the wanted kind, or None where it is not one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import math
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from SimpleLLMFunc.base.parsing.alignment import scalars
+from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape
+from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.type.wire import without_surrogates
+
+__all__ = ["LeafFit", "fit_leaf"]
+
+
+class LeafFit(NamedTuple):
+    """A scalar that fits.
+
+    Attributes:
+        value: of the leaf's Python type.
+        cost: 0 if it stood there exactly so; the more it took to read it, the higher.
+        note: what was done, empty where nothing was.
+    """
+
+    value: Any
+    cost: float = 0
+    note: str = ""
+
+
+EXACT_STRING: Final = 3
+PROSE: Final = 4
+
+_INTEGER: Final = re.compile(r"-?\d+")
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?")
+_NULLS: Final = frozenset({"null", "None", "Null", "NULL"})
+
+
+def fit_leaf(shape: LeafShape, node: Node, *, may_coerce: bool) -> LeafFit | None:
+    """Return how the node fits the leaf; None if it does not, or only by a step that is not allowed."""
+    return _READERS[shape.kind](shape, node, may_coerce)
+
+
+def _said(text: str) -> str:
+    text = text.strip()
+    return repr(cut(text, 61))
+
+
+def _text_of(node: Node) -> str | None:
+    return node if isinstance(node, str) else node.text if isinstance(node, Bare) else None
+
+
+def _str(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+    if isinstance(node, str):
+        clean = without_surrogates(node)
+        return LeafFit(clean, 0, "" if clean == node else "half a character replaced")
+    if isinstance(node, Bare):
+        return LeafFit(without_surrogates(node.text), 2, "text without quotes")
+    if isinstance(node, Num) and may_coerce and node.text[-1].isdigit():
+        return LeafFit(node.text, EXACT_STRING, f"the number {_shortened(node.text)} kept as its digits")
+    return None
+
+
+def _shortened(text: str) -> str:
+    return cut(text, 41)
+
+
+# --- numbers ---------------------------------------------------------------------------------------------
+
+
+def _number(
+    read: Callable[[LeafShape, str, bool], LeafFit | None],
+) -> Callable[[LeafShape, Node, bool], LeafFit | None]:
+    """Let `read`, which reads a number's literal, also read the one number in a text."""
+
+    def reader(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:
+        if isinstance(node, Num):
+            return read(shape, node.text, may_coerce)
+        text = _text_of(node)
+        literal = scalars.read_number(text) if text is not None and may_coerce else None
+        found = read(shape, literal, may_coerce) if literal is not None else None
+        if text is None or found is None:
+            return None
+        cost = EXACT_STRING if text.strip() == literal else PROSE
+        return LeafFit(found.value, cost + found.cost % 1, f"number taken from {_said(text)}")
+
+    return reader
+
+
+def _int(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+    if _INTEGER.fullmatch(literal):
+        return LeafFit(int(literal)) if len(literal) <= MAX_DIGITS else None
+    if not may_coerce or not _DECIMAL.fullmatch(literal) or len(literal) > MAX_DIGITS:
+        return None
+    if re.fullmatch(r"-?[1-9]\d{0,2}\.000", literal):
+        # one, or a thousand as much of Europe writes it
+        return None
+    number = decimal.Decimal(literal)
+    # 1e999999 would fill the memory
+    if number.adjusted() > 30 or number != number.to_integral_value():
+        return None
+    return LeafFit(int(number), 2, f"{_shortened(literal)} read as a whole number")
+
+
+def _float(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+    value = float(literal)
+    if not math.isfinite(value):
+        # NaN and Infinity only as the model wrote them, never by overflow
+        return LeafFit(value) if shape.allows_nan and not literal[-1].isdigit() else None
+    return LeafFit(value, 0.1 if _INTEGER.fullmatch(literal) else 0)
+
+
+def _decimal_value(literal: str) -> decimal.Decimal | None:
+    return decimal.Decimal(literal) if _DECIMAL.fullmatch(literal) and len(literal) <= MAX_DIGITS else None
+
+
+def _decimal_number(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+    value = _decimal_value(literal)
+    return None if value is None else LeafFit(value, 0.2)
+
+
+def _decimal(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:
+    # digits in quotes are one of the two forms that the JSON schema of a Decimal offers
+    value = _decimal_value(node) if isinstance(node, str) else None
+    return LeafFit(value) if value is not None else _number(_decimal_number)(shape, node, may_coerce)
+
+
+# --- words -----------------------------------------------------------------------------------------------
+
+
+def _bool(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+    if isinstance(node, bool):
+        return LeafFit(node)
+    text = _text_of(node)
+    value = scalars.read_bool(text) if text is not None and may_coerce else None
+    if text is None or value is None:
+        return None
+    cost = EXACT_STRING if text.strip().isalpha() else PROSE
+    return LeafFit(value, cost, f"{str(value).lower()} taken from {_said(text)}")
+
+
+def _none(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+    if node is None:
+        return LeafFit(None)
+    text = _text_of(node)
+    if text is None or not may_coerce or text.strip() not in _NULLS:
+        return None
+    return LeafFit(None, 1 if isinstance(node, Bare) else EXACT_STRING, f"null taken from {_said(text)}")
+
+
+# --- what stands in strings ------------------------------------------------------------------------------
+
+
+class _Text:
+    """Reads a kind of value that JSON writes as a string: exactly as pydantic does, or the only one in a text.
+
+    Attributes:
+        guard: what the string must look like: pydantic would read bare digits as seconds since 1970.
+    """
+
+    def __init__(self, kind: Any, guard: str, find: Callable[[str], Any]) -> None:
+        self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        self._kind = kind
+        self._guard = re.compile(guard)
+        self._find = find
+
+    def exactly(self, text: str) -> Any:
+        if not self._guard.match(text):
+            return None
+        try:
+            return self._adapter.validate_json(json.dumps(text), strict=True)
+        except ValidationError:
+            return None
+
+    def __call__(self, shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG002
+        text = _text_of(node)
+        if text is None or len(text) > 1000:
+            return None
+        value = self.exactly(text)
+        if value is not None:
+            return LeafFit(value, 1 if isinstance(node, Bare) else 0)
+        found = self._find(text) if may_coerce else None
+        if isinstance(found, str):
+            found = self.exactly(found)
+        return None if found is None else LeafFit(found, PROSE, f"{self._kind.__name__} taken from {_said(text)}")
+
+
+_MIDNIGHT: Final = re.compile(r"\s*(\d{4}-\d{2}-\d{2})[T ]00:00(?::00(?:\.0+)?)?Z?\s*")
+
+
+def _find_date(text: str) -> str | None:
+    midnight = _MIDNIGHT.fullmatch(text)
+    return midnight.group(1) if midnight else scalars.read_date(text)
+
+
+_READERS: Final[dict[str, Callable[[LeafShape, Node, bool], LeafFit | None]]] = {
+    "str": _str,
+    "int": _number(_int),
+    "float": _number(_float),
+    "decimal": _decimal,
+    "bool": _bool,
+    "none": _none,
+    "date": _Text(dt.date, r"\d{4}-\d{2}-\d{2}$", _find_date),
+    "datetime": _Text(dt.datetime, r"\d{4}-\d{2}-\d{2}[Tt _]\d", scalars.read_datetime),
+    "time": _Text(dt.time, r"\d{2}:\d{2}", scalars.read_time),
+    "timedelta": _Text(dt.timedelta, r"[+-]?(?:P|\d+:\d|\d+ ?d)", scalars.read_duration),
+    "uuid": _Text(uuid.UUID, r"[{]?[0-9a-fA-F-]{32}|urn:", scalars.read_uuid),
+}

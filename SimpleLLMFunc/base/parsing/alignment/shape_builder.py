@@ -1,0 +1,305 @@
+"""pydantic's core schema → the shape that text is aligned to."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from SimpleLLMFunc.base.parsing.alignment.shape import (
+    AnyShape,
+    Check,
+    ChoiceShape,
+    FieldShape,
+    LeafKind,
+    LeafShape,
+    ListShape,
+    MappingShape,
+    ObjectShape,
+    OpaqueShape,
+    Ref,
+    Shape,
+    TaggedShape,
+    TupleShape,
+    UnionShape,
+    resolved,
+)
+
+__all__ = ["holds_hooks", "shape_of"]
+
+_LEAVES: Final[dict[str, tuple[LeafKind, str]]] = {
+    "str": ("str", "str"),
+    "int": ("int", "int"),
+    "float": ("float", "float"),
+    "bool": ("bool", "bool"),
+    "none": ("none", "null"),
+    "decimal": ("decimal", "Decimal"),
+    "date": ("date", "date (YYYY-MM-DD)"),
+    "datetime": ("datetime", "date and time (ISO 8601)"),
+    "time": ("time", "time (HH:MM:SS)"),
+    "timedelta": ("timedelta", "duration (ISO 8601)"),
+    "uuid": ("uuid", "UUID"),
+}
+_LISTS: Final = frozenset({"list", "set", "frozenset"})
+
+
+def shape_of(adapter: TypeAdapter[Any]) -> Shape:
+    """Return the shape of the adapter's type."""
+    return _Builder().build(adapter.core_schema)
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self._schemas: dict[str, Mapping[str, Any]] = {}
+        self._refs: dict[str, Ref] = {}
+
+    def build(self, schema: Mapping[str, Any]) -> Shape:
+        kind = schema["type"]
+        if kind in _LEAVES:
+            leaf, name = _LEAVES[kind]
+            return LeafShape(leaf, _with_bounds(name, schema), allows_nan=schema.get("allow_inf_nan") is True)
+        if kind in _LISTS:
+            return self._list_of(schema.get("items_schema", {"type": "any"}), is_set=kind != "list")
+        method = getattr(self, f"_{kind.replace('-', '_')}", None)
+        return method(schema) if method else OpaqueShape(None, kind)
+
+    def _list_of(self, schema: Mapping[str, Any], *, is_set: bool = False) -> Shape:
+        item = self.build(schema)
+        return ListShape(item, f"list of {item.name}", is_set, Check(schema, self._schemas))
+
+    # --- what only passes on -----------------------------------------------------------------------------
+
+    def _definitions(self, schema: Mapping[str, Any]) -> Shape:
+        for definition in schema["definitions"]:
+            self._schemas[definition["ref"]] = definition
+        return self.build(schema["schema"])
+
+    def _definition_ref(self, schema: Mapping[str, Any]) -> Shape:
+        name = schema["schema_ref"]
+        if name not in self._refs:
+            if name not in self._schemas:
+                return OpaqueShape(None)
+            ref = self._refs[name] = Ref()
+            ref.target = self.build(self._schemas[name])
+            ref.name = ref.target.name
+        return self._refs[name]
+
+    def _inner(self, schema: Mapping[str, Any]) -> Shape:
+        return self.build(schema["schema"])
+
+    _default = _function_after = _model_field = _inner
+
+    def _json_or_python(self, schema: Mapping[str, Any]) -> Shape:
+        return self.build(schema["json_schema"])
+
+    def _lax_or_strict(self, schema: Mapping[str, Any]) -> Shape:
+        return self.build(schema["lax_schema"])
+
+    def _nullable(self, schema: Mapping[str, Any]) -> Shape:
+        return UnionShape([*_flat(self.build(schema["schema"])), LeafShape("none", "null")])
+
+    def _function_before(self, schema: Mapping[str, Any]) -> Shape:
+        inner = self.build(schema["schema"])
+        if isinstance(inner, ObjectShape):
+            inner.is_hooked = True
+            return inner
+        return OpaqueShape(inner, inner.name)
+
+    _function_wrap = _function_before
+
+    # --- values ------------------------------------------------------------------------------------------
+
+    def _any(self, schema: Mapping[str, Any]) -> Shape:  # noqa: ARG002 - one signature for all
+        return AnyShape()
+
+    def _enum(self, schema: Mapping[str, Any]) -> Shape:
+        members: Sequence[enum.Enum] = schema["members"]
+        wires = ", ".join(repr(member.value) for member in members)
+        return ChoiceShape(
+            [(member, member.value, member.name) for member in members], f"one of {wires}", schema["cls"].__name__
+        )
+
+    def _literal(self, schema: Mapping[str, Any]) -> Shape:
+        members = [
+            (
+                value,
+                value.value if isinstance(value, enum.Enum) else value,
+                value.name if isinstance(value, enum.Enum) else "",
+            )
+            for value in schema["expected"]
+        ]
+        if members == [(None, None, "")]:
+            return LeafShape("none", "null")
+        return ChoiceShape(members, "one of " + ", ".join(repr(wire) for _, wire, _ in members))
+
+    # --- containers --------------------------------------------------------------------------------------
+
+    def _tuple(self, schema: Mapping[str, Any]) -> Shape:
+        items = [self.build(item) for item in schema["items_schema"]]
+        if schema.get("variadic_item_index") is not None:
+            return self._list_of(schema["items_schema"][0]) if len(items) == 1 else OpaqueShape(None, "list")
+        count = len(items)
+        return TupleShape(items, required=count, name=f"list of exactly {count} items")
+
+    def _named_tuple(self, schema: Mapping[str, Any]) -> Shape:
+        return self._named_items([(part["name"], part["schema"]) for part in schema["fields"]])
+
+    def _call(self, schema: Mapping[str, Any]) -> Shape:
+        arguments = schema["arguments_schema"]
+        if arguments["type"] != "arguments":
+            return OpaqueShape(None)
+        return self._named_items([(part["name"], part["schema"]) for part in arguments["arguments_schema"]])
+
+    def _named_items(self, parts: list[tuple[str, Mapping[str, Any]]]) -> Shape:
+        names = [name for name, _ in parts]
+        required = sum(part["type"] != "default" for _, part in parts)
+        return TupleShape(
+            [self.build(part) for _, part in parts],
+            names=names,
+            required=required,
+            name=f"list of {len(names)} items ({', '.join(names)})",
+        )
+
+    def _dict(self, schema: Mapping[str, Any]) -> Shape:
+        key = self.build(schema["keys_schema"]) if "keys_schema" in schema else AnyShape()
+        value = self.build(schema["values_schema"]) if "values_schema" in schema else AnyShape()
+        return MappingShape(key, value)
+
+    def _model(self, schema: Mapping[str, Any]) -> Shape:
+        inner = schema["schema"]
+        if schema.get("root_model"):
+            return self.build(inner)
+        hooked = bool(schema.get("custom_init"))
+        while inner["type"] in {"function-before", "function-wrap", "function-after"}:
+            hooked = hooked or inner["type"] != "function-after"
+            inner = inner["schema"]
+        if inner["type"] != "model-fields":
+            return OpaqueShape(None, schema["cls"].__name__)
+        fields = [(name, part["schema"], part) for name, part in inner["fields"].items()]
+        extra = inner.get("extra_behavior") or schema.get("config", {}).get("extra_fields_behavior") or "ignore"
+        return self._object(
+            schema["cls"].__name__, fields, schema["cls"], extra, is_hooked=hooked, config=schema.get("config")
+        )
+
+    def _dataclass(self, schema: Mapping[str, Any]) -> Shape:
+        inner = schema["schema"]
+        hooked = False
+        while inner["type"] in {"function-before", "function-wrap", "function-after"}:
+            hooked = hooked or inner["type"] != "function-after"
+            inner = inner["schema"]
+        fields = [(part["name"], part["schema"], part) for part in inner["fields"] if part.get("init", True)]
+        extra = schema.get("config", {}).get("extra_fields_behavior") or "ignore"
+        return self._object(
+            schema["cls"].__name__, fields, schema["cls"], extra, is_hooked=hooked, config=schema.get("config")
+        )
+
+    def _typed_dict(self, schema: Mapping[str, Any]) -> Shape:
+        total = schema.get("total", True)
+        fields: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
+            (name, part["schema"], {"required": total, **part}) for name, part in schema["fields"].items()
+        ]
+        extra = schema.get("extra_behavior") or schema.get("config", {}).get("extra_fields_behavior") or "ignore"
+        name = getattr(schema.get("cls"), "__name__", None) or schema.get("cls_name") or "object"
+        return self._object(name, fields, None, extra)
+
+    def _object(
+        self,
+        name: str,
+        parts: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]],
+        cls: Any,
+        extra: str,
+        *,
+        is_hooked: bool = False,
+        config: Any = None,
+    ) -> Shape:
+        fields: list[FieldShape] = []
+        has_paths = False
+        for own, schema, about in parts:
+            aliases, is_path = _aliases(about.get("validation_alias"))
+            has_paths = has_paths or is_path
+            key = aliases[0] if aliases else own
+            required = about.get("required", True) and schema["type"] != "default" and not is_path
+            names = list(dict.fromkeys([*aliases, own]))
+            check = Check(schema, self._schemas, config)
+            fields.append(FieldShape(key, names, self.build(schema), bool(required), own, check))
+        by_name: dict[str, FieldShape] = {}
+        for position in range(max((len(part.names) for part in fields), default=0)):
+            # an alias of one field beats the own name of another
+            for part in fields:
+                if position < len(part.names):
+                    by_name.setdefault(part.names[position], part)
+        return ObjectShape(f"{name} object", fields, by_name, cls, extra, is_hooked, has_paths)
+
+    # --- choices -----------------------------------------------------------------------------------------
+
+    def _union(self, schema: Mapping[str, Any]) -> Shape:
+        choices = [choice[0] if isinstance(choice, tuple) else choice for choice in schema["choices"]]
+        return UnionShape([part for choice in choices for part in _flat(self.build(choice))])
+
+    def _tagged_union(self, schema: Mapping[str, Any]) -> Shape:
+        tag = schema["discriminator"]
+        choices: dict[Any, Shape] = {}
+        for value, choice in schema["choices"].items():
+            target = schema["choices"].get(choice, choice) if isinstance(choice, str) else choice
+            choices[value.value if isinstance(value, enum.Enum) else value] = self.build(target)
+        if not isinstance(tag, str):
+            return UnionShape(list({id(shape): shape for shape in choices.values()}.values()))
+        names = dict.fromkeys([tag])
+        for shape in choices.values():
+            target = resolved(shape)
+            if isinstance(target, ObjectShape) and tag in target.by_name:
+                names.update(dict.fromkeys(target.by_name[tag].names))
+        return TaggedShape(list(names), choices, f"object whose {tag} is one of {', '.join(map(repr, choices))}")
+
+
+def _flat(shape: Shape) -> list[Shape]:
+    return shape.choices if isinstance(shape, UnionShape) else [shape]
+
+
+def _aliases(alias: Any) -> tuple[list[str], bool]:
+    """Return the plain names of a validation alias, and whether it also holds a path into other fields."""
+    if alias is None:
+        return [], False
+    if isinstance(alias, str):
+        return [alias], False
+    paths = alias if alias and isinstance(alias[0], list) else [alias]
+    return [path[0] for path in paths if len(path) == 1], any(len(path) > 1 for path in paths)
+
+
+def _with_bounds(name: str, schema: Mapping[str, Any]) -> str:
+    words = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
+    bounds = [f"{word} {schema[key]}" for key, word in words if key in schema]
+    return ", ".join([name, *bounds])
+
+
+def holds_hooks(shape: Shape) -> bool:
+    """Tell whether a user's own code reads some part of the shape first."""
+    seen: set[int] = set()
+    waiting = [shape]
+    while waiting:
+        part = resolved(waiting.pop())
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        match part:
+            case OpaqueShape():
+                return True
+            case ObjectShape():
+                if part.is_hooked:
+                    return True
+                waiting += [inner.shape for inner in part.fields]
+            case UnionShape():
+                waiting += part.choices
+            case TaggedShape():
+                waiting += part.choices.values()
+            case ListShape():
+                waiting.append(part.item)
+            case TupleShape():
+                waiting += part.items
+            case MappingShape():
+                waiting += [part.key, part.value]
+            case _:
+                pass
+    return False

@@ -1,0 +1,445 @@
+"""Text → a value of the wanted type, or a `ResponseParseError` that says what a model can do better.
+
+The order: strict JSON; else the JSON in fences, prose and tags, after the reasoning; else what can be mended; and
+each of these aligned to the type. Everything in the text that fits counts as a candidate: two that differ are none.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from SimpleLLMFunc.base.parsing.alignment.align import Aligner
+from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
+from SimpleLLMFunc.base.parsing.alignment.bare_lists import adjacent_candidates, bare_items
+from SimpleLLMFunc.base.parsing.alignment.shape import (
+    AnyShape,
+    LeafShape,
+    ListShape,
+    MappingShape,
+    ObjectShape,
+    Shape,
+    TaggedShape,
+    UnionShape,
+    resolved,
+)
+from SimpleLLMFunc.base.parsing.alignment.shape_builder import holds_hooks, shape_of
+from SimpleLLMFunc.base.parsing.json_node import Bare, Node, decode_strictly, plain_value
+from SimpleLLMFunc.base.parsing.json_text import (
+    Candidate,
+    Finding,
+    bare_text,
+    find_json,
+    unboxed,
+)
+from SimpleLLMFunc.base.parsing.outside_repair import repair_outside
+from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
+from SimpleLLMFunc.base.parsing.strict_path import Look, decode_quickly, look_at
+from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TruncatedError
+from SimpleLLMFunc.base.run.result import Parsed, Repair, RepairLevel
+from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
+from SimpleLLMFunc.type.wire import without_surrogates
+
+__all__ = ["AnswerReader"]
+
+_WRAPPER_KEY: Final = "value"
+_PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A value that fits, and what it took."""
+
+    value: Any
+    cost: float
+    repairs: list[Repair] = field(default_factory=list)
+    unread: float = 0
+
+
+class AnswerReader:
+    """Reads the answers for one type; made once per type."""
+
+    def __init__(self, return_type: Any, adapter: TypeAdapter[Any], *, is_wrapped: bool) -> None:
+        self._return_type = return_type
+        self._adapter = adapter
+        self._is_wrapped = is_wrapped
+        self._validate_json = adapter.validator.validate_json
+
+    @functools.cached_property
+    def shape(self) -> Shape:
+        """The type as the aligner sees it."""
+        return shape_of(self._adapter)
+
+    @functools.cached_property
+    def has_hooks(self) -> bool:
+        """Code of the user's reads values before pydantic does."""
+        return holds_hooks(self.shape)
+
+    @functools.cached_property
+    def _look(self) -> Look:
+        return look_at(self.shape)
+
+    @functools.cached_property
+    def _wrapper(self) -> TypeAdapter[Any] | None:
+        try:
+            return TypeAdapter(TypedDict("Wrapper", {"value": self._return_type}))  # type: ignore[operator]
+        except Exception:  # noqa: BLE001 - without it the long way reads the answer
+            return None
+
+    # --- the two ways in ---------------------------------------------------------------------------------
+
+    def read_text(self, text: str) -> Parsed[str]:
+        """Return the text as it stands, without the reasoning in front of it."""
+        repairs: list[Repair] = []
+        clean = without_surrogates(text)
+        if clean != text:
+            repairs.append(("", "half a character replaced"))
+        if clean.lstrip()[:1] in {"<", "[", "◁"} or "</" in clean:
+            clean, notes = without_leading_reasoning(clean)
+            repairs += notes
+            if notes and not clean:
+                raise self._refusal(text, [("", "an answer", "nothing but reasoning")])
+        return Parsed(clean, repairs)
+
+    def read(self, text: str, repair: RepairLevel = "coerce", *, prefers_wrapper: bool = False) -> Parsed[Any]:
+        """Return the value in the text.
+
+        Args:
+            text: as the model wrote it.
+            repair: as in `OutputSpec.parse`.
+            prefers_wrapper: the answer was asked for as ``{"value": …}``, where the value is no object.
+
+        Raises:
+            ResponseParseError: no one value fits.
+        """
+        try:
+            return self._read(text, repair, prefers_wrapper=prefers_wrapper)
+        except RecursionError:
+            raise self._refusal(text, [("", self._name, "JSON nested too deep")]) from None
+
+    def _read(self, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> Parsed[Any]:
+        quick = self.read_quickly(text, prefers_wrapper=prefers_wrapper)
+        if quick is not None:
+            return quick
+        attempt = _Attempt(self, text, repair, prefers_wrapper=prefers_wrapper)
+        found = attempt.run()
+        if isinstance(found, Misfit):
+            raise self._refusal(text, found.violations)
+        return Parsed(found.value, list(dict.fromkeys(found.repairs)))
+
+    def _refusal(self, text: str, violations: Sequence[Violation]) -> ResponseParseError:
+        return ResponseParseError(without_surrogates(text), self._return_type, violations)
+
+    @property
+    def _name(self) -> str:
+        return resolved(self.shape).name
+
+    # --- strict JSON -------------------------------------------------------------------------------------
+
+    def read_quickly(self, text: str, *, prefers_wrapper: bool) -> Parsed[Any] | None:
+        """Read strict JSON of exactly this type, or leave it to the long way."""
+        text = text.strip()
+        try:
+            node = decode_quickly(text)
+            if self._is_wrapped and type(node) is dict and len(node) == 1 and _WRAPPER_KEY in node:
+                if self._wrapper is None or not self._look(node[_WRAPPER_KEY]):
+                    return None
+                if not prefers_wrapper and self._could_be_bare:
+                    return None
+                return Parsed(self._wrapper.validator.validate_json(text, strict=True)[_WRAPPER_KEY])
+            if not self._look(node):
+                return None
+            return Parsed(self._validate_json(text, strict=True))
+        except (ValueError, RecursionError):
+            return None
+
+    @functools.cached_property
+    def _could_be_bare(self) -> bool:
+        """Tell whether an object with the key ``value`` may also be meant as itself."""
+        shape = resolved(self.shape)
+        choices = shape.choices if isinstance(shape, UnionShape) else [shape]
+        return any(isinstance(resolved(part), ObjectShape | MappingShape | TaggedShape | AnyShape) for part in choices)
+
+    # --- what a candidate is worth -----------------------------------------------------------------------
+
+    def judged(self, candidate: Candidate, aligner: Aligner, *, prefers_wrapper: bool) -> _Reading | Misfit:
+        """Return the value that the candidate is, taken as the value or as its wrapper."""
+        found = aligner.align(self.shape, candidate.node)
+        if self._is_wrapper(candidate.node):
+            inside = aligner.align(self.shape, candidate.node[_WRAPPER_KEY], is_inner=True)
+            if (
+                isinstance(inside, Fit)
+                and (isinstance(found, Misfit) or prefers_wrapper or inside.rank < found.rank - 1e-9)
+            ) or isinstance(found, Misfit):
+                found = inside
+        return self.built(found, candidate)
+
+    def _is_wrapper(self, node: Node) -> bool:
+        return self._is_wrapped and isinstance(node, dict) and list(node) == [_WRAPPER_KEY]
+
+    def built(self, found: Alignment, candidate: Candidate) -> _Reading | Misfit:
+        """Let pydantic have the last word."""
+        if isinstance(found, Misfit):
+            return found
+        try:
+            value = self._adapter.validator.validate_python(found.value)
+        except ValidationError as error:
+            value = self._built_from_json(candidate)
+            if value is None:
+                return Misfit(violations_of(error))
+        return _Reading(value, found.cost, [*candidate.repairs, *found.repairs], found.unread)
+
+    def _built_from_json(self, candidate: Candidate) -> Any:
+        """Validate as JSON what a strict type does not take as Python data, such as a dataclass in a strict model."""
+        try:
+            return self._adapter.validator.validate_json(json.dumps(plain_value(candidate.node)), strict=True)
+        except (ValidationError, ValueError, TypeError):
+            return None
+
+
+class _Attempt:
+    """One text being read."""
+
+    def __init__(self, reader: AnswerReader, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> None:
+        self._reader = reader
+        self._shape = resolved(reader.shape)
+        self._level = repair
+        self._prefers_wrapper = prefers_wrapper
+        self._repairs: list[Repair] = []
+        self._text = text
+
+    @property
+    def _may_coerce(self) -> bool:
+        return self._level == "coerce"
+
+    def run(self) -> _Reading | Misfit:
+        if self._level == "off":
+            return self._strict_only()
+        text = without_surrogates(self._text)
+        if text != self._text:
+            self._repairs.append(("", "half a character replaced"))
+        body, notes = without_reasoning(text)
+        self._repairs += notes
+        if not body.strip():
+            return Misfit([("", self._shape.name, "nothing but reasoning" if text.strip() else "an empty answer")])
+        if self._shape_is_scalar and "\\boxed{" in body:
+            body = unboxed(body)
+        finding = find_json(body)
+        found = self._from_json(finding)
+        if isinstance(found, _Reading):
+            found.repairs[:0] = self._repairs
+        return found
+
+    def _strict_only(self) -> _Reading | Misfit:
+        try:
+            node = decode_strictly(self._text.strip())
+        except ValueError as error:
+            return Misfit([("", f"{self._shape.name}, as strict JSON", str(error))])
+        return self._judged(Candidate(node, 0, len(self._text)))
+
+    def _judged(self, candidate: Candidate) -> _Reading | Misfit:
+        if candidate.json:
+            quick = self._reader.read_quickly(candidate.json, prefers_wrapper=self._prefers_wrapper)
+            if quick is not None:
+                return _Reading(quick.value, 0, list(candidate.repairs))
+        aligner = Aligner(may_coerce=self._may_coerce)
+        found = self._reader.judged(candidate, aligner, prefers_wrapper=self._prefers_wrapper)
+        if isinstance(found, Misfit) and self._may_coerce and self._reader.has_hooks:
+            # a user's validator did not take it as it was written; perhaps it takes it mended
+            mended = Aligner(may_coerce=True, reads_hooked=True)
+            again = self._reader.judged(candidate, mended, prefers_wrapper=self._prefers_wrapper)
+            found = again if isinstance(again, _Reading) else found
+        return found
+
+    # --- JSON --------------------------------------------------------------------------------------------
+
+    def _from_json(self, finding: Finding) -> _Reading | Misfit:
+        if not finding.candidates and not finding.damaged:
+            return self._from_words(finding)
+        judged = [(candidate, self._judged(candidate)) for candidate in finding.candidates]
+        fits = [
+            (candidate, found) for candidate, found in judged if isinstance(found, _Reading) and _is_usable(candidate)
+        ]
+        series = self._series(finding)
+        if series is not None and not any(_is_whole_list(found, candidate) for candidate, found in fits):
+            return series
+        if fits:
+            return self._only_one(finding, judged, fits)
+        if self._takes_text and not any(candidate.is_whole for candidate in finding.candidates):
+            return self._from_words(finding)
+        if self._may_mend(finding):
+            mended = self._mended_outside(finding)
+            if mended is not None:
+                return mended
+        return self._best_reason(finding, judged)
+
+    def _only_one(
+        self,
+        finding: Finding,
+        judged: list[tuple[Candidate, _Reading | Misfit]],
+        fits: list[tuple[Candidate, _Reading]],
+    ) -> _Reading | Misfit:
+        first = fits[0][1]
+        if any(not _is_same_value(first.value, other.value) for _, other in fits[1:]):
+            return Misfit([("", f"one {self._shape.name}", f"{len(fits)} JSON values that all fit and differ")])
+        end = fits[-1][0].end
+        later = [candidate for candidate, found in judged if isinstance(found, Misfit) and candidate.start >= end]
+        doubt = any(self._is_alike(finding.text[candidate.start : candidate.end]) for candidate in later)
+        for start, stop, _ in finding.damaged:
+            piece = finding.text[start:stop]
+            if self._is_alike(piece) and (start >= end or not _PLACEHOLDER.search(piece)):
+                doubt = True
+        if doubt:
+            return Misfit(
+                [("", f"one {self._shape.name}", "a JSON value that fits, and another like it that does not")]
+            )
+        if self._takes_text and not fits[0][0].is_whole:
+            return Misfit([("", f"one {self._shape.name}", "text with JSON in it, which fits as text and as JSON")])
+        if self._says_otherwise(finding, first):
+            return Misfit([("", f"one {self._shape.name}", "JSON that fits, and another value in the words around it")])
+        if not fits[0][0].is_whole:
+            first.repairs.insert(0, ("", "JSON found in the text"))
+        return first
+
+    def _says_otherwise(self, finding: Finding, found: _Reading) -> bool:
+        """Tell whether the words around the JSON name another scalar."""
+        is_any = isinstance(self._shape, AnyShape)
+        if is_any or not self._shape_is_scalar or not self._may_coerce or finding.candidates[0].is_whole:
+            return False
+        rest, position = [], 0
+        for candidate in finding.candidates:
+            rest.append(finding.text[position : candidate.start])
+            position = candidate.end
+        words = bare_text("".join([*rest, finding.text[position:]])).strip(" \n`")
+        said = self._judged(Candidate(Bare(words, is_whole=True), 0, 0)) if words else None
+        return isinstance(said, _Reading) and not _is_same_value(said.value, found.value)
+
+    def _is_alike(self, piece: str) -> bool:
+        """Tell whether a piece of text looks like another try at the same value."""
+        shape = self._shape
+        if isinstance(shape, ObjectShape):
+            return any(re.search(rf"\b{re.escape(name)}\b", piece) for name in shape.by_name)
+        return True
+
+    @functools.cached_property
+    def _takes_text(self) -> bool:
+        """Plain text is a value of the type."""
+        choices = self._shape.choices if isinstance(self._shape, UnionShape) else [self._shape]
+        targets = [resolved(choice) for choice in choices]
+        return self._may_coerce and any(isinstance(part, LeafShape) and part.kind == "str" for part in targets)
+
+    def _best_reason(self, finding: Finding, judged: list[tuple[Candidate, _Reading | Misfit]]) -> Misfit:
+        misfits = [found for candidate, found in judged if isinstance(found, Misfit) and found.violations]
+        if len(misfits) == 1 and not finding.damaged:
+            return misfits[0]
+        if finding.damaged:
+            problem = finding.damaged[-1][2]
+            what = "JSON that is cut off" if isinstance(problem, TruncatedError) else "JSON that cannot be read"
+            damage: Violation = ("", self._shape.name, f"{what}: {problem}")
+            return Misfit([damage, *(misfits[-1].violations if misfits else [])])
+        return (
+            Misfit([*misfits[-1].violations])
+            if misfits
+            else Misfit([("", self._shape.name, "text without such a value")])
+        )
+
+    # --- several values one after the other ----------------------------------------------------------------
+
+    @functools.cached_property
+    def _list_shape(self) -> ListShape | None:
+        choices = self._shape.choices if isinstance(self._shape, UnionShape) else [self._shape]
+        lists = [part for part in map(resolved, choices) if isinstance(part, ListShape)]
+        return lists[0] if len(lists) == 1 else None
+
+    def _series(self, finding: Finding) -> _Reading | Misfit | None:
+        """Read JSON values that stand one after the other as the items of a wanted list."""
+        if self._list_shape is None or not self._may_coerce or len(finding.candidates) < 2 or finding.damaged:
+            return None
+        if not adjacent_candidates(finding):
+            return None
+        repairs = [repair for candidate in finding.candidates for repair in candidate.repairs]
+        return self._items([candidate.node for candidate in finding.candidates], repairs)
+
+    def _items(self, nodes: list[Node], repairs: list[Repair]) -> _Reading | Misfit | None:
+        assert self._list_shape is not None
+        aligner = Aligner(may_coerce=True)
+        whole = Candidate(nodes, 0, 0, [*repairs, ("", f"{len(nodes)} values taken as the items of the list")])
+        for node in nodes:
+            found = aligner.align(self._list_shape.item, node, is_inner=True)
+            if isinstance(found, Misfit) or found.cost > 3:
+                return None
+        return self._reader.judged(whole, aligner, prefers_wrapper=False)
+
+    # --- words -------------------------------------------------------------------------------------------
+
+    def _from_words(self, finding: Finding) -> _Reading | Misfit:
+        """Read a text without JSON."""
+        text = bare_text(finding.text)
+        if not self._may_coerce or not text:
+            return Misfit([("", f"{self._shape.name}, as JSON", _shown(text))])
+        if self._list_shape is not None:
+            nodes = bare_items(text, self._list_shape)
+            found = self._items(nodes, []) if nodes else None
+            if found is not None:
+                return found
+        if self._takes_text:
+            text = text if len(text) < 64 else finding.text.strip()
+        node: Node = text if isinstance(self._shape, AnyShape) else Bare(text, is_whole=True)
+        found = self._judged(Candidate(node, 0, len(finding.text), is_whole=True))
+        if isinstance(found, Misfit):
+            if self._shape_is_scalar:
+                return found
+            return Misfit([("", f"{self._shape.name}, as JSON", _shown(text))])
+        if not found.repairs:
+            found.repairs.append(("", f"{_shown(text)} taken from plain text"))
+        return found
+
+    @functools.cached_property
+    def _shape_is_scalar(self) -> bool:
+        return not isinstance(self._shape, ObjectShape | ListShape | MappingShape | TaggedShape)
+
+    # --- the last resort ---------------------------------------------------------------------------------
+
+    def _may_mend(self, finding: Finding) -> bool:
+        if len(finding.damaged) != 1 or finding.candidates:
+            return False
+        return not isinstance(finding.damaged[0][2], AmbiguousError | TruncatedError)
+
+    def _mended_outside(self, finding: Finding) -> _Reading | None:
+        start, end, _ = finding.damaged[0]
+        node = repair_outside(finding.text[start:end])
+        if node is None:
+            return None
+        found = self._judged(Candidate(node, start, end, [("", "JSON syntax repaired")]))
+        return found if isinstance(found, _Reading) and found.unread < 1 else None
+
+
+def _is_usable(candidate: Candidate) -> bool:
+    """Tell whether the candidate may decide: text without quotes only where nothing else stands around it."""
+    return candidate.is_whole or not _holds_bare(candidate.node)
+
+
+def _holds_bare(node: Node) -> bool:
+    if isinstance(node, dict):
+        return False
+    return isinstance(node, Bare) or (isinstance(node, list) and any(map(_holds_bare, node)))
+
+
+def _is_whole_list(found: _Reading, candidate: Candidate) -> bool:
+    """Tell whether the candidate is the wanted list by itself, and not one item of it."""
+    return isinstance(candidate.node, list) and not any("one item taken" in what for _, what in found.repairs)
+
+
+def _is_same_value(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and bool(left == right)
+
+
+def _shown(text: str) -> str:
+    return repr(cut(text, 61))

@@ -1,0 +1,254 @@
+"""JSON that is still arriving: what of it is complete, every character looked at once.
+
+Strict JSON only, found at the start of the text, of a line or of a fence, after the reasoning. Whatever is not that
+ends the growth quietly: the whole answer is read again when it is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
+
+__all__ = ["Frame", "JsonGrowth"]
+
+_PLAIN: Final = re.compile(r"[^\"\\\x00-\x1f]+")
+_SPACE: Final = re.compile(r"[ \t\r\n]+")
+_TOKEN: Final = re.compile(r"[-+.\w]+")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[\"\\/bfnrt])"
+)
+_OPENERS: Final = r"\n|:|```\w*|~~~\w*|<\w+>"
+_START: Final = re.compile(rf"(?:\A|{_OPENERS})[ \t\r]*(?=[{{\[])")
+_LATER_START: Final = re.compile(rf"(?:{_OPENERS})[ \t\r]*(?=[{{\[])")
+_TORN_START: Final = re.compile(r"(?:\n|:|`{1,3}\w*|~{1,3}\w*|<\w*>?)[ \t\r]*\Z")
+_MAYBE_REASONING: Final = re.compile(r"\s*(?:<\w{0,12})?")
+_REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)\b[^<>]*>", re.IGNORECASE)
+_LONGEST_ESCAPE: Final = 12
+_LONGEST_HEAD: Final = 40
+
+
+@dataclass(slots=True)
+class Frame:
+    """A container that is still open.
+
+    Attributes:
+        node: the complete members.
+        key: of the member that is arriving, in an object.
+        expects: what may stand next.
+        data: for the reader of the growth.
+    """
+
+    node: dict[str, Node] | list[Node]
+    key: str = ""
+    expects: Literal["key", "colon", "value", "comma"] = "value"
+    data: Any = None
+    may_close: bool = True
+
+
+def _ignore(*facts: Any) -> None:
+    """Take no notice."""
+
+
+@dataclass(slots=True)
+class JsonGrowth:
+    """Feeds on pieces of text.
+
+    Attributes:
+        on_open: told of every container that begins; it is the last one of `stack` then.
+        on_add: told of every member that is complete, containers too, with the container it belongs to.
+        stack: the open containers, outermost first.
+        string: the pieces of the string value that is arriving, None where none is.
+        is_over: the root is complete, or the text is no strict JSON; nothing more will come.
+        characters_read: how many characters were looked at, those looked at twice counted twice.
+    """
+
+    on_open: Callable[[Frame], None] = _ignore
+    on_add: Callable[[Frame, Node], None] = _ignore
+    stack: list[Frame] = field(default_factory=list)
+    string: list[str] | None = None
+    is_over: bool = False
+    characters_read: int = 0
+    _rest: str = ""
+    _has_begun: bool = False
+    _has_text: bool = False
+    _closing_tag: str = ""
+    _token: list[str] = field(default_factory=list)
+    _is_key: bool = False
+
+    def feed(self, text: str) -> None:
+        """Take the next piece."""
+        if self.is_over:
+            return
+        text = self._rest + text
+        self._rest = ""
+        self.characters_read += len(text)
+        at = 0 if self._has_begun else self._begin(text)
+        if at < 0:
+            return
+        try:
+            self._scan(text, at)
+        except ValueError:
+            self.is_over = True
+
+    # --- the start ---------------------------------------------------------------------------------------
+
+    def _begin(self, text: str) -> int:
+        """Return where the JSON begins, or -1 while it has not."""
+        at = 0
+        if not self._has_text and not self._closing_tag:
+            opening = _REASONING.match(text)
+            if opening:
+                self._closing_tag = f"</{opening.group(1).lower()}>"
+                at = opening.end()
+            elif _MAYBE_REASONING.fullmatch(text):
+                # The space before it says nothing, and some models give space for ever: no piece is looked at twice.
+                self._rest = text.lstrip()
+                return -1
+        if self._closing_tag:
+            at = self._after_reasoning(text, at)
+            if at < 0:
+                return at
+        return self._find_start(text, at)
+
+    def _after_reasoning(self, text: str, at: int) -> int:
+        found = text.lower().find(self._closing_tag, at)
+        if found < 0:
+            self._rest = _torn_end(text[at:], self._closing_tag)
+            return -1
+        end = found + len(self._closing_tag)
+        self._closing_tag = ""
+        return end
+
+    def _find_start(self, text: str, at: int) -> int:
+        first = at == 0 and self._has_text
+        found = (_LATER_START if first else _START).search(text[at:])
+        if found is None:
+            torn = _TORN_START.search(text, max(at, len(text) - _LONGEST_HEAD))
+            self._rest = torn.group() if torn else ""
+            self._has_text = self._has_text or bool(text.strip()) or at > 0
+            return -1
+        self._has_begun = True
+        return at + found.end()
+
+    # --- the scan ----------------------------------------------------------------------------------------
+
+    def _scan(self, text: str, at: int) -> None:
+        length = len(text)
+        while at < length and not self.is_over:
+            if self.string is not None:
+                at = self._scan_string(text, at)
+                if at < 0:
+                    return
+                continue
+            if self._token:
+                at = self._scan_token(text, at)
+                continue
+            space = _SPACE.match(text, at)
+            if space:
+                at = space.end()
+                continue
+            at = self._scan_sign(text, at)
+
+    def _scan_string(self, text: str, at: int) -> int:
+        assert self.string is not None
+        plain = _PLAIN.match(text, at)
+        if plain:
+            self.string.append(plain.group())
+            return plain.end()
+        char = text[at]
+        if char == '"':
+            value = "".join(self.string)
+            self.string = None
+            if self._is_key:
+                self.stack[-1].key, self.stack[-1].expects = value, "colon"
+                if value in self.stack[-1].node:
+                    raise ValueError("the same key twice")
+            else:
+                self._add(value)
+            return at + 1
+        if char != "\\":
+            raise ValueError("a control character")
+        escape = _ESCAPE.match(text, at)
+        if escape:
+            self.string.append(str(decode_strictly(f'"{escape.group()}"')))
+            return escape.end()
+        if len(text) - at >= _LONGEST_ESCAPE:
+            raise ValueError("not an escape")
+        self._rest = text[at:]
+        return -1
+
+    def _scan_token(self, text: str, at: int) -> int:
+        token = _TOKEN.match(text, at)
+        if token:
+            self._token.append(token.group())
+            return token.end()
+        value = decode_strictly("".join(self._token))
+        self._token = []
+        self._add(value)
+        return at
+
+    def _scan_sign(self, text: str, at: int) -> int:
+        char = text[at]
+        frame = self.stack[-1] if self.stack else None
+        if char in "}]" and frame is not None:
+            self._close(frame, char)
+        elif frame is None or frame.expects == "value":
+            at = self._begin_value(char, at)
+            return at + 1 if char in '{["' else at
+        elif char == '"' and frame.expects == "key":
+            self.string, self._is_key = [], True
+        elif char == ":" and frame.expects == "colon":
+            frame.expects, frame.may_close = "value", False
+        elif char == "," and frame.expects == "comma":
+            frame.expects = "key" if isinstance(frame.node, dict) else "value"
+            frame.may_close = False
+        else:
+            raise ValueError(f"unexpected {char!r}")
+        return at + 1
+
+    def _begin_value(self, char: str, at: int) -> int:
+        if char == "{":
+            self._open(Frame({}, expects="key"))
+        elif char == "[":
+            self._open(Frame([]))
+        elif char == '"':
+            self.string, self._is_key = [], False
+        elif char.isalnum() or char == "-":
+            self._token = [""]
+        else:
+            raise ValueError(f"unexpected {char!r}")
+        return at
+
+    def _open(self, frame: Frame) -> None:
+        self.stack.append(frame)
+        self.on_open(frame)
+
+    def _add(self, node: Node) -> None:
+        frame = self.stack[-1]
+        if isinstance(frame.node, dict):
+            frame.node[frame.key] = node
+        else:
+            frame.node.append(node)
+        frame.expects, frame.may_close = "comma", True
+        self.on_add(frame, node)
+
+    def _close(self, frame: Frame, char: str) -> None:
+        if char != ("}" if isinstance(frame.node, dict) else "]") or not frame.may_close:
+            raise ValueError(f"unexpected {char!r}")
+        self.stack.pop()
+        if self.stack:
+            self._add(frame.node)
+        else:
+            self.is_over = True
+
+
+def _torn_end(text: str, mark: str) -> str:
+    """Return the end of the text that may be the beginning of the mark."""
+    for length in range(min(len(mark) - 1, len(text)), 0, -1):
+        if mark.startswith(text[-length:].lower()):
+            return text[-length:]
+    return ""

@@ -1,0 +1,390 @@
+"""A growing text → growing values of the wanted type.
+
+`PartialReader` gives ever larger parts of one value, `ItemReader` the items of a list, each as soon as it is complete.
+What is given out is validated field by field; a field that has not arrived is absent: reading it raises
+AttributeError, in a TypedDict KeyError. A string grows, a number or a date appears when it is complete, a list
+grows by complete items. The last word has `finish`, which reads the whole text as `OutputSpec.parse` does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from SimpleLLMFunc.base.parsing.alignment.align import Aligner
+from SimpleLLMFunc.base.parsing.alignment.alignment import Misfit
+from SimpleLLMFunc.base.parsing.alignment.shape import (
+    Check,
+    LeafShape,
+    ListShape,
+    MappingShape,
+    ObjectShape,
+    Shape,
+    UnionShape,
+    resolved,
+)
+from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
+from SimpleLLMFunc.base.parsing.json_node import Node
+from SimpleLLMFunc.base.run.result import OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.errors import ResponseParseError
+
+__all__ = ["ItemReader", "PartialReader"]
+
+_ABSENT: Final[Any] = object()
+_LARGE_PIECE: Final = 8_000
+"""Characters that nobody streams at once: such a piece is nearly all of an answer, and is left to the reading of the
+whole, which does not hold up the event loop."""
+
+_STEADY: Final = 2048
+"""Characters up to which a growing string is shown with every piece; beyond, only when it grew by 1/64."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Growing:
+    """What is known about an open container.
+
+    Attributes:
+        shape: the wanted one, None where it is not known before the end.
+        values: validated members: by field for an object, in order for a list.
+        is_wrapper: it is ``{"value": …}``.
+        has_gap: a member did not fit.
+    """
+
+    shape: Shape | None
+    values: dict[str, Any] | list[Any]
+    is_wrapper: bool = False
+    has_gap: bool = False
+
+
+class _Reader:
+    """What both readers do: follow the growth and keep the validated members."""
+
+    def __init__(self, spec: OutputSpec, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
+        self._spec = spec
+        self._repair: RepairLevel = repair
+        self._mode: OutputMode | None = mode
+        self._pieces: list[str] = []
+        self._growth = JsonGrowth(self._open, self._add)
+        self._has_grown = False
+        self._value_frame: Frame | None = None
+        self._aligner = Aligner(may_coerce=repair == "coerce")
+        self._root: Shape = resolved(spec.shape)
+
+    @property
+    def characters_read(self) -> int:
+        """How many characters the parser looked at so far: linear in the length of the text, however it is cut."""
+        return self._growth.characters_read
+
+    @property
+    def text(self) -> str:
+        """All that was fed."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def _follow(self, text: str) -> bool:
+        """Take the next piece; tell whether a value became complete."""
+        self._pieces.append(text)
+        self._has_grown = False
+        if len(text) > _LARGE_PIECE:
+            self._growth.is_over = True
+        self._growth.feed(text)
+        return self._has_grown
+
+    def _open(self, frame: Frame) -> None:
+        stack = self._growth.stack
+        if len(stack) > 1:
+            frame.data = _for_frame(frame, self._member_shape(stack[-2]))
+            if len(stack) == 2 and stack[0].data.is_wrapper:
+                self._value_frame = frame
+        elif self._spec.is_wrapped and isinstance(frame.node, dict):
+            frame.data = _Growing(None, {}, is_wrapper=True)
+        else:
+            frame.data = _for_frame(frame, self._root)
+            self._value_frame = frame
+
+    def _member_shape(self, outer: Frame) -> Shape | None:
+        growing = self._settled(outer)
+        if growing.is_wrapper:
+            return self._root
+        shape = growing.shape
+        if isinstance(shape, ObjectShape):
+            part = shape.by_name.get(outer.key)
+            return None if part is None or shape.is_hooked else part.shape
+        if isinstance(shape, ListShape):
+            return shape.item
+        return shape.value if isinstance(shape, MappingShape) else None
+
+    def _settled(self, frame: Frame) -> _Growing:
+        """Return what is known; an object whose first key is not ours is no wrapper, but the bare value."""
+        growing: _Growing = frame.data
+        if growing.is_wrapper and frame.key != "value":
+            growing = frame.data = _for_frame(frame, self._root)
+            self._value_frame = frame
+        return growing
+
+    def _add(self, frame: Frame, node: Node) -> None:
+        growing = self._settled(frame)
+        shape = growing.shape
+        if growing.is_wrapper and isinstance(growing.values, dict) and not isinstance(node, dict | list):
+            value = self._validated(self._root, Check(self._spec.adapter.core_schema), node)
+            if value is not _ABSENT:
+                growing.values["value"] = value
+                self._value_frame, self._has_grown = frame, True
+        elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
+            part = shape.by_name.get(frame.key)
+            value = _ABSENT if part is None or shape.is_hooked else self._validated(part.shape, part.check, node)
+            if part is not None and value is not _ABSENT:
+                growing.values[part.own_name if shape.cls is not None else part.key] = value
+                self._has_grown = True
+        elif isinstance(shape, ListShape) and isinstance(growing.values, list) and not growing.has_gap:
+            value = self._validated(shape.item, shape.check, node)
+            # items after a bad one would stand in the wrong place
+            growing.has_gap = value is _ABSENT
+            if not growing.has_gap:
+                growing.values.append(value)
+                self._has_grown = True
+
+    def _validated(self, shape: Shape, check: Check, node: Node) -> Any:
+        found = self._aligner.align(shape, node)
+        if isinstance(found, Misfit):
+            return _ABSENT
+        try:
+            return check.validate(found.value)
+        except ValidationError:
+            return _ABSENT
+
+    def finish(self) -> Parsed[Any]:
+        """Read the whole text as the value.
+
+        Raises:
+            ResponseParseError: no one value fits.
+        """
+        return self._spec.parse(self.text, self._repair, mode=self._mode)
+
+
+class PartialReader(_Reader):
+    """Reads a growing answer as ever larger parts of one value."""
+
+    def __init__(self, spec: OutputSpec, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
+        super().__init__(spec, repair=repair, mode=mode)
+        self._shown: Any = _ABSENT
+        self._shown_length = self._length = self._measured = 0
+        self._shown_string: list[str] | None = None
+
+    def feed(self, text: str) -> list[Any]:
+        """Take the next piece of text; return the parts of the value to show, oldest first, mostly none or one.
+
+        A part holds all that the parts before it held; it is never changed afterwards.
+        """
+        if self._spec.is_text and self._mode not in {"native", "tool"}:
+            # the text is the value: the pieces are what there is to show
+            self._pieces.append(text)
+            return []
+        has_grown = self._follow(text)
+        if not has_grown and not self._string_grew():
+            return []
+        part = self._snapshot()
+        if part is _ABSENT or (type(part) is type(self._shown) and part == self._shown):
+            return []
+        self._shown = part
+        return [part]
+
+    def _string_grew(self) -> bool:
+        """Tell whether a string that is arriving has grown enough to be shown, at a cost of its new pieces alone."""
+        string = self._growing_string()
+        if string is None:
+            return False
+        if string is not self._shown_string:
+            self._shown_string, self._shown_length = string, 0
+            self._length = self._measured = 0
+        self._length += sum(map(len, string[self._measured :]))
+        self._measured = len(string)
+        grown = self._length - self._shown_length
+        if not grown or (self._length > _STEADY and grown < self._length // 64):
+            return False
+        self._shown_length = self._length
+        return True
+
+    def _growing_string(self) -> list[str] | None:
+        """Return the pieces of the string that is arriving, if it belongs to a field that may show it."""
+        growth = self._growth
+        if growth.string is None or not growth.stack or growth.stack[-1].expects != "value":
+            return None
+        frame = growth.stack[-1]
+        if isinstance(frame.node, list) or not _is_text(self._member_shape(frame)):
+            return None
+        return growth.string
+
+    def _snapshot(self) -> Any:
+        """Build the value from the open containers, innermost first."""
+        inner: Any = _ABSENT
+        string = self._growing_string()
+        if string:
+            inner = "".join(string)
+        stack = self._growth.stack
+        value = self._value_frame
+        # the whole value may have closed with this piece of text
+        open_frames = [value] if value is not None and value not in stack else reversed(stack)
+        for frame in open_frames:
+            growing: _Growing = frame.data
+            if growing.is_wrapper and isinstance(growing.values, dict):
+                inner = growing.values.get("value", inner)
+                continue
+            shape = growing.shape
+            if isinstance(shape, ListShape) and isinstance(growing.values, list):
+                inner = _as_wanted(shape, growing.values)
+            elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
+                inner = self._partial_object(shape, frame, growing.values, inner)
+            else:
+                inner = _ABSENT
+        return inner
+
+    def _partial_object(self, shape: ObjectShape, frame: Frame, values: dict[str, Any], inner: Any) -> Any:
+        present = dict(values)
+        part = shape.by_name.get(frame.key)
+        if inner is not _ABSENT and part is not None and frame.expects == "value":
+            present[part.own_name if shape.cls is not None else part.key] = inner
+        return _unfinished(shape.cls, present) if present else _ABSENT
+
+
+class ItemReader(_Reader):
+    """Reads a growing answer as the items of a list, each when it is complete.
+
+    An item that does not fit ends the flow: the whole answer decides, in `finish`.
+    """
+
+    def __init__(self, spec: OutputSpec, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
+        super().__init__(spec, repair=repair, mode=mode)
+        self._given: list[Any] = []
+        self._ready: list[Any] = []
+
+    @property
+    def given(self) -> int:
+        """How many items were given out."""
+        return len(self._given)
+
+    def feed(self, text: str) -> list[Any]:
+        """Take the next piece of text; return the items that became complete."""
+        self._follow(text)
+        items, self._ready = self._ready, []
+        self._given += items
+        return items
+
+    def _add(self, frame: Frame, node: Node) -> None:
+        super()._add(frame, node)
+        growing: _Growing = frame.data
+        if self._has_grown and growing.shape is self._root and isinstance(growing.values, list) and growing.values:
+            self._ready.append(growing.values.pop())
+            self._has_grown = False
+
+    def finish(self) -> Parsed[Any]:
+        """Read the whole text as the list.
+
+        Raises:
+            ResponseParseError: it is no such list, or not the one whose items were given out.
+        """
+        parsed = super().finish()
+        items = list(parsed.value)
+        if items[: len(self._given)] != self._given:
+            raise ResponseParseError(
+                self.text,
+                self._spec.return_type,
+                [("", "the items given out so far", "an answer that goes on as another list")],
+            )
+        return parsed
+
+    def rest(self) -> list[Any]:
+        """Return the items of the whole answer that were not given out yet. Raises as `finish`."""
+        items = list(self.finish().value)[len(self._given) :]
+        self._given += items
+        return items
+
+
+def _for_frame(frame: Frame, shape: Shape | None) -> _Growing:
+    target = _of_kind(shape, is_object=isinstance(frame.node, dict))
+    return _Growing(target, [] if isinstance(frame.node, list) else {})
+
+
+def _of_kind(shape: Shape | None, *, is_object: bool) -> Shape | None:
+    """Return the only shape that a container of this kind can grow into; None where that is not known yet."""
+    if shape is None:
+        return None
+    target = resolved(shape)
+    choices = [resolved(choice) for choice in target.choices] if isinstance(target, UnionShape) else [target]
+    containers = [part for part in choices if not isinstance(part, LeafShape)]
+    fitting = [part for part in containers if isinstance(part, ObjectShape | MappingShape if is_object else ListShape)]
+    return fitting[0] if len(containers) == len(fitting) == 1 else None
+
+
+def _is_text(shape: Shape | None) -> bool:
+    """Tell whether a string that is still arriving can only become a string."""
+    if shape is None:
+        return False
+    target = resolved(shape)
+    choices = [resolved(choice) for choice in target.choices] if isinstance(target, UnionShape) else [target]
+    strings = [part for part in choices if isinstance(part, LeafShape) and part.kind == "str"]
+    others = [part for part in choices if part not in strings]
+    return len(strings) == 1 and all(isinstance(part, LeafShape) and part.kind == "none" for part in others)
+
+
+def _as_wanted(shape: ListShape, values: list[Any]) -> Any:
+    """Return the complete items as the kind of list that is wanted."""
+    return set(values) if shape.is_set else list(values)
+
+
+# --- values with fields missing ----------------------------------------------------------------------------
+
+
+def _unfinished(cls: Any, values: dict[str, Any]) -> Any:
+    """Return an instance of `cls` that has only these fields; the others are absent, their defaults too."""
+    if cls is None:
+        return values
+    if issubclass(cls, BaseModel):
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__dict__", values)
+        object.__setattr__(made, "__pydantic_fields_set__", set(values))
+        object.__setattr__(made, "__pydantic_extra__", {} if cls.model_config.get("extra") == "allow" else None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
+    unfinished = _unfinished_class(cls)
+    made = object.__new__(unfinished)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+class _Absent:
+    """Stands where a dataclass keeps a default: a field that has not arrived has none."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise AttributeError(f"{self._name!r} has not arrived yet")
+
+
+@functools.lru_cache(maxsize=512)
+def _unfinished_class(cls: type) -> type:
+    """Return a subclass of a dataclass whose instances may lack fields and can still be printed and compared."""
+    names = [part.name for part in dataclasses.fields(cls)]
+
+    def arrived(self: Any) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def shown(self: Any) -> str:
+        return f"{cls.__name__}({', '.join(f'{name}={value!r}' for name, value in arrived(self).items())})"
+
+    def is_equal(self: Any, other: object) -> bool:
+        return type(self) is type(other) and arrived(self) == arrived(other)
+
+    members: dict[str, Any] = {
+        "__repr__": shown, "__eq__": is_equal, "__hash__": None, "__slots__": (), "__module__": cls.__module__
+    }  # fmt: skip
+    if "__slots__" not in vars(cls):
+        members |= {name: _Absent() for name in names if name in vars(cls)}
+    return type(cls.__name__, (cls,), members)

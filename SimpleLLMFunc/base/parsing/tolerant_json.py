@@ -1,0 +1,515 @@
+"""Reads what a model meant as JSON: other quotes, missing commas, comments, Python literals, full-width punctuation.
+
+One pass, left to right, in linear time. Nothing is dropped but comments, nothing is made up: where two readings
+are possible the reader gives up (`AmbiguousError`), and a list that is not closed is `TruncatedError`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Num, Open, is_same, path_text
+from SimpleLLMFunc.base.run.result import Repair
+
+__all__ = ["MAX_DEPTH", "AmbiguousError", "TolerantReader", "TruncatedError", "UnreadableError"]
+
+MAX_DEPTH: Final = 150
+"""Nested containers of a damaged answer; deeper ones are read only if they are strict JSON."""
+
+_LOOKAHEAD: Final = 200
+_CLOSERS: Final = {'"': '"', "'": "'", "“": '”“"', "”": '”"', "‘": "’‘'", "’": "’'", "＂": "＂", "「": "」", "`": "`"}
+_ESCAPES: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
+_OPEN: Final = {"{": "}", "[": "]", "(": ")", "｛": "｝", "［": "］"}
+_CLOSE: Final = frozenset("}])｝］")
+_COMMA: Final = frozenset(",，")
+_COLON: Final = frozenset(":：")
+_SPACE: Final = re.compile(r"[\s\ufeff\u200b\u2060]*")
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|(?:^|(?<=[\s,\[{]))#[^\n]*|<!--.*?-->", re.DOTALL)
+_ELISION: Final = re.compile(
+    r"\.\.\.|…|\b(?:more|rest|etc|remaining|omitted|truncated|and so on|continue[ds]?)\b|省略|其余|等等|更多",
+    re.IGNORECASE,
+)
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?=\s*(?:[}｝\n]|[,，]\s*[\"'“‘`\w]))")
+_WORD: Final = re.compile(r"[^\W\d][\w$-]*")
+_LITERALS: Final = {
+    "true": (True, None), "false": (False, None), "null": (None, None),
+    "True": (True, "Python's True"), "False": (False, "Python's False"), "None": (None, "Python's None"),
+    "TRUE": (True, "TRUE"), "FALSE": (False, "FALSE"), "NULL": (None, "NULL"), "Null": (None, "Null"),
+}  # fmt: skip
+_NAMED_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+_KEY_AHEAD: Final = re.compile(
+    r"""[\s\ufeff\u200b]*(?:u?"(?:[^"\\\n]|\\.){0,150}"|u?'(?:[^'\\\n]|\\.){0,150}'|[“”][^“”\n]{0,100}[“”"]|[‘’][^‘’\n]{0,100}[‘’]|`[^`\n]{0,100}`|[\w$-]{1,100}(?:\ [\w$-]{1,40}){0,4})[\s]*[:：](?![/]{2})""",
+    re.VERBOSE,
+)
+_SWALLOWED_KEY: Final = re.compile(r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]""")
+_BARE_END: Final = frozenset(",，}]｝］\n")
+
+
+class UnreadableError(ValueError):
+    """What stands here is not JSON, not even nearly.
+
+    Attributes:
+        position: in the text, where reading stopped.
+        is_json: enough was read to know that JSON was meant.
+    """
+
+    def __init__(self, problem: str, position: int, *, is_json: bool = False) -> None:
+        self.problem = problem
+        self.position = position
+        self.is_json = is_json
+        super().__init__(f"{problem} at character {position}")
+
+
+class AmbiguousError(UnreadableError):
+    """It can be read in more than one way, or says itself that something is left out."""
+
+
+class TruncatedError(UnreadableError):
+    """The text ends inside a list, a string or a number."""
+
+
+class TolerantReader:
+    """Reads the one value that begins at a position of the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._path: list[str | int] = []
+        self._repairs: dict[Repair, None] = {}
+        self._has_progress = False
+        self._reach = 0
+        self._last_ends = [(opening, text.rfind(end)) for opening, end in (("/*", "*/"), ("<!--", "-->"))]
+
+    @property
+    def reach(self) -> int:
+        """How far the latest reading looked, also where it stopped earlier: what it cost."""
+        return max(self._reach, self._at)
+
+    @property
+    def repairs(self) -> list[Repair]:
+        """What was mended, in order."""
+        return list(self._repairs)
+
+    @property
+    def end(self) -> int:
+        """The position after the value."""
+        return self._at
+
+    def read(self, start: int) -> Node:
+        """Return the node at `start`.
+
+        Raises:
+            UnreadableError: or one of its kinds, `AmbiguousError` and `TruncatedError`.
+            RecursionError: the stack is nearly used up already.
+        """
+        self._at, self._path, self._repairs, self._has_progress = start, [], {}, False
+        self._reach = start
+        try:
+            return self._value(0)
+        except UnreadableError as error:
+            error.is_json = self._has_progress
+            raise
+
+    # --- values ------------------------------------------------------------------------------------------
+
+    def _value(self, depth: int, inside: str = "") -> Node:
+        self._skip()
+        if self._at >= len(self._text):
+            raise TruncatedError("the text ends where a value should stand", self._at)
+        char = self._text[self._at]
+        if char in _OPEN:
+            if depth >= MAX_DEPTH:
+                raise AmbiguousError("nested too deep", self._at)
+            if char in "｛［":
+                self._note("full-width brackets")
+            return self._object(depth) if char in "{｛" else self._list(depth, _OPEN[char])
+        if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
+            return self._string(inside)
+        return self._scalar(inside)
+
+    def _object(self, depth: int) -> Node:
+        start = self._at
+        self._at += 1
+        pairs: list[tuple[str, Node]] = []
+        while True:
+            self._skip()
+            if self._at >= len(self._text):
+                return self._open_object(pairs, start)
+            char = self._text[self._at]
+            if char in "}｝":
+                self._at += 1
+                return self._closed_object(pairs)
+            if char == "]" and pairs and depth:
+                # the list around goes on here: the brace is missing
+                return self._open_object(pairs, start)
+            if char in _CLOSE:
+                raise UnreadableError(f"{char!r} closes an object", self._at)
+            if not pairs and not self._is_key_ahead(self._at):
+                return self._braced(depth, start)
+            key = self._key()
+            self._path.append(key)
+            self._has_progress = True
+            pairs.append((key, self._value(depth + 1, "object")))
+            self._separator("object")
+            self._path.pop()
+
+    def _open_object(self, pairs: list[tuple[str, Node]], start: int) -> Node:
+        if not pairs:
+            raise TruncatedError("the text ends after an opening brace", start)
+        self._note("closing brace missing, every field is there")
+        return Open(self._closed_object(pairs))
+
+    def _closed_object(self, pairs: list[tuple[str, Node]]) -> dict[str, Node]:
+        made: dict[str, Node] = {}
+        for key, value in pairs:
+            if key in made and not is_same(made[key], value):
+                raise AmbiguousError(f"the key {key!r} is given twice with different values", self._at)
+            made[key] = value
+        return made
+
+    def _braced(self, depth: int, start: int) -> Node:
+        """Read ``{1, 2}``, a set as Python writes it."""
+        self._at = start
+        items = Braced(self._list(depth, "}"))
+        if any(isinstance(item, Bare) for item in items):
+            raise UnreadableError("braces around plain text", start)
+        self._note("a set as Python writes it")
+        return items
+
+    def _list(self, depth: int, closer: str) -> Node:
+        start = self._at
+        self._at += 1
+        items: list[Node] = []
+        has_comma = False
+        while True:
+            self._skip()
+            if self._at >= len(self._text):
+                raise TruncatedError("the text ends inside a list", start)
+            char = self._text[self._at]
+            if char == closer:
+                self._at += 1
+                break
+            if char in _CLOSE:
+                raise UnreadableError(f"{char!r} closes a list", self._at)
+            self._path.append(len(items))
+            items.append(self._value(depth + 1, "list"))
+            has_comma = self._separator("list", closer) or has_comma
+            self._has_progress = self._has_progress or (has_comma and not isinstance(items[-1], Bare))
+            self._path.pop()
+        if closer == ")":
+            if len(items) == 1 and not has_comma:
+                raise UnreadableError("parentheses around one value", start)
+            self._note("a tuple as Python writes it")
+        return items
+
+    def _separator(self, inside: str, closer: str = "}") -> bool:
+        """Step over the comma after a value; tell whether there was one."""
+        before = self._at
+        self._skip()
+        if self._at >= len(self._text):
+            if before == self._at and self._text[before - 1] not in "}]\"'”’`)」":
+                raise TruncatedError("the text ends in the middle of a value", before)
+            return False
+        char = self._text[self._at]
+        if char in _COMMA:
+            if char == "，":
+                self._note("full-width comma")
+            self._at += 1
+            self._skip()
+            following = self._text[self._at : self._at + 1]
+            if following in _COMMA and following:
+                raise AmbiguousError("two commas with nothing between", self._at)
+            if following in _CLOSE and following:
+                self._note("comma before the closing bracket")
+            return True
+        if char in _CLOSE:
+            return False
+        if inside == "object" and self._is_key_ahead(self._at):
+            self._note("missing comma")
+            return False
+        if inside == "list" and closer != ")" and char in '{["':
+            # two strings side by side may be one string with quotes inside
+            if char == '"' and "\n" not in self._text[before : self._at]:
+                raise AmbiguousError("two strings without a comma", self._at)
+            self._note("missing comma")
+            return False
+        raise UnreadableError("something stands where a comma should", self._at)
+
+    # --- keys --------------------------------------------------------------------------------------------
+
+    def _is_key_ahead(self, at: int) -> bool:
+        at = self._after_space_and_comments(at)
+        return _KEY_AHEAD.match(self._text, at, min(len(self._text), at + _LOOKAHEAD + 100)) is not None
+
+    def _key(self) -> str:
+        char = self._text[self._at]
+        if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
+            key = self._string("key")
+        else:
+            end = self._at
+            while end < len(self._text) and self._text[end] not in ":：\n" and end - self._at < _LOOKAHEAD:
+                end += 1
+            key = self._text[self._at : end].strip()
+            self._at = end
+            self._note("key without quotes")
+        self._skip()
+        if self._at >= len(self._text):
+            raise TruncatedError("the text ends after a key", self._at)
+        if self._text[self._at] not in _COLON:
+            raise UnreadableError("a key without a colon", self._at)
+        if self._text[self._at] == "：":
+            self._note("full-width colon")
+        self._at += 1
+        return key
+
+    # --- strings -----------------------------------------------------------------------------------------
+
+    def _string(self, inside: str) -> str:
+        text = self._text
+        if text[self._at] == "u":
+            self._at += 1
+            self._note("Python's u'…'")
+        opener = text[self._at]
+        triple = opener * 3
+        if opener in "\"'" and text.startswith(triple, self._at):
+            following = text[self._at + 3 : self._at + 4]
+            if following and following not in ",}]:，":
+                return self._triple(triple)
+        closers = _CLOSERS[opener]
+        if opener != '"':
+            self._note({"'": "single quotes", "`": "backticks"}.get(opener, "typographic quotes"))
+        start = self._at
+        at = start + 1
+        pieces: list[str] = []
+        inner_quotes = 0
+        stop = re.compile(f"[\\\\\x00-\x1f{re.escape(closers)}]")
+        while True:
+            found = stop.search(text, at)
+            if found is None:
+                self._reach = len(text)
+                raise TruncatedError("the text ends inside a string", start)
+            pieces.append(text[at : found.start()])
+            at = found.start()
+            char = text[at]
+            if char == "\\":
+                piece, at = self._escape(at)
+                pieces.append(piece)
+            elif char not in closers:
+                self._note("line break or control character inside a string")
+                pieces.append(char)
+                at += 1
+            elif self._is_closing(at + 1, inside):
+                break
+            else:
+                inner_quotes += 1
+                pieces.append(char)
+                at += 1
+        value = "".join(pieces)
+        self._reach = max(self._reach, at)
+        if inner_quotes:
+            self._check_inner_quotes(value, inner_quotes, opener, inside, start)
+            self._note("quotes inside a string were not escaped")
+        self._at = at + 1
+        return value
+
+    def _check_inner_quotes(self, value: str, inner_quotes: int, opener: str, inside: str, start: int) -> None:
+        # several strings side by side, or one that swallowed the next key
+        if inside == "key" or re.search(rf"{opener}[\s,;:+|&.]*{opener}", value) or _SWALLOWED_KEY.search(value):
+            raise AmbiguousError("a string whose end cannot be told", start)
+        # half of a quoted pair, unless it stands for inches or is an apostrophe
+        lone = rf"\d{opener}" if opener == '"' else rf"\w{opener}"
+        if inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'")):
+            raise AmbiguousError("a string whose end cannot be told", start)
+
+    def _is_closing(self, at: int, inside: str) -> bool:
+        """Tell whether a quote before `at` ends a string: what follows must go on as JSON."""
+        text = self._text
+        found = _SPACE.match(text, at)
+        after = found.end() if found else at
+        if after >= len(text):
+            return True
+        char = text[after]
+        if inside == "key":
+            return char in _COLON
+        if inside == "":
+            return False
+        if char in "/#":
+            return self._comment(after) is not None
+        if inside == "list":
+            if char in "]］)}｝":
+                return True
+            if char in _COMMA:
+                return self._is_item_ahead(after + 1)
+            return "\n" in text[at:after] and char in "\"'“"
+        if char in "}｝":
+            return self._is_end_of_object(after + 1)
+        if char == "]":
+            return True
+        if char in _COMMA:
+            return self._is_key_ahead(after + 1) or self._is_close_ahead(after + 1)
+        is_key = self._is_key_ahead(after)
+        return is_key and ("\n" in text[at:after] or (after > at and char in "\"'“"))
+
+    def _is_end_of_object(self, at: int) -> bool:
+        """Tell whether an object may end before `at`: not where a plain letter follows, as in ``"a "}b" c"``."""
+        following = self._text[at : at + 1]
+        return not (following.isalnum() or following in {'"', "'"})
+
+    def _is_close_ahead(self, at: int) -> bool:
+        at = self._after_space_and_comments(at)
+        return at >= len(self._text) or self._text[at] in "}｝"
+
+    def _is_item_ahead(self, at: int) -> bool:
+        at = self._after_space_and_comments(at)
+        if at >= len(self._text):
+            return True
+        char = self._text[at]
+        if char in "\"'“‘`[{(]］｛［-+.）" or char.isdigit():
+            return True
+        word = _WORD.match(self._text, at)
+        return word is not None and (word.group() in _LITERALS or word.group() in _NAMED_NUMBERS)
+
+    def _after_space_and_comments(self, at: int) -> int:
+        while True:
+            found = _SPACE.match(self._text, at)
+            at = found.end() if found else at
+            comment = self._comment(at)
+            if comment is None:
+                return at
+            at = comment.end()
+
+    def _triple(self, triple: str) -> str:
+        end = self._text.find(triple, self._at + 3)
+        if end < 0:
+            self._reach = len(self._text)
+            raise TruncatedError("the text ends inside a string", self._at)
+        value = self._text[self._at + 3 : end]
+        self._at = end + 3
+        self._note("triple quotes")
+        return value
+
+    def _escape(self, at: int) -> tuple[str, int]:
+        text = self._text
+        char = text[at + 1 : at + 2]
+        if char in _ESCAPES and char:
+            if char == "'":
+                self._note("escape that JSON does not know")
+            return _ESCAPES[char], at + 2
+        if char == "u":
+            code = text[at + 2 : at + 6]
+            if re.fullmatch(r"[0-9a-fA-F]{4}", code):
+                return self._unicode(int(code, 16), at + 6)
+        # LaTeX, regular expressions, Windows paths: the backslash is meant
+        self._note("backslash was not escaped")
+        return "\\", at + 1
+
+    def _unicode(self, code: int, at: int) -> tuple[str, int]:
+        if 0xD800 <= code < 0xDC00 and self._text.startswith("\\u", at):
+            low = self._text[at + 2 : at + 6]
+            if re.fullmatch(r"[dD][c-fC-F][0-9a-fA-F]{2}", low):
+                return chr(0x10000 + ((code - 0xD800) << 10) + (int(low, 16) - 0xDC00)), at + 6
+        return chr(code), at
+
+    # --- what has no quotes ------------------------------------------------------------------------------
+
+    def _scalar(self, inside: str) -> Node:
+        text, start = self._text, self._at
+        if inside == "object":
+            grouped = _GROUPED.match(text, start)
+            if grouped:
+                self._at = grouped.end()
+                return Bare(grouped.group())
+        number = _NUMBER.match(text, start)
+        if number and self._ends_at(number.end(), inside):
+            self._at = number.end()
+            return Num(number.group())
+        for name in _NAMED_NUMBERS:
+            if text.startswith(name, start) and self._ends_at(start + len(name), inside):
+                self._at = start + len(name)
+                self._note(f"{name} is not JSON")
+                return Num(name)
+        word = _WORD.match(text, start)
+        if word and word.group() in _LITERALS and self._ends_at(word.end(), inside):
+            self._at = word.end()
+            value, note = _LITERALS[word.group()]
+            if note:
+                self._note(note)
+            return value
+        return self._bare(inside)
+
+    def _ends_at(self, at: int, inside: str) -> bool:
+        """Tell whether a number or literal ends before `at`."""
+        end = self._after_space_and_comments(at)
+        if end >= len(self._text):
+            return True
+        if self._text[end] in _CLOSE or self._text[end] in _COMMA:
+            return True
+        if inside == "":
+            return end > at
+        return end > at and "\n" in self._text[at:end] and (inside == "list" or self._is_key_ahead(end))
+
+    def _bare(self, inside: str) -> Node:
+        """Read text without quotes, whole, up to where the container goes on."""
+        text, start = self._text, self._at
+        at = start
+        while at < len(text):
+            char = text[at]
+            if char in "}]｝］" or (char == "\n" and inside):
+                break
+            if char in _COMMA and (inside != "object" or self._is_key_ahead(at + 1) or self._is_close_ahead(at + 1)):
+                break
+            if char in '{["“”｛［' or (
+                char == ":"
+                and inside == "object"
+                and text[at : at + 3] != "://"
+                and not (text[at - 1 : at].isdigit() and text[at + 1 : at + 2].isdigit())
+            ):
+                raise UnreadableError("text without quotes that runs into JSON", at)
+            at += 1
+        self._reach = max(self._reach, at)
+        words = text[start:at].rstrip()
+        comment = re.search(r"\s(?://|#|/\*)", words)
+        if comment:
+            at = start + comment.start()
+            words = words[: comment.start()].rstrip()
+        if (
+            not words
+            or "..." in words
+            or "…" in words
+            or words in {"undefined", "nan", "inf"}
+            or re.match(r"<.*>$", words)
+        ):
+            raise AmbiguousError("a placeholder where a value should stand", start)
+        if at >= len(text):
+            raise TruncatedError("the text ends inside a text without quotes", start)
+        self._at = start + len(words)
+        self._note("text without quotes")
+        return Bare(words)
+
+    # --- between values ----------------------------------------------------------------------------------
+
+    def _skip(self) -> None:
+        """Step over space and comments."""
+        while True:
+            found = _SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._text[self._at : self._at + 1] not in {"/", "#", "<"}:
+                return
+            comment = self._comment(self._at)
+            if comment is None:
+                return
+            if _ELISION.search(comment.group()):
+                raise AmbiguousError("a comment says that something is left out", self._at)
+            self._note("comment")
+            self._at = comment.end()
+
+    def _comment(self, at: int) -> re.Match[str] | None:
+        # An opening behind the last end opens nothing; looking for that end again and again would take for ever.
+        if any(last < at and self._text.startswith(opening, at) for opening, last in self._last_ends):
+            return None
+        return _COMMENT.match(self._text, at)
+
+    def _note(self, what: str) -> None:
+        self._repairs[path_text(tuple(self._path)), what] = None

@@ -1,0 +1,101 @@
+"""What a map over rows needs to know of a function, whoever made it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from SimpleLLMFunc.base.run.result import OutputMode, Preview, RepairLevel
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["Answer", "Mappable"]
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[R_co]):
+    """What the model made of one row.
+
+    Attributes:
+        value: of the function's return type.
+        text: the accepted answer as the model wrote it; with `mode` it can be read again.
+        mode: how it was asked for.
+        usage: of all attempts.
+        tries: HTTP requests of the accepted answer; more than one says that the service refused some.
+        encoded: the value as a checkpoint keeps it, where another process has written it.
+    """
+
+    value: R_co
+    text: str
+    mode: OutputMode
+    usage: Usage
+    tries: int = 1
+    encoded: bytes | None = None
+
+
+class Mappable(Protocol[R_co]):
+    """A function that is asked once for each row."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages and reports."""
+        ...
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """Its parameters, without `self`."""
+        ...
+
+    @property
+    def type_hints(self) -> Mapping[str, Any]:
+        """The resolved annotations of its parameters, by name."""
+        ...
+
+    @property
+    def output(self) -> OutputSpec:
+        """Its return type, and how an answer is read."""
+        ...
+
+    @property
+    def repair(self) -> RepairLevel:
+        """How far an answer that is not strict JSON may be read."""
+        ...
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether a row may take more than one request by design."""
+        ...
+
+    def definition(self) -> dict[str, Any]:
+        """Return all that an answer depends on beside the arguments, by name, as plain data.
+
+        The names are "model", "params", "prompt", "types" and "tools".
+
+        Raises:
+            ConfigError: there is no model to ask.
+        """
+        ...
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments by parameter name, defaults applied.
+
+        Raises:
+            SignatureError: they do not fit.
+        """
+        ...
+
+    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
+        """Return the exact request of a row, without sending it."""
+        ...
+
+    async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R_co]:
+        """Ask the model for one row.
+
+        Raises:
+            SimpleLLMFuncError: whatever the run raises, with the facts of the run.
+        """
+        ...

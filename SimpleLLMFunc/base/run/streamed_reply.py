@@ -1,0 +1,183 @@
+"""A reply while it arrives, and what it took, for the budgets around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from SimpleLLMFunc.base.events import ReplyDelta
+from SimpleLLMFunc.base.json_action import AnswerText
+from SimpleLLMFunc.base.messages import extract_usage_from_response
+from SimpleLLMFunc.errors import (
+    BadReply,
+    DeadlineExceeded,
+    RunAborted,
+    SimpleLLMFuncError,
+    StreamInterrupted,
+    UsageError,
+)
+from SimpleLLMFunc.interface.http.timeouts import Silence
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.spending.budget import Charge, charge_question, is_charged
+from SimpleLLMFunc.interface.spending.tokens import estimate_text_tokens
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+
+__all__ = ["Arrived", "Settled"]
+
+
+class Arrived:
+    """A streamed reply as far as it has arrived, its reasoning apart, whatever interface it comes from.
+
+    Args:
+        turn: of the reply.
+        answer: finds the answer in the text, where that is a JSON action.
+
+    Attributes:
+        restarts: how often the reply began anew because the stream broke.
+    """
+
+    __slots__ = ("_answer", "_assembler", "_thoughts", "_tries", "_turn", "restarts")
+
+    def __init__(self, turn: int, answer: AnswerText | None) -> None:
+        self._turn = turn
+        self._answer = answer
+        self._assembler = ReplyAssembler()
+        self._thoughts = StreamedThoughts()
+        self._tries = 0
+        self.restarts = 0
+
+    def begins_anew(self, chunk: ChatCompletionChunk) -> bool:
+        """Whether the next chunk is the first one of another try."""
+        before, self._tries = self._tries, chunk.tries
+        if not 0 < before < chunk.tries:
+            return False
+        self.restarts += 1
+        return True
+
+    def add(self, chunk: ChatCompletionChunk) -> ReplyDelta:
+        """Take the next chunk; return what it shows."""
+        return self._shown(self._thoughts.apart(chunk))
+
+    def held(self) -> ReplyDelta | None:
+        """Return what only the end of the stream shows to be text; None for nothing."""
+        rest = self._thoughts.rest()
+        return self._shown(rest) if rest else None
+
+    def _shown(self, chunk: ChatCompletionChunk) -> ReplyDelta:
+        self._assembler.add(chunk)
+        if self._answer:
+            chunk = chunk.with_text(self._answer.feed(chunk.text))
+        delta = chunk.delta
+        calls = delta.tool_calls
+        return ReplyDelta(self._turn, delta.content or "", list(calls) if calls else [], chunk)
+
+    def text_so_far(self) -> str:
+        """Return the text of the answer so far; what has arrived of an action is none."""
+        return self._answer.given if self._answer else self._assembler.text
+
+    def reply(self) -> ChatCompletion:
+        """Return the reply put together."""
+        return self._assembler.completion()
+
+    def begun(self) -> ChatCompletion | None:
+        """Return the reply as far as it has arrived, None where nothing has."""
+        return self.reply() if self._tries or self._assembler.has_answer else None
+
+
+class Settled:
+    """Charges the budgets for a question, and settles what it has taken, however it ends.
+
+    Answered, broken off, left, or never sent: where the service does not tell, an estimate counts. A limit that counted
+    nothing there would be none.
+
+    Args:
+        llm: the model.
+        tokens: what the question will probably read.
+        usd: what reading that will cost.
+
+    Entering it raises:
+        BudgetExceeded: nothing may be sent.
+
+    Attributes:
+        arrived: the reply that is being streamed.
+        reply: the whole one.
+    """
+
+    __slots__ = ("_charge", "_llm", "arrived", "reply")
+
+    def __init__(self, llm: LLM_Interface, tokens: int, usd: float) -> None:
+        self._charge = charge_question(tokens, usd) if is_charged() else None
+        self._llm = llm
+        self.arrived: Arrived | None = None
+        self.reply: ChatCompletion | None = None
+
+    def __enter__(self) -> Self:
+        if self._charge is not None:
+            self._charge.__enter__()
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        charge = self._charge
+        if charge is None:
+            return
+        try:
+            if charge.scopes:
+                self._settle(charge, error)
+        finally:
+            charge.__exit__()
+
+    def _settle(self, charge: Charge, error: BaseException | None) -> None:
+        reply = self.reply or (self.arrived.begun() if self.arrived else None)
+        if reply is None:
+            was_sent = self._was_sent(charge, error)
+            lost = self._priced(Usage(charge.tokens)) if was_sent and _was_read(error) else None
+            charge.settle(lost, was_sent=was_sent)
+        elif reply.cached:
+            # What came from a cache was read and written once, when it was paid.
+            charge.settle(None, was_sent=False)
+        else:
+            charge.settle(self._taken(charge, reply))
+
+    def _was_sent(self, charge: Charge, error: BaseException | None) -> bool:
+        """Whether a request has left."""
+        if not charge.prepaid:
+            return True
+        if _pays_requests(self._llm):
+            return False  # it waited for its turn, or for the service to be there again
+        # Of other models nobody knows; where our own rules were broken, mostly none has.
+        return not isinstance(error, UsageError) or error.tries > 0
+
+    def _taken(self, charge: Charge, reply: ChatCompletion) -> Usage:
+        taken = extract_usage_from_response(reply) or NO_USAGE
+        if not taken.total_tokens:
+            message = reply.message
+            calls = "".join(call.function.arguments for call in message.tool_calls or ())
+            written = estimate_text_tokens(f"{message.reasoning_content or ''}{reply.text}{calls}")
+            taken = Usage(charge.tokens, written, cost=taken.cost)
+        taken = self._priced(taken)
+        if self.arrived and self.arrived.restarts:
+            # Streams that broke before their first text were read too, and told nothing.
+            taken += self._priced(Usage(charge.tokens * self.arrived.restarts))
+        return taken
+
+    def _priced(self, usage: Usage) -> Usage:
+        return usage if usage.cost is not None else replace(usage, cost=self._llm.price(usage))
+
+
+def _pays_requests(llm: LLM_Interface) -> bool:
+    """Whether all models that may answer in the end tell budgets of each request as it leaves."""
+    return all(map(_pays_requests, llm.members)) if llm.members else llm.pays_requests
+
+
+def _was_read(error: BaseException | None) -> bool:
+    """Whether a request without a reply was probably read: nobody waited for the end, or what came was of no use.
+
+    A service that refuses, or is not there, takes nothing.
+    """
+    if not isinstance(error, SimpleLLMFuncError):
+        return not isinstance(error, Exception)  # cancelled, closed, interrupted
+    ends = (BadReply, DeadlineExceeded, RunAborted, StreamInterrupted)
+    return isinstance(error, ends) or isinstance(error.__cause__, Silence)

@@ -1,0 +1,49 @@
+"""The two template engines, both safe: named fields, and sandboxed Jinja2 (`base/templates/jinja.py`).
+
+Of named fields: only ``{identifier}`` is a field. Every other brace is text: JSON in a docstring is safe, an attribute of a
+value cannot be read (``{u.api_key}`` is text too), a format specification is never carried out, and
+``{{name}}`` stays as it stands. What a value holds is never looked at for fields again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from SimpleLLMFunc.base.templates.jinja import Finished, guard_tags, render_template
+from SimpleLLMFunc.errors import TemplateError
+
+__all__ = ["Finished", "fill_fields", "guard_tags", "render_template"]
+
+_FIELD = re.compile(r"(?<!\{)\{([^\W\d]\w*)\}")
+
+
+def fill_fields(template: str, values: Mapping[str, Any], *, name: str = "template") -> str:
+    """Return `template` with every field replaced by the text of its value.
+
+    Args:
+        template: the text with fields.
+        values: a value for every field; more than are used is fine.
+        name: what the template is called in the error.
+
+    Raises:
+        TemplateError: a field has no value; names the first one.
+    """
+    pieces = list(_pieces(template))
+    for number in range(1, len(pieces), 2):
+        field = pieces[number]
+        if field not in values:
+            known = ", ".join(f"{{{known}}}" for known in values) or "none"
+            raise TemplateError(
+                f"the {name} has a field {{{field}}} that cannot be filled. It can use: {known}.", field=field
+            )
+        pieces[number] = str(values[field])
+    return "".join(pieces)
+
+
+@lru_cache(maxsize=256)
+def _pieces(template: str) -> tuple[str, ...]:
+    """Return text and names of fields in turn; a template is filled again and again."""
+    return tuple(_FIELD.split(template))

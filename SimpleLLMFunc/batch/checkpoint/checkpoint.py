@@ -1,0 +1,303 @@
+"""Checkpoint: the finished rows of a map on disk, from which a rerun goes on; and a look into one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from SimpleLLMFunc.base.run.result import RepairLevel
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
+from SimpleLLMFunc.batch.checkpoint.keys import canonical, version_of
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.batch.progress import MapProgress
+from SimpleLLMFunc.errors import CheckpointError, ConfigError
+from SimpleLLMFunc.logger.known import mask_known
+from SimpleLLMFunc.logger.records import push_warning
+
+__all__ = ["Checkpoint", "CheckpointStatus", "VersionStatus"]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStatus:
+    """The rows of one version of a function.
+
+    Attributes:
+        name: of the function.
+        values, errors: rows with a value, and rows with an error.
+        error_kinds: how many errors of each name.
+        definition: what the function was then: its model, params, prompt, types and tools.
+        changed: which of these differ from the version after it; empty for the latest.
+        began: when it was first used, in seconds since the epoch.
+        input_tokens, output_tokens, cost: of all its rows; cost in USD, None when unknown.
+        progress: how far its latest map is, as of the last rows that it kept; None where an older version of the
+            library wrote the file.
+        is_under_way: that map goes on now.
+    """
+
+    name: str
+    values: int
+    errors: int
+    began: float
+    error_kinds: Mapping[str, int] = field(default_factory=dict)
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    progress: MapProgress | None = None
+    is_under_way: bool = False
+
+    def how_far(self) -> str:
+        """Return how far its latest map is, in words; empty where nobody knows of how many rows."""
+        progress = self.progress
+        if progress is None or progress.share is None:
+            return ""
+        if self.is_under_way:
+            return f"under way: {progress}"
+        return f"its latest map ended at {progress.done} of {progress.total} rows ({int(100 * progress.share)} %)"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStatus:
+    """What a checkpoint holds.
+
+    Attributes:
+        versions: the latest first; a change of prompt, type, model or params begins a new one.
+        size: bytes of the file, its log included.
+        writer: who writes it now, such as "process 12 on host"; None where nobody does.
+        damaged: numbers of rows in the file that are not as they were written.
+    """
+
+    path: Path
+    versions: tuple[VersionStatus, ...]
+    size: int
+    writer: str | None = None
+    damaged: tuple[int, ...] = ()
+
+    @property
+    def values(self) -> int:
+        """Rows with a value, of all versions."""
+        return sum(version.values for version in self.versions)
+
+    @property
+    def errors(self) -> int:
+        """Rows with an error, of all versions."""
+        return sum(version.errors for version in self.versions)
+
+    def __str__(self) -> str:
+        lines = [f"{self.path}: {self.values} rows with a value, {self.errors} with an error, {self.size:,} bytes"]
+        if self.writer:
+            lines.append(f"  written now by {self.writer}")
+        for number, version in enumerate(self.versions):
+            when = "latest" if number == 0 else f"older, other {' and '.join(version.changed) or 'definition'}"
+            kinds = ", ".join(f"{count} x {kind}" for kind, count in version.error_kinds.items())
+            errors = f", {version.errors} with an error ({kinds})" if version.errors else ""
+            cost = "" if version.cost is None else f", {version.cost:.4f} USD"
+            lines.append(f"  {version.name} ({when}): {version.values} rows with a value{errors}{cost}")
+            lines += [f"    {how_far}"] if (how_far := version.how_far()) else []
+        lines += [f"  damaged: row {number} of the file" for number in self.damaged]
+        return "\n".join(lines)
+
+
+class Checkpoint:
+    """A checkpoint that is written by one map; all methods are synchronous and may take seconds.
+
+    Args:
+        path: of the file.
+        output, repair: of the function whose rows these are.
+
+    Raises:
+        ConfigError: the path is none.
+    """
+
+    def __init__(self, path: str | PathLike[str], output: OutputSpec, repair: RepairLevel) -> None:
+        place: object = path
+        if not isinstance(place, (str, PathLike)) or not str(place) or "\0" in str(place):
+            raise ConfigError(f"checkpoint is the path of a file, not {place!r}.")
+        self.path = _real(path)
+        self.rows = RowFile(self.path, output, repair, _shown(self.path))
+        self._lock = FileLock(self.path)
+
+    def open(self, name: str, definition: Mapping[str, Any], progress: MapProgress) -> bytes:
+        """Take the file for this map alone, make sure that it is whole, and return the version of the function.
+
+        Args:
+            name: of the function.
+            definition: what else tells it from others.
+            progress: how far the map is, before its first row.
+
+        Raises:
+            CheckpointError: somebody else writes it; it is damaged, or cannot be written.
+        """
+        version = version_of(definition)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self.rows.unusable(f"its folder cannot be made ({error.strerror or error})") from error
+        self._lock.acquire()
+        try:
+            is_new = self._begin()
+            self.rows.open()
+            self._check_mark(0 if is_new else self._lock.mark())
+            self._tell_of_older(version, name, definition)
+            self.rows.use_version(version, name, mask_known(canonical(dict(definition)).decode()))
+            self._note(progress)
+            self._lock.set_mark(self.rows.commits)
+        except BaseException:
+            self.rows.file.close()
+            self._lock.release(ended_well=self._lock.mark() == 0)
+            raise
+        return version
+
+    def committed(self) -> None:
+        """Note that rows were written, so that their loss would be seen."""
+        self._lock.set_mark(self.rows.commits)
+
+    def close(self, progress: MapProgress | None = None) -> None:
+        """Give the file up; `progress` is how far the map came."""
+        if self._lock.is_held:
+            if progress is not None:
+                self._note(progress)
+            self._lock.release(ended_well=self.rows.close())
+
+    def _note(self, progress: MapProgress) -> None:
+        with suppress(CheckpointError):  # a file that takes no rows says so when there are some
+            self.rows.note(progress)
+
+    def _begin(self) -> bool:
+        """Return whether there is no checkpoint yet.
+
+        Raises:
+            CheckpointError: what there is was cut, or is nothing of ours.
+        """
+        log = self.path.with_name(self.path.name + "-wal")
+        try:
+            if self.path.is_dir():
+                raise self.rows.unusable("it is a folder")
+            size = self.path.stat().st_size if self.path.exists() else None
+            if size is None:
+                log.unlink(missing_ok=True)  # of a file that somebody has taken away
+                return True
+            if size == 0 and log.exists() and log.stat().st_size:
+                raise CheckpointError(
+                    f"{_shown(self.path)} is empty, but its log ({log.name}) is not: it was cut. Put a copy in its "
+                    "place, or remove both to ask for all rows again."
+                )
+            journal = self.path.with_name(self.path.name + "-journal")  # of a writer that was killed as it began
+            if size and not journal.exists() and not self.rows.file.is_ours():
+                raise self.rows.unusable("it is no checkpoint, or all but its first bytes were cut off")
+        except OSError as error:
+            raise self.rows.unusable(f"{error.strerror or error}") from error
+        return size == 0
+
+    def _check_mark(self, mark: int) -> None:
+        """Raise where the file holds less than its last writer had committed.
+
+        Raises:
+            CheckpointError: it does.
+        """
+        if self.rows.commits < mark:
+            raise CheckpointError(
+                f"{_shown(self.path)} has lost rows that it held: its log ({self.path.name}-wal) was cut or taken away. "
+                "Nothing is asked, so that nothing is paid twice: put the log back, or, after a power failure, remove "
+                f"{self.path.name}.lock to ask for those rows again."
+            )
+
+    def _tell_of_older(self, version: bytes, name: str, definition: Mapping[str, Any]) -> None:
+        """Say it where a change is the reason that rows are asked again."""
+        known = self.rows.query("SELECT hash, name, definition FROM versions ORDER BY id DESC")
+        if not known or any(hash_ == version for hash_, _, _ in known):
+            return
+        before = next((text for _, other, text in known if other == name), None)
+        if before is not None:
+            changed = " and ".join(_changed(json.loads(before), json.loads(canonical(dict(definition)))))
+            push_warning(
+                f"{_shown(self.path)} holds rows of {name!r} with other {changed or 'definition'}. They stay there; "
+                "all rows are asked again as the function is now."
+            )
+
+    @staticmethod
+    def status(path: str | PathLike[str]) -> CheckpointStatus:
+        """Look into a checkpoint, also while a map writes it.
+
+        Raises:
+            CheckpointError: there is none, or it is damaged.
+        """
+        place = _real(path)
+        if not place.is_file():
+            raise CheckpointError(f"there is no checkpoint {str(place)!r}.")
+        writer = FileLock(place).owner()
+        if place.stat().st_size == 0:
+            return CheckpointStatus(place, (), 0, writer)
+        rows = RowFile(place, None, "coerce", _shown(place))
+        if not rows.file.is_ours():
+            raise rows.unusable("it is no checkpoint, or all but its first bytes were cut off")
+        try:
+            rows.open()
+            versions = _versions(rows, is_written=writer is not None)
+            damaged = tuple(number for number, is_sound in rows.checked_rows() if not is_sound)
+        finally:
+            rows.file.close()
+        files = (place, place.with_name(place.name + "-wal"))
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return CheckpointStatus(place, versions, size, writer, damaged)
+
+
+def _real(path: str | PathLike[str]) -> Path:
+    # Where a link leads to: there SQLite has its log, and by it everybody knows the lock.
+    return Path(path).expanduser().resolve()
+
+
+def _shown(path: Path) -> str:
+    return f"the checkpoint {str(path)!r}"
+
+
+def _versions(rows: RowFile, *, is_written: bool) -> tuple[VersionStatus, ...]:
+    maps = rows.progress()
+    latest = max(maps, key=lambda number: maps[number][1], default=None)
+    counts: dict[int, dict[str | None, int]] = {}
+    for number, error, count in rows.query("SELECT version, error, count(*) FROM rows GROUP BY version, error"):
+        counts.setdefault(number, {})[error] = count
+    spent = {
+        number: (tokens_in, tokens_out, cost if known == count else None)
+        for number, tokens_in, tokens_out, cost, known, count in rows.query(
+            "SELECT version, sum(json_extract(usage, '$[0]')), sum(json_extract(usage, '$[1]')), "
+            "sum(json_extract(usage, '$[4]')), count(json_extract(usage, '$[4]')), count(*) FROM rows GROUP BY version"
+        )
+    }
+    found: list[VersionStatus] = []
+    after: dict[str, Any] = {}
+    for number, name, text, began in rows.query(
+        "SELECT id, name, definition, at FROM versions ORDER BY at DESC, id DESC"
+    ):
+        definition = json.loads(text)
+        kinds = {kind: count for kind, count in counts.get(number, {}).items() if kind is not None}
+        tokens_in, tokens_out, cost = spent.get(number, (0, 0, None))
+        found.append(
+            VersionStatus(
+                name=name,
+                values=counts.get(number, {}).get(None, 0),
+                errors=sum(kinds.values()),
+                began=began,
+                error_kinds=kinds,
+                definition=definition,
+                changed=_changed(definition, after[name]) if name in after else (),
+                input_tokens=int(tokens_in or 0),
+                output_tokens=int(tokens_out or 0),
+                cost=cost,
+                progress=maps[number][0] if number in maps else None,
+                is_under_way=is_written and number == latest,
+            )
+        )
+        after[name] = definition
+    return tuple(found)
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name)))

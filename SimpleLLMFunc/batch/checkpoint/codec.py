@@ -1,0 +1,186 @@
+"""A value or an error as bytes, and back: as the same value of the same type, or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from SimpleLLMFunc import errors
+from SimpleLLMFunc.base.run.mappable import Answer
+from SimpleLLMFunc.base.run.result import RepairLevel
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.batch.checkpoint.keys import plain_text
+from SimpleLLMFunc.errors import ResponseParseError, RunError, SimpleLLMFuncError
+from SimpleLLMFunc.logger.known import mask_known
+from SimpleLLMFunc.logger.redact import redact, redact_head
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = [
+    "decode_error",
+    "decode_given",
+    "decode_usage",
+    "decode_value",
+    "encode_answer",
+    "encode_error",
+    "encode_given",
+    "encode_usage",
+]
+
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
+_PLAIN: Final = b"p"
+_DUMPED: Final = b"d"
+_TEXT: Final = b"t"
+
+_SAME_IF_EQUAL: Final = frozenset({str, int, bool, type(None)})
+
+_KEPT_FACTS = (
+    *("model", "status", "request_id", "tries", "body", "limit", "retry_after", "kind", "reason", "head", "partial"),
+    *("violations", "text", "unit", "spent", "needed", "tool", "field", "seconds", "func_name", "trace_id", "row"),
+    *("finish_reason", "output_mode", "message"),
+)
+"""What is kept of an error beside its message; the conversation that led to it is not."""
+
+_LONGEST_TEXT: Final = 100_000
+"""Characters of a text in an error: to look for secrets in ten megabytes takes a second, for each row that fails."""
+
+_LONGEST_LIST: Final = 1_000
+_LONGEST_ITEM: Final = 1_000
+
+
+def encode_answer(answer: Answer[Any], output: OutputSpec, repair: RepairLevel) -> bytes:
+    """Return bytes from which `decode_value` makes the value again.
+
+    What pydantic writes is not always what it reads as the same (a date in ``date | str``, fields left out, NaN): then
+    the model's own answer is kept, which was read as this value.
+    """
+    if answer.encoded is not None:
+        return answer.encoded
+    value = answer.value
+    if value is None or (type(value) in {str, int, bool} and output.return_type is type(value)):
+        return _PLAIN + _ascii(value)
+    dumped = _dumped(value, output)
+    if dumped is not None:
+        return _DUMPED + mask_known(dumped.decode()).encode()
+    return _TEXT + _ascii([answer.mode, repair, answer.text])
+
+
+def _dumped(value: Any, output: OutputSpec) -> bytes | None:
+    """Return the value as JSON if that reads as the very same one."""
+    try:
+        dumped = output.adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
+        again = output.adapter.validate_json(dumped)
+        is_same = bool(again == value) and _is_made_of_the_same(again, value)
+    except Exception:  # noqa: BLE001 - the user's own validators and serializers run here; the text is kept instead
+        return None
+    return dumped if is_same else None
+
+
+def _is_made_of_the_same(one: Any, other: Any) -> bool:
+    """Whether two values that are equal look the same all through: 1 and True do not, nor "red" and Color.RED."""
+    kind = type(one)
+    if kind is not type(other):
+        return False
+    if kind in _SAME_IF_EQUAL:
+        return True
+    if kind is list or kind is tuple:
+        return all(map(_is_made_of_the_same, one, other))
+    if kind is dict:
+        return _is_made_of_the_same(list(one), list(other)) and _is_made_of_the_same([*one.values()], [*other.values()])
+    if issubclass(kind, BaseModel):  # field by field: their texts say the same, and take twice as long as all the rest
+        mine, others = one.__dict__, other.__dict__
+        for name in kind.model_fields:
+            if not _is_made_of_the_same(mine[name], others[name]):
+                return False
+        return _is_made_of_the_same(one.__pydantic_extra__, other.__pydantic_extra__)
+    return repr(one) == repr(other)
+
+
+def decode_value(data: bytes, output: OutputSpec) -> Any:
+    """Return the value again.
+
+    Raises:
+        ValueError: the data is not what `encode_answer` wrote, or the type reads it no more.
+    """
+    kind, body = data[:1], data[1:]
+    if kind == _PLAIN:
+        return json.loads(body.decode())  # of bytes it would find out the encoding first
+    if kind == _DUMPED:
+        try:
+            return output.adapter.validate_json(body)
+        except ValidationError as error:
+            raise ValueError(f"the type does not take it any more: {error}") from error
+    if kind != _TEXT:
+        raise ValueError(f"unknown kind {kind!r}")
+    mode, repair, text = json.loads(body.decode())
+    return output.parse(text, repair, mode=mode).value
+
+
+def encode_error(error: Exception) -> bytes:
+    """Return bytes from which `decode_error` makes an error of the same class, its secrets masked, its texts cut."""
+    if not isinstance(error, SimpleLLMFuncError):
+        return _ascii(["RunError", [redact_head(f"{type(error).__name__}: {error}", _LONGEST_TEXT)], {}])
+    facts = {
+        name: _bounded(value)
+        for name in _KEPT_FACTS
+        if (value := vars(error).get(name)) is not None and isinstance(value, (str, int, float, list))
+    }
+    args = [arg if isinstance(arg, (int, float, type(None))) else _bounded(str(arg)) for arg in error.args]
+    return redact(_ascii([type(error).__name__, args, facts]).decode()).encode()
+
+
+def _bounded(value: Any, longest: int = _LONGEST_TEXT) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= longest else redact_head(value, longest)
+    if isinstance(value, (list, tuple)):
+        return [_bounded(each, _LONGEST_ITEM) for each in value[:_LONGEST_LIST]]
+    return value
+
+
+def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
+    """Return the error again.
+
+    Raises:
+        ValueError: the data is not what `encode_error` wrote.
+    """
+    name, args, facts = json.loads(data)
+    cls = getattr(errors, name, None)
+    if not (isinstance(cls, type) and issubclass(cls, SimpleLLMFuncError)):
+        cls = RunError
+    if cls is ResponseParseError:
+        facts["violations"] = [tuple(each) for each in facts.get("violations", ())]
+        facts.setdefault("expected_type", None)
+    error: SimpleLLMFuncError = cls.__new__(cls, *args)  # as pickle does: the class's own arguments are facts
+    error.args = tuple(args)
+    vars(error).update({**facts, "usage": usage, "cost": usage.cost})
+    return error
+
+
+def encode_usage(usage: Usage) -> str:
+    """Return a usage as text."""
+    parts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.cost)
+    return _JSON.encode(parts)
+
+
+def decode_usage(text: str) -> Usage:
+    """Return a usage again."""
+    return Usage(*json.loads(text))
+
+
+def encode_given(row: Any) -> bytes:
+    """Return a row as it was given, to look at and to give back: plain data."""
+    return mask_known(plain_text([isinstance(row, tuple), row])).encode()
+
+
+def decode_given(data: bytes | None) -> Any:
+    """Return a row again."""
+    if data is None:
+        return None
+    is_tuple, row = json.loads(data)
+    return tuple(row) if is_tuple else row
+
+
+def _ascii(value: Any) -> bytes:
+    # ASCII says every text, lone surrogates and NUL too.
+    return mask_known(_JSON.encode(value)).encode()

@@ -1,0 +1,94 @@
+"""Rows of the input made ready to be asked: their arguments, and the key by which each is known."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from SimpleLLMFunc.base.run.mappable import Mappable
+from SimpleLLMFunc.base.type_resolve import is_multimodal_type
+from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, key_of
+from SimpleLLMFunc.batch.rows.rows import InputRow, row_arguments
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.runtime.threads import in_thread
+
+__all__ = ["KeyedRow", "RowKeys"]
+
+_SLICE = 0.005
+"""Seconds of one go on the event loop: a hundred rows with a book in each take longer than others should wait."""
+
+
+@dataclass(slots=True, eq=False)
+class KeyedRow:
+    """A row on its way through a map.
+
+    Attributes:
+        place: in the input, from 0.
+        given: as it was given; None where it need not be kept.
+        also: places of the rows that are the same.
+        id: its number in the checkpoint, where it has an error there and is asked again.
+        problem: why it cannot be asked.
+    """
+
+    place: int
+    key: bytes
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    given: Any = None
+    also: list[int] | None = None
+    id: int = 0
+    problem: Exception | None = None
+
+
+class RowKeys:
+    """Knows the rows of one function.
+
+    Args:
+        function: that they are for.
+        version: of the function, from `version_of`.
+        is_kept: there is a checkpoint; a row that cannot be recognised in a further run is then a problem.
+        keeps_given: a row is kept as it was given.
+    """
+
+    def __init__(self, function: Mappable[Any], version: bytes, *, is_kept: bool, keeps_given: bool) -> None:
+        self._function = function
+        self._version = version
+        self._parameters = function.signature.parameters
+        self._reads_files = any(is_multimodal_type(hint) for hint in function.type_hints.values())
+        self._is_kept = is_kept
+        self._keeps_given = keeps_given
+
+    async def keyed(self, piece: Sequence[InputRow], first: int) -> list[KeyedRow]:
+        """Return some rows, the first of which has the place `first`; others have their turn meanwhile."""
+        if self._reads_files:
+            return await in_thread(lambda: [self._row(each, place) for place, each in enumerate(piece, first)])
+        rows: list[KeyedRow] = []
+        until = time.monotonic() + _SLICE
+        for place, each in enumerate(piece, first):
+            rows.append(self._row(each, place))
+            if time.monotonic() >= until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + _SLICE
+        return rows
+
+    def _row(self, given: InputRow, place: int) -> KeyedRow:
+        kept = given.value if self._keeps_given else None
+        try:
+            args, kwargs = row_arguments(given, self._parameters)
+            arguments = self._function.bind(args, kwargs)
+        except UsageError as error:
+            return KeyedRow(place, self._key_of_problem(place, error), given=kept, problem=error)
+        try:
+            return KeyedRow(place, key_of(self._version, arguments), args, kwargs, kept)
+        except (UsageError, OSError, ValueError) as error:
+            if not self._is_kept:
+                return KeyedRow(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
+            problem = error if isinstance(error, UsageError) else UsageError(str(error))
+            return KeyedRow(place, self._key_of_problem(place, error), given=kept, problem=problem)
+
+    def _key_of_problem(self, place: int, error: Exception) -> bytes:
+        return key_of(self._version, ["invalid", place, str(error)])

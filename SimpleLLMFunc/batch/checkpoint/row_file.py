@@ -1,0 +1,327 @@
+"""Finished rows in one SQLite file; synchronous, for worker threads."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from SimpleLLMFunc.base.run.result import RepairLevel
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error, encode_given, encode_usage
+from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow, checksum, is_sound
+from SimpleLLMFunc.batch.progress import MapProgress
+from SimpleLLMFunc.errors import CheckpointError
+from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+
+__all__ = ["FORMAT", "Found", "Record", "RowFile", "StoredRow"]
+
+T = TypeVar("T")
+
+FORMAT: Final = 2
+"""Of the files that are written; older ones are read as they are, and brought up to date by whoever writes them."""
+
+_APPLICATION_ID = 0x534C4D50
+"""In the header of our files: "SLMP"."""
+
+_MAPS = """
+    CREATE TABLE maps (
+        version INTEGER PRIMARY KEY,
+        done INTEGER NOT NULL,
+        asked INTEGER NOT NULL,
+        failed INTEGER NOT NULL,
+        total INTEGER,
+        cost REAL,
+        seconds REAL NOT NULL,
+        at REAL NOT NULL
+    )
+    """
+"""How far the latest map of each version is, as it was told with the last commit."""
+
+_MIGRATIONS: Final = (_MAPS,)
+"""What makes format n + 1 of format n, the first of them of format 1."""
+
+_TABLES = (
+    f"PRAGMA user_version = {FORMAT}",
+    _MAPS,
+    "CREATE TABLE progress (commits INTEGER NOT NULL)",
+    "INSERT INTO progress VALUES (0)",
+    """
+    CREATE TABLE versions (
+        id INTEGER PRIMARY KEY,
+        hash BLOB NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        definition TEXT NOT NULL,
+        at REAL NOT NULL
+    )
+    """,
+    # The key stands in the table and in its index: a damaged one is found by comparing the two.
+    """
+    CREATE TABLE rows (
+        id INTEGER PRIMARY KEY,
+        key BLOB NOT NULL UNIQUE,
+        version INTEGER NOT NULL,
+        error TEXT,
+        answer BLOB NOT NULL,
+        usage TEXT NOT NULL,
+        given BLOB,
+        at REAL NOT NULL,
+        checksum BLOB NOT NULL
+    )
+    """,
+)
+
+_COLUMNS = "id, key, version, error, answer, usage, given, at, checksum"
+_COUNTED = "UPDATE progress SET commits = commits + 1"
+_SIZES = (1, 4, 16, 64)
+"""How many rows one statement handles: few sizes, so that SQLite prepares each statement once. One statement for many
+rows takes the interpreter's lock once and not for each row."""
+
+
+class RowFile:
+    """The rows, by key and by number.
+
+    Args:
+        path: of the file.
+        output, repair: of the function whose values these are.
+        shown: what the file is called in errors.
+
+    Attributes:
+        format: of the file, once it was opened.
+        commits: how often rows were written.
+        last_id: the highest number of a row.
+    """
+
+    def __init__(self, path: Path, output: OutputSpec | None, repair: RepairLevel, shown: str) -> None:
+        self.path = path
+        self.format = FORMAT
+        self.commits = 0
+        self._output = output
+        self._repair: RepairLevel = repair
+        self._shown = shown
+        self._version = 0
+        self._identity: tuple[int, int] | None = None
+        self.last_id = 0
+        self.file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self.unusable)
+
+    # --- opening ---------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the file, and make sure that it is whole.
+
+        Raises:
+            CheckpointError: it is not, or none of ours, or of another version.
+        """
+
+        def work(connection: sqlite3.Connection) -> None:
+            (self.format,) = connection.execute("PRAGMA user_version").fetchone()
+            if not 1 <= self.format <= FORMAT:
+                raise CheckpointError(
+                    f"{self._shown} has format {self.format}, and this version of the library reads format {FORMAT} and "
+                    "older ones. Give another path, or use the version that wrote it."
+                )
+            problems = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
+            if problems:
+                raise self._damaged("; ".join(problems))
+            (self.commits,) = connection.execute("SELECT commits FROM progress").fetchone()
+            (self.last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM rows").fetchone()
+
+        self._identity = None
+        try:
+            self._do("opened", work)
+            self._identity = self._found()
+        except CheckpointError as error:
+            if error.row is None and (damaged := self._first_damaged()) is not None:
+                raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
+            raise
+
+    def use_version(self, version: bytes, name: str, definition: str) -> None:
+        """Say of which function the rows to come are; a file of an older format is brought up to date."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            if self.format < FORMAT:
+                with transaction(connection):
+                    for statement in _MIGRATIONS[self.format - 1 :]:
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {FORMAT}")
+                self.format = FORMAT
+            known = connection.execute("SELECT id FROM versions WHERE hash = ?", (version,)).fetchone()
+            if known is None:
+                values = (version, name, definition, time.time())
+                with transaction(connection):
+                    inserted = connection.execute(
+                        "INSERT INTO versions (hash, name, definition, at) VALUES (?, ?, ?, ?)", values
+                    )
+                    connection.execute(_COUNTED)
+                self.commits += 1
+                self._version = inserted.lastrowid or 0
+            else:
+                self._version = known[0]
+
+        self._do("written", work)
+
+    # --- rows ------------------------------------------------------------------------------------------------
+
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, Found]:
+        """Return what there is under these keys."""
+
+        def work(connection: sqlite3.Connection) -> dict[bytes, Found]:
+            found: dict[bytes, Found] = {}
+            for piece, marks in _pieces(keys, "?"):
+                statement = f"SELECT {_COLUMNS} FROM rows WHERE key IN ({marks})"  # noqa: S608 - question marks
+                for row in connection.execute(statement, piece):
+                    found[row[1]] = Found(row[0], row[3], is_sound(row))
+            return found
+
+        return self._do("read", work)
+
+    def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
+        """Keep rows, and how far their map is with them, all or none; each row gets its number."""
+        last_id, now = self.last_id, time.time()
+        rows = []
+        for record in records:
+            if not record.id:
+                last_id += 1
+            rows.append(self._row(record, record.id or last_id, now))
+
+        def work(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                for piece, marks in _pieces(rows, "(?,?,?,?,?,?,?,?,?)"):
+                    values = [cell for row in piece for cell in row]
+                    connection.execute(f"INSERT OR REPLACE INTO rows ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608
+                connection.execute(_COUNTED)
+                if progress is not None:
+                    self._note(connection, progress, now)
+
+        self._do("written", work)
+        self.commits += 1
+        for record, row in zip(records, rows, strict=True):
+            record.id = row[0]
+        self.last_id = max(last_id, *(row[0] for row in rows))
+
+    def note(self, progress: MapProgress) -> None:
+        """Keep how far the map is."""
+        self._do("written", lambda connection: self._note(connection, progress, time.time()))
+
+    def progress(self) -> dict[int, tuple[MapProgress, float]]:
+        """Return how far the latest map of each version is, and when that was, in seconds since the epoch."""
+        if self.format < 2:
+            return {}
+        statement = (
+            "SELECT version, name, done, asked, failed, total, cost, seconds, maps.at "
+            "FROM maps JOIN versions ON versions.id = version"
+        )
+        return {version: (MapProgress(*facts), at) for version, *facts, at in self.query(statement)}
+
+    def read(self, ids: Sequence[int]) -> dict[int, StoredRow]:
+        """Return the rows of these numbers."""
+        assert self._output is not None, "rows are read for a function"
+        output = self._output
+
+        def work(connection: sqlite3.Connection) -> dict[int, StoredRow]:
+            found = {}
+            for piece, marks in _pieces(ids, "?"):
+                statement = f"SELECT {_COLUMNS} FROM rows WHERE id IN ({marks})"  # noqa: S608 - question marks
+                for row in connection.execute(statement, piece):
+                    found[row[0]] = StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], output)
+            return found
+
+        return self._do("read", work)
+
+    def query(self, statement: str) -> list[Any]:
+        """Return what a statement finds."""
+        return self._do("read", lambda connection: connection.execute(statement).fetchall())
+
+    def checked_rows(self) -> Iterator[tuple[int, bool]]:
+        """Yield the number of each row that can be reached, and whether it is sound."""
+        with self.file.lock:
+            try:
+                for row in self.file.connection().execute(f"SELECT {_COLUMNS} FROM rows ORDER BY id"):  # noqa: S608
+                    yield row[0], is_sound(row)
+            except sqlite3.Error:
+                return
+
+    def close(self) -> bool:
+        """Close the file; return whether all of it stands in the one file, without a log beside it."""
+        try:
+            with self.file.lock:
+                if self._identity is not None and self._found() != self._identity:
+                    self.file.close()
+                    return False
+                (is_busy, _, _) = self.file.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except (sqlite3.Error, CheckpointError):
+            is_busy = 1
+        self.file.close()
+        return not is_busy
+
+    # --- inside ----------------------------------------------------------------------------------------------
+
+    def _row(self, record: Record, number: int, now: float) -> tuple[Any, ...]:
+        if record.answer is None:
+            assert record.failure is not None, "a row has a value or an error"
+            error: str | None = type(record.failure).__name__
+            data = encode_error(record.failure)
+        else:
+            assert self._output is not None, "rows are written for a function"
+            error, data = None, encode_answer(record.answer, self._output, self._repair)
+        given = None if record.row is None else encode_given(record.row)
+        row = (number, record.key, self._version, error, data, encode_usage(record.usage), given, now)
+        return (*row, checksum(row))
+
+    def _note(self, connection: sqlite3.Connection, progress: MapProgress, now: float) -> None:
+        values = (progress.done, progress.asked, progress.failed, progress.total, progress.cost, progress.seconds)
+        connection.execute("INSERT OR REPLACE INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (self._version, *values, now))
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _do(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self.file.lock:
+            if self._identity is not None and self._found() != self._identity:
+                # Not made anew: whoever reads on would take it for the one that held the rows.
+                raise CheckpointError(
+                    f"{self._shown} is gone, and with it what its rows came to: it was taken away or replaced. Put it "
+                    "back, or map again to ask for all rows."
+                )
+            try:
+                return work(self.file.connection())
+            except (sqlite3.Error, OverflowError) as error:
+                if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
+                    raise self._damaged(str(error)) from error
+                raise CheckpointError(
+                    f"{self._shown} cannot be {what}: {error}. What was kept before is safe: make room, or see to the "
+                    "rights, and map again with the same checkpoint."
+                ) from error
+
+    def _damaged(self, problem: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self._shown} is damaged ({problem}). Nothing is asked, so that nothing is paid twice: put a copy in its "
+            "place, or give another path to ask for all rows again."
+        )
+
+    def unusable(self, why: str) -> CheckpointError:
+        """Return the error for a file that cannot be used."""
+        return CheckpointError(f"{self._shown} cannot be used: {why}. Give another path.")
+
+    def _first_damaged(self) -> int | None:
+        return next((number for number, is_sound in self.checked_rows() if not is_sound), None)
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    # A table or a column that is not there, in a file that says it is ours, is damage as well.
+    return is_damage(error) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
+
+
+def _pieces(items: Sequence[T], mark: str) -> Iterator[tuple[Sequence[T], str]]:
+    """Yield `items` in pieces of a few sizes, with as many marks."""
+    at = 0
+    while at < len(items):
+        size = max(each for each in _SIZES if each <= len(items) - at)
+        yield items[at : at + size], ",".join([mark] * size)
+        at += size

@@ -1,0 +1,210 @@
+"""Where the finished rows of a map go: into memory while they are few, else into a file; never from the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from SimpleLLMFunc.base.run.mappable import Mappable
+from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.checkpoint.keys import version_of
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
+from SimpleLLMFunc.batch.progress import MapProgress
+from SimpleLLMFunc.errors import CheckpointError
+from SimpleLLMFunc.runtime.threads import Workers
+
+__all__ = ["MOST_IN_MEMORY", "Store"]
+
+MOST_IN_MEMORY = 10_000
+"""Rows that are held in memory where there is no checkpoint; more go to a temporary file."""
+
+
+class Store:
+    """The finished rows of one map, written in one thread; those that finish together share a transaction.
+
+    Attributes:
+        first_new_id: rows with a higher number are of this map.
+
+    Args:
+        function: whose rows they are.
+        checkpoint: the path of a file; None for memory, and a temporary file beyond `MOST_IN_MEMORY` rows.
+        progress: says how far the map is; a checkpoint keeps that with the rows.
+    """
+
+    def __init__(
+        self,
+        function: Mappable[Any],
+        checkpoint: str | os.PathLike[str] | None,
+        progress: Callable[[], MapProgress],
+    ) -> None:
+        self._function = function
+        self._progress = progress
+        self._worker = Workers(1)
+        self.first_new_id = 0
+        self._done = 0
+        self._checkpoint: Checkpoint | None = None
+        self._file: RowFile | None = None
+        self._memory: list[Record] = []
+        self._ids: dict[bytes, int] = {}
+        self._waiting: list[tuple[Record, asyncio.Future[int]]] = []
+        self._writing: asyncio.Task[None] | None = None
+        if checkpoint is not None:
+            self._checkpoint = Checkpoint(checkpoint, function.output, function.repair)
+
+    @property
+    def path(self) -> Path | None:
+        """Of the checkpoint."""
+        return None if self._checkpoint is None else self._checkpoint.path
+
+    # --- while the map runs ----------------------------------------------------------------------------------
+
+    async def open(self) -> bytes:
+        """Open the checkpoint where there is one, and return the version of the function.
+
+        Raises:
+            CheckpointError: it cannot be used.
+            ConfigError: there is no model to ask.
+        """
+        definition = self._function.definition()
+        if self._checkpoint is None:
+            return version_of(definition)
+        opening = asyncio.ensure_future(
+            self._worker.run(self._checkpoint.open, self._function.name, definition, self._progress())
+        )
+        try:
+            version = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # The thread goes on, and what it opens must be closed again.
+            await asyncio.wait((opening,))
+            if not opening.cancelled() and opening.exception() is None:
+                await self._worker.run(self._checkpoint.close)
+            raise
+        self._file = self._checkpoint.rows
+        self.first_new_id = self._file.last_id
+        return version
+
+    async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Found]:
+        """Return what is known of these rows."""
+        known = {key: number for key in keys if (number := self._ids.get(key))}
+        found = {key: Found(number, _error_name(self._memory[number - 1]), True) for key, number in known.items()}
+        if self._file is not None and (others := [key for key in keys if key not in known]):
+            found.update(await self._worker.run(self._file.find, others))
+        return found
+
+    async def error(self, number: int, place: int) -> Exception | None:
+        """Return what went wrong with a row, by its number; `place` is that in the input."""
+        finished = (await self._worker.run(self.read, (number,)))[number]
+        return finished.error(place)
+
+    def keep(self, record: Record) -> int | asyncio.Future[int]:
+        """Keep a row; return its number, or what gives it when it has been committed.
+
+        That raises CheckpointError where the row cannot be written.
+        """
+        if self._file is None and len(self._memory) < MOST_IN_MEMORY:
+            self._memory.append(record)
+            record.id = self._ids[record.key] = len(self._memory)
+            return record.id
+        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((record, committed))
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+        return committed
+
+    async def flush(self) -> None:
+        """Return when all rows that were kept so far have been committed, or could not be."""
+        while self._writing is not None:
+            await asyncio.wait((self._writing,))
+
+    async def close(self) -> None:
+        """Write what waits, and give the checkpoint up for others; the rows can still be read."""
+        await self.flush()
+        if self._checkpoint is not None:
+            progress = self._progress()
+            # Rows that were committed while the map was being cancelled are finished, although nobody took note of them.
+            done = max(progress.done, self._done)
+            await self._worker.run(self._checkpoint.close, replace(progress, done=done))
+
+    async def _write(self) -> None:
+        group: list[tuple[Record, asyncio.Future[int]]] = []
+        try:
+            await asyncio.sleep(0)  # what finishes in the same round of the loop goes along
+            if self._file is None:
+                self._file = await self._worker.run(self._spilled)
+                self._memory, self._ids = [], {}
+            while self._waiting:
+                group, self._waiting = self._waiting, []
+                await self._worker.run(self._committed, [record for record, _ in group], self._progress())
+                for record, committed in group:
+                    if not committed.done():
+                        committed.set_result(record.id)
+        except Exception as error:  # noqa: BLE001 - it is raised where the rows are waited for
+            for _, committed in (*group, *self._waiting):
+                if not committed.done():
+                    committed.set_exception(error)
+                    committed.exception()  # nobody may be left to ask for it
+            self._waiting = []
+        finally:
+            self._writing = None
+
+    # --- in the thread ---------------------------------------------------------------------------------------
+
+    def _committed(self, records: list[Record], progress: MapProgress) -> None:
+        assert self._file is not None, "it was opened before"
+        if self._checkpoint is None:
+            self._file.write(records)
+            return
+        done = progress.done + len(records)
+        self._file.write(records, replace(progress, done=done))
+        self._done = done
+        self._checkpoint.committed()
+
+    def _spilled(self) -> RowFile:
+        """Move what is in memory to a temporary file, which is gone when nobody needs it any more."""
+        try:
+            descriptor, name = tempfile.mkstemp(prefix="SimpleLLMFunc-", suffix=".sqlite")
+        except OSError as error:
+            raise CheckpointError(
+                f"no temporary file can be made for more than {MOST_IN_MEMORY} rows ({error}). Give a checkpoint."
+            ) from error
+        os.close(descriptor)
+        path = Path(name)
+        function = self._function
+        file = RowFile(path, function.output, function.repair, f"the temporary file {name!r}")
+        weakref.finalize(file, _remove, path, os.getpid())
+        file.open()
+        for start in range(0, len(self._memory), 1000):
+            file.write(self._memory[start : start + 1000])
+        return file
+
+    # --- when it has ended -----------------------------------------------------------------------------------
+
+    def read(self, ids: Sequence[int]) -> Mapping[int, Record | StoredRow]:
+        """Return rows by number."""
+        if self._file is None:
+            return {number: self._memory[number - 1] for number in ids}
+        return self._file.read(ids)
+
+    def release(self) -> None:
+        """Close the file; it opens again where rows are read after all."""
+        if self._file is not None:
+            self._file.file.close()
+
+
+def _error_name(record: Record) -> str | None:
+    return None if record.failure is None else type(record.failure).__name__
+
+
+def _remove(path: Path, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child has the object, but not the file
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                path.with_name(path.name + suffix).unlink()

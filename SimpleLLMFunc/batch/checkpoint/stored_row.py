@@ -1,0 +1,127 @@
+"""One row of a map, on its way into a file and out of it again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from SimpleLLMFunc.base.run.mappable import Answer
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage, decode_value
+from SimpleLLMFunc.errors import CheckpointError
+from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+
+__all__ = ["Found", "Record", "StoredRow", "checksum", "is_sound"]
+
+
+@dataclass(slots=True)
+class Record:
+    """A row that has been asked, on its way into the file.
+
+    Attributes:
+        answer: None where there is no value.
+        failure: why not.
+        id: its number in the file; 0 for a new one.
+        row: as it was given; None where it need not be kept.
+    """
+
+    key: bytes
+    answer: Answer[Any] | None
+    failure: Exception | None
+    usage: Usage
+    id: int = 0
+    row: Any = None
+
+    is_sound = True
+
+    def value(self, place: int) -> Any:
+        """Return the value."""
+        assert self.answer is not None, f"row {place} has a value"
+        return self.answer.value
+
+    def error(self, place: int) -> Exception | None:  # noqa: ARG002 - as `StoredRow`
+        """Return what went wrong."""
+        return self.failure
+
+    def given(self) -> Any:
+        """Return the row as it was given."""
+        return self.row
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the file has under a key.
+
+    Attributes:
+        error: name of the error, None where there is a value.
+        is_sound: its checksum fits.
+    """
+
+    id: int
+    error: str | None
+    is_sound: bool
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row as it stands in the file; decoded when it is looked at."""
+
+    key: bytes
+    is_sound: bool
+    _is_error: bool
+    _usage: str
+    _answer: bytes
+    _given: bytes | None
+    _output: OutputSpec
+
+    @property
+    def usage(self) -> Usage:
+        """What it took."""
+        return decode_usage(self._usage) if self.is_sound else NO_USAGE
+
+    def value(self, place: int) -> Any:
+        """Return the value, of the function's return type.
+
+        Raises:
+            CheckpointError: it cannot be made of what is kept.
+        """
+        try:
+            return decode_value(self._answer, self._output)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise CheckpointError(
+                f"what is kept of its value cannot be read as {self._output.name}: {error}", row=place
+            ) from error
+
+    def error(self, place: int) -> Exception | None:
+        """Return what went wrong, None where there is a value."""
+        if not self._is_error:
+            return None
+        try:
+            return decode_error(self._answer, self.usage)
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(f"what is kept of its error cannot be read: {error}", row=place) from error
+
+    def given(self) -> Any:
+        """Return the row as it was given, as plain data."""
+        return decode_given(self._given)
+
+
+def checksum(row: Sequence[Any]) -> bytes:
+    """Return what tells whether the other cells of a row, in the order of its table, are as they were written."""
+    number, key, version, error, answer, usage, given, at = row
+    head = f"{number}|{version}|{error}|{usage}|{at!r}|{len(answer)}|{-1 if given is None else len(given)}|"
+    text = head.encode("utf-8", "surrogateescape") + key + answer + (given or b"")
+    return hashlib.blake2b(text, digest_size=8).digest()
+
+
+def is_sound(row: Sequence[Any]) -> bool:
+    """Say whether the cells of a row are as they were written; its checksum is the last of them."""
+    try:
+        return bool(checksum(row[:-1]) == row[-1])
+    except (TypeError, ValueError, AttributeError):  # a cell of another type than was written
+        return False

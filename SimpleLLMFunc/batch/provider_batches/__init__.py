@@ -1,0 +1,1 @@
+"""The batches of a service: the rows of a map as files of requests, at half the price, sent and fetched by us or by hand."""

@@ -1,0 +1,319 @@
+"""The same map as a provider's batch file, out and back: for whoever sends the file and fetches the answers by hand."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import tempfile
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, aclosing
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Literal, TypeVar
+
+from SimpleLLMFunc.base.run.mappable import Answer
+from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, key_of, version_of
+from SimpleLLMFunc.batch.map import map_rows
+from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.batch.provider_batches.lines import (
+    MOST_BYTES,
+    MOST_LINES,
+    BatchFunction,
+    RequestId,
+    answer_of,
+    check_single_shot,
+    line_id,
+    request_line,
+)
+from SimpleLLMFunc.batch.provider_batches.relayed import Relayed
+from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine
+from SimpleLLMFunc.batch.report import MapReport
+from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, row_arguments
+from SimpleLLMFunc.batch.rows.text_files import opened
+from SimpleLLMFunc.errors import ConfigError, RunError, UsageError
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.runtime.threads import in_thread
+
+__all__ = ["read_batch_file", "to_batch_file"]
+
+R = TypeVar("R")
+
+
+# --- out -------------------------------------------------------------------------------------------------
+
+
+async def to_batch_file(
+    function: BatchFunction[Any],
+    rows: Rows,
+    path: str | os.PathLike[str],
+    *,
+    on_error: Literal["raise", "skip"] = "raise",
+    max_lines: int = MOST_LINES,
+    max_bytes: int = MOST_BYTES,
+) -> list[Path]:
+    """Write one request a row, in the OpenAI Batch JSONL format, and return the files.
+
+    One file is called `path`; of several, ``requests.jsonl`` becomes ``requests-0001.jsonl``, ``requests-0002.jsonl`` …
+    The ``custom_id`` of a row stays the same as long as the row, its place and the function do. Either all files are
+    written, or none.
+
+    Args:
+        function: of one request a row.
+        rows: as `read_rows` takes them.
+        path: of the file, replaced where there is one.
+        on_error: "raise" for a row that cannot be read or does not fit the function, "skip" to leave it out.
+        max_lines: of one file; by default what OpenAI allows.
+        max_bytes: of one file; the same.
+
+    Raises:
+        UsageError: the function has tools, a row cannot be asked, or a limit is not above 0.
+        ConfigError: there is no model to ask, or a file cannot be written.
+    """
+    check_single_shot(function)
+    if on_error not in {"raise", "skip"}:
+        raise UsageError(f'on_error is "raise" or "skip", not {on_error!r}.')
+    _check_limit("max_lines", max_lines)
+    _check_limit("max_bytes", max_bytes)
+    target = _target(path)
+    version = version_of(function.definition())
+    with ExitStack() as stack:
+        parts = _Parts(stack, target, max_lines, max_bytes)
+        async with aclosing(Feed(rows).pieces()) as pieces:
+            async for piece in pieces:
+                await in_thread(_add, parts, function, version, piece, on_error == "skip")
+        return await in_thread(parts.named)
+
+
+def _check_limit(name: str, limit: object) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise UsageError(f"{name} is {limit!r}; it must be a whole number above 0.")
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        raise ConfigError(f"{str(target)!r} cannot be written: give the name of a file in a folder that is there.")
+    return target
+
+
+def _add(
+    parts: _Parts, function: BatchFunction[Any], version: bytes, piece: Sequence[InputRow], is_forgiving: bool
+) -> None:
+    for row in piece:
+        try:
+            parts.add(_line(function, version, row), row.index)
+        except UsageError as error:
+            if not is_forgiving:
+                if row.error is None:
+                    error.add_note(f"It was row {row.index}, from 0{f' (line {row.line})' if row.line else ''}.")
+                raise
+            push_warning(f"row {row.index} was left out of the file: {error}")
+
+
+def _line(function: BatchFunction[Any], version: bytes, row: InputRow) -> bytes:
+    try:
+        args, kwargs = row_arguments(row, function.signature.parameters)
+        key = key_of(version, function.bind(args, kwargs))
+        return request_line(function, key, row.index, args, kwargs)[1]
+    except (OSError, ValueError) as error:  # a picture that is gone, say
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"it cannot be written as a request: {error}") from error
+
+
+class _Parts:
+    """The files as they grow; they get their names when it is known how many there are."""
+
+    def __init__(self, stack: ExitStack, target: Path, max_lines: int, max_bytes: int) -> None:
+        self._stack = stack
+        self._target = target
+        self._max_lines = max_lines
+        self._max_bytes = max_bytes
+        self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".part-", dir=target.parent)))
+        self._paths: list[Path] = []
+        self._file: BinaryIO | None = None
+        self._lines = self._bytes = 0
+
+    def add(self, line: bytes, index: int) -> None:
+        if len(line) > self._max_bytes:
+            raise UsageError(
+                f"the request of row {index} takes {len(line)} bytes, and a file may have {self._max_bytes}. Shorten it."
+            )
+        if self._file is None or self._lines >= self._max_lines or self._bytes + len(line) > self._max_bytes:
+            self._begin()
+        assert self._file is not None, "a part was begun"
+        self._file.write(line)
+        self._lines += 1
+        self._bytes += len(line)
+
+    def _begin(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        path = self._folder / f"{len(self._paths) + 1}"
+        self._file = self._stack.enter_context(path.open("xb"))
+        self._paths.append(path)
+        self._lines = self._bytes = 0
+
+    def named(self) -> list[Path]:
+        """Close the last part and give all of them their names."""
+        if self._file is None:
+            self._begin()
+        assert self._file is not None, "a part was begun"
+        self._file.close()
+        target = self._target
+        names = (
+            [target]
+            if len(self._paths) == 1
+            else [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(self._paths) + 1)]
+        )
+        for path, name in zip(self._paths, names, strict=True):
+            with replaced_whole(name) as part:
+                path.replace(part)
+        return names
+
+
+# --- back ------------------------------------------------------------------------------------------------
+
+
+async def read_batch_file(
+    function: BatchFunction[R],
+    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    rows: Rows | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    on_error: Literal["keep", "raise"] = "keep",
+) -> MapReport[R]:
+    """Read the answers to what `to_batch_file` wrote, in the order of the rows; nothing is asked.
+
+    Args:
+        function: the one that wrote the requests.
+        path: the file of answers, or several: the parts, and the files of errors.
+        rows: the rows that were asked. With them the report holds each row, and answers are found by what was asked:
+            also where rows were added or moved since. Without them the places in the ``custom_id`` count, a gap is
+            a row without an answer, and `MapRow.row` is the ``custom_id``.
+        checkpoint: keep the values there, where `f.map` with the same rows finds them.
+        on_error: as for the map.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ConfigError: it holds no answer to a request of ours.
+    """
+    check_single_shot(function)
+    if checkpoint is not None and rows is None:
+        raise UsageError("a checkpoint keeps values by their rows. Give rows= as well.")
+    paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(each) for each in path]
+    version = version_of(function.definition())
+    with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
+        shelf = BatchShelf(Path(folder, "answers.sqlite"))
+        try:
+            await in_thread(_read_answers, shelf, paths)
+            return await map_rows(
+                _Reader(function, shelf, version, by_place=rows is None),
+                _ids(shelf) if rows is None else rows,
+                checkpoint=checkpoint,
+                on_error=on_error,
+                progress=False,
+                concurrency=16,
+                retry_errors=True,
+            )
+        finally:
+            shelf.close()
+
+
+def _read_answers(shelf: BatchShelf, paths: Sequence[Path]) -> None:
+    """Put the lines of some files onto the shelf.
+
+    Raises:
+        ConfigError: none of them is an answer to a request of ours.
+    """
+    foreign = ours = 0
+
+    def lines(file: BinaryIO, name: str) -> Generator[KeptLine, None, None]:
+        nonlocal foreign, ours
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                request, is_good = line_id(line)
+            except ValueError:
+                push_warning(f"{name}, line {number}: it is no JSON, so its row has no answer.")
+                continue
+            if request is None:
+                foreign += 1
+                continue
+            ours += 1
+            yield KeptLine(_placed(request), request.mode, request.index, is_good, line)
+
+    for path in paths:
+        with opened(path) as file:
+            source = lines(file, path.name)
+            while kept := list(islice(source, 10_000)):
+                shelf.keep(kept)
+    if not ours:
+        shown = ", ".join(path.name for path in paths)
+        raise ConfigError(
+            f"{shown or 'no file'} holds no answer to a request of to_batch_file: "
+            f"{foreign} lines with another custom_id. Give the file of answers that the service made."
+        )
+    if foreign:
+        push_warning(f"{foreign} lines were passed over: their custom_id is none of ours.")
+
+
+def _ids(shelf: BatchShelf) -> Generator[str, None, None]:
+    """Yield the ids in the order of the rows, with a made-up one for each gap."""
+    following = 0
+    for place, key, mode in shelf.places():
+        if place < following:
+            push_warning(f"row {place} was asked in two ways; one of its answers is left out. Give rows= to tell them.")
+            continue
+        for gap in range(following, place):
+            yield f"no answer for row {gap}"
+        yield str(RequestId(key[:KEY_BYTES], mode, place))
+        following = place + 1
+
+
+def _placed(request: RequestId) -> bytes:
+    # The same row may stand in a file twice, and then has two answers.
+    return request.key + request.index.to_bytes(8, "big")
+
+
+_BY_PLACE = inspect.Signature([inspect.Parameter("custom_id", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+
+
+class _Reader(Relayed[R], Generic[R]):
+    """A function whose rows were answered long ago."""
+
+    def __init__(self, function: BatchFunction[R], shelf: BatchShelf, version: bytes, *, by_place: bool) -> None:
+        super().__init__(function)
+        self._answered = function
+        self._shelf = shelf
+        self._version = version
+        self._by_place = by_place
+        self._llm: LLM_Interface = function.llm
+
+    @property
+    def signature(self) -> inspect.Signature:
+        return _BY_PLACE if self._by_place else super().signature
+
+    @property
+    def type_hints(self) -> Mapping[str, Any]:
+        return {"custom_id": str} if self._by_place else super().type_hints
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if self._by_place:
+            return _BY_PLACE.bind(*args, **kwargs).arguments
+        return super().bind(args, kwargs)
+
+    async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
+        bound = self.bind(args, kwargs)
+        if self._by_place:
+            request = RequestId.read(bound["custom_id"])
+            line = None if request is None else await in_thread(self._shelf.line, _placed(request))
+        else:
+            line = await in_thread(self._shelf.line_of, key_of(self._version, bound))
+        if line is None:
+            what = "" if self._by_place else " as the function is now"
+            raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")
+        return await answer_of(self._answered, line.mode, line.line, self._llm)

@@ -1,0 +1,295 @@
+"""The lines of an OpenAI batch file: a request out of a row, and an answer back into a value.
+
+An answer is read by the one engine, as if it had just come: the status, the reply, the review of a live call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, get_args
+
+from pydantic_core import from_json, to_json
+
+from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
+from SimpleLLMFunc.base.ReAct import react_events
+from SimpleLLMFunc.base.run.mappable import Answer, Mappable
+from SimpleLLMFunc.base.run.record import RunRecord
+from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.base.run.review import AnswerReview
+from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
+from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES
+from SimpleLLMFunc.errors import BadReply, BadRequest, ServerUnavailable, UsageError
+from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_reply
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.body_json import encode, is_large
+from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.spending.budget import paid_already
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.logger.redact import redact_head
+from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = [
+    "DISCOUNT",
+    "ENDPOINT",
+    "MOST_BYTES",
+    "MOST_LINES",
+    "BatchFunction",
+    "RequestId",
+    "answer_of",
+    "check_single_shot",
+    "line_id",
+    "problem_code",
+    "request_line",
+]
+
+R_co = TypeVar("R_co", covariant=True)
+
+DISCOUNT = 0.5
+"""The share of the usual price that a batch costs."""
+
+ENDPOINT = "/v1/chat/completions"
+
+MOST_LINES = 50_000
+MOST_BYTES = 200_000_000
+"""What a file of requests may have at most, by OpenAI's rules."""
+
+_MODES = get_args(OutputMode)
+_ID = re.compile(rf"([0-9a-f]{{{2 * KEY_BYTES}}})-({'|'.join(_MODES)})-(\d{{1,9}})\Z")
+
+
+class BatchFunction(Mappable[R_co], Protocol[R_co]):
+    """A function whose requests can be written into a file."""
+
+    @property
+    def llm(self) -> LLM_Interface:
+        """The model that it asks.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        ...
+
+    @property
+    def facts(self) -> FunctionFacts:
+        """What those who watch are told of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RequestId:
+    """The ``custom_id`` of a request: the same row of the same function has the same one.
+
+    Attributes:
+        key: hash of the row and of all that its answer depends on.
+        mode: how the answer is asked for, which is how it is read.
+        index: place of the row in the input, from 0.
+    """
+
+    key: bytes
+    mode: OutputMode
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.key.hex()}-{self.mode}-{self.index}"
+
+    @classmethod
+    def read(cls, text: object) -> RequestId | None:
+        """Return the id that a text is, None where it is none of ours."""
+        found = _ID.fullmatch(text) if isinstance(text, str) else None
+        if found is None:
+            return None
+        mode: Any = found[2]
+        return cls(bytes.fromhex(found[1]), mode, int(found[3]))
+
+
+def check_single_shot(function: Mappable[Any]) -> None:
+    """Return if one request is all that a row of this function takes.
+
+    Raises:
+        UsageError: it has tools, or the model cannot be asked for its answer in one request.
+    """
+    if function.has_tools:
+        raise UsageError(
+            f"{function.name!r} has tools, and a batch file holds one request a row: nobody is there to run a tool and "
+            "ask again. Use f.map() without engine=, or take the toolkit away: f.with_options(toolkit=None)."
+        )
+
+
+def request_line(
+    function: Mappable[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[RequestId, bytes, int]:
+    """Return the id of a row's request, its line (with the newline), and the tokens that it will probably read.
+
+    Raises:
+        UsageError: the request cannot be written as JSON.
+    """
+    preview = function.preview(args, kwargs)
+    request = RequestId(key, preview.output_mode, index)
+    line = encode({"custom_id": str(request), "method": "POST", "url": ENDPOINT, "body": preview.body})
+    return request, line + b"\n", preview.input_tokens
+
+
+def line_id(line: bytes) -> tuple[RequestId | None, bool]:
+    """Return the id of an answer's line, and whether it tells of a success.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    data = from_json(line)
+    if not isinstance(data, Mapping):
+        return None, False
+    response = data.get("response")
+    status = response.get("status_code") if isinstance(response, Mapping) else None
+    return RequestId.read(data.get("custom_id")), isinstance(status, int) and 200 <= status < 300
+
+
+def problem_code(line: bytes) -> str:
+    """Return the code by which the service says why a request has no response; empty where it has one."""
+    data = from_json(line)
+    error = data.get("error") if isinstance(data, Mapping) else None
+    code = error.get("code") if isinstance(error, Mapping) else None
+    return code if isinstance(code, str) else ""
+
+
+async def answer_of(
+    function: BatchFunction[R_co], mode: OutputMode, line: bytes, llm: LLM_Interface | None
+) -> Answer[R_co]:
+    """Return the answer in a line of a file of answers.
+
+    Args:
+        function: that it answers.
+        mode: how it was asked for.
+        line: as it stands in the file.
+        llm: knows the prices; None where there is none.
+
+    Raises:
+        SimpleLLMFuncError: what a live call with this reply raises, but that nothing is asked again.
+    """
+    record = RunRecord(function.name, generate_trace_id(function.name))
+    record.output_mode = mode
+    review = AnswerReview(
+        record, retry_times=0, spec=function.output, repair=function.repair, max_reasks=0, description=""
+    )
+
+    async def begin(clock: Deadline) -> AsyncGenerator[Any, None]:
+        return react_events(
+            _Told(line, llm),
+            [],
+            max_tool_calls=0,
+            review=review,
+            answer_tool=function.output.answer_tool() if mode == "tool" else None,
+            deadline=clock,
+            trace_id=record.trace_id,
+            func_name=function.name,
+        )
+
+    with paid_already():
+        await Recording(record, begin, facts=lambda: RunFacts(function.facts)).finish()
+    assert review.parsed is not None, "an accepted answer was parsed"
+    assert record.reply is not None, "a finished run has a reply"
+    return Answer(review.parsed.value, record.reply.text, mode, record.usage)
+
+
+class _Told(LLM_Interface):
+    """A model that has answered already: with what stands in a line."""
+
+    provider = "batch"
+
+    def __init__(self, line: bytes, llm: LLM_Interface | None) -> None:
+        self._line = line
+        self._llm = llm
+        self.model_name = llm.model_name if llm is not None else "batch"
+
+    async def chat(
+        self,
+        messages: Sequence[Message],  # noqa: ARG002 - asked long ago
+        *,
+        tools: Sequence[ToolSpec] | None = None,  # noqa: ARG002
+        response_format: dict[str, Any] | None = None,  # noqa: ARG002
+        trace_id: str = "",  # noqa: ARG002
+        deadline: float | None = None,  # noqa: ARG002
+        **params: Any,  # noqa: ARG002
+    ) -> ChatCompletion:
+        """Give the answer."""
+        status, headers, body = (
+            await in_thread(_exchange_in, self._line, self.model_name)
+            if is_large(self._line)
+            else _exchange_in(self._line, self.model_name)
+        )
+        reply = _KeptReply(status, headers, body)
+        try:
+            await check_status(reply, self.model_name, 1)
+            completion = await read_reply(reply, self.model_name, 1)
+        except TryFailed as failed:
+            error = failed.error
+        else:
+            # As from a cache: it was paid when the batch ran, and is no request of now.
+            return replace(completion, cached=True)
+        raise error
+
+    def chat_stream(  # a file of answers holds whole ones
+        self,
+        messages: Sequence[Message],  # noqa: ARG002
+        **options: Any,  # noqa: ARG002
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Raise: nobody reads a file of answers in pieces."""
+        raise UsageError("a batch file holds whole answers")
+
+    def price(self, usage: Usage, model: str = "") -> float | None:
+        """Return the price of a batch."""
+        cost = super().price(usage, model) if self._llm is None else self._llm.price(usage, model)
+        return None if cost is None else cost * DISCOUNT
+
+
+def _exchange_in(line: bytes, model: str) -> tuple[int, Mapping[str, str], bytes]:
+    """Return status, headers and body of the answer in a line.
+
+    Raises:
+        ProviderError: the service says that there is none.
+    """
+    try:
+        data = from_json(line)
+    except ValueError:
+        data = None
+    if not isinstance(data, Mapping):
+        raise BadReply(
+            model,
+            problem="the line is not a JSON object",
+            head=redact_head(line[:2000].decode("utf-8", "replace"), 500),
+        )
+    response, error = data.get("response"), data.get("error")
+    if isinstance(response, Mapping) and isinstance(response.get("status_code"), int):
+        request_id = response.get("request_id")
+        headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
+        return response["status_code"], headers, to_json(response.get("body"))
+    said = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
+    if said and problem_code(line) == "batch_failed":
+        raise BadRequest(model, body=redact_head(f"the batch was not accepted: {said}", 500))
+    if said:
+        raise ServerUnavailable(model, body=redact_head(f"the batch did not answer this request: {said}", 500))
+    raise BadReply(
+        model, problem="the line has no response", head=redact_head(line[:2000].decode("utf-8", "replace"), 500)
+    )
+
+
+class _KeptReply:
+    """An HTTP reply that came long ago."""
+
+    is_checked = True
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.patience = Patience(Deadline.after(None), first_byte=1.0, idle=1.0)
+        self._body = body
+
+    async def piece(self) -> bytes:
+        """Return the body, then nothing."""
+        body, self._body = self._body, b""
+        return body

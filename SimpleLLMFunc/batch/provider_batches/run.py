@@ -1,0 +1,406 @@
+"""The batches of a map: which rows go into them, what is under way, and the answers that came back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+from pydantic_core import from_json, to_json
+
+from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.batch.checkpoint.keys import key_of, version_of
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.batch.provider_batches.lines import (
+    DISCOUNT,
+    ENDPOINT,
+    MOST_BYTES,
+    MOST_LINES,
+    BatchFunction,
+    RequestId,
+    line_id,
+    problem_code,
+    request_line,
+)
+from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
+from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine, OpenBatch
+from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, row_arguments
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadRequest,
+    BudgetExceeded,
+    ConnectionFailed,
+    RateLimited,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    UsageError,
+)
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.spending.budget import Charge, charge_lost, charge_question, is_limited
+from SimpleLLMFunc.interface.spending.cost import require_prices
+from SimpleLLMFunc.interface.spending.deadline import current_deadline
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.type.completion import CompletionUsage
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+
+__all__ = ["FIRST_POLL", "LEFT", "LONGEST_OUTAGE", "LONGEST_POLL", "BatchRun"]
+
+FIRST_POLL = 5.0
+LONGEST_POLL = 300.0
+"""Seconds between two looks at the batches; the pause grows."""
+
+LONGEST_OUTAGE = 3600.0
+"""Seconds for which the service may be away while its batches are waited for."""
+
+_ROUNDS = 4
+"""How often what a batch left unanswered (it expired, or there was no room for it) goes into a further one."""
+
+_NO_ROOM = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
+"""Why a batch is refused for now: too much is waiting already."""
+
+LEFT = frozenset({"batch_failed", "batch_expired", "batch_cancelled"})
+"""Codes of lines that stand for a whole batch: to ask all of it live, at twice the price, is not ours to decide."""
+
+
+_Line: TypeAlias = tuple[RequestId, bytes, int]
+"""A request, its line, and the tokens that it will probably read."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """A file of requests as it grows."""
+
+    path: Path
+    file: BinaryIO
+    requests: dict[bytes, OutputMode] = field(default_factory=dict)
+    size: int = 0
+    tokens: int = 0
+
+    def add(self, lines: Sequence[_Line]) -> Sequence[_Line]:
+        """Write as many of the lines as there is room for, and return the others; waits for the disk."""
+        for number, (request, line, tokens) in enumerate(lines):
+            if len(self.requests) >= MOST_LINES or self.size + len(line) > MOST_BYTES:
+                return lines[number:]
+            self.file.write(line)
+            self.requests[request.key] = request.mode
+            self.size += len(line)
+            self.tokens += tokens
+        return ()
+
+
+class BatchRun:
+    """One map's batches.
+
+    Attributes:
+        stopped: the budget that kept rows from being sent; None where none did.
+    """
+
+    def __init__(
+        self,
+        function: BatchFunction[Any],
+        service: BatchService,
+        shelf: BatchShelf,
+        folder: Path,
+        tell: Callable[[str], object],
+    ) -> None:
+        self.stopped: BudgetExceeded | None = None
+        self._function = function
+        self._version = version_of(function.definition())
+        self._service = service
+        self._shelf = shelf
+        self._folder = folder
+        self._finished: RowFile | None = None
+        self._retries_errors = False
+        self._tell = tell
+        self._charges: dict[str, Charge] = {}
+        self._out_since: float | None = None
+
+    @property
+    def _llm(self) -> LLM_Interface:
+        return self._function.llm
+
+    def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+        """Return by what a row is known."""
+        return key_of(self._version, self._function.bind(args, kwargs))
+
+    def give_back(self) -> None:
+        """Give back what budgets hold for batches whose answers were not waited for."""
+        while self._charges:
+            self._charges.popitem()[1].settle(None)
+
+    async def gather(self, rows: Rows, finished: RowFile | None, *, retry_errors: bool) -> None:
+        """Send what needs an answer, and wait until the answers are here.
+
+        Args:
+            rows: can be read again.
+            finished: the rows that need none, or none again unless they have an error and `retry_errors` says so.
+            retry_errors: see there.
+        """
+        self._finished, self._retries_errors = finished, retry_errors
+        await in_thread(self._shelf.forget_failures)
+        await self._adopt()
+        for left in reversed(range(_ROUNDS)):
+            await self._send_missing(rows)
+            is_unfinished = await self._collect(is_last=not left)
+            if not is_unfinished or self.stopped is not None:
+                return
+
+    async def _adopt(self) -> None:
+        """Find out what became of batches that were being sent when an earlier run ended."""
+        for batch in await in_thread(self._shelf.open_batches, self._service.address):
+            if batch.id is not None:
+                continue
+            try:
+                found = await self._service.find(batch.tag)
+            except BadRequest as error:
+                push_warning(f"the service does not list its batches, so one that may be under way is lost: {error}")
+                await in_thread(self._shelf.end, batch.tag)
+                continue
+            if found is not None:
+                await in_thread(self._shelf.sent, batch.tag, found.id, None)
+                continue
+            if batch.file is not None:
+                await self._take_away(batch.file)
+            await in_thread(self._shelf.end, batch.tag)
+
+    # --- out ---------------------------------------------------------------------------------------------
+
+    async def _send_missing(self, rows: Rows) -> None:
+        part: _Part | None = None
+        try:
+            async with aclosing(Feed(rows).pieces()) as pieces:
+                async for piece in pieces:
+                    lines = await in_thread(self._lines, piece, part.requests if part is not None else {})
+                    while lines:
+                        part = part or self._new_part()
+                        lines = await in_thread(part.add, lines)
+                        if lines:  # the rest found no room
+                            await self._send(part)
+                            part = None
+            if part is not None:
+                await self._send(part)
+        except BudgetExceeded as error:
+            self.stopped = error  # what is under way is paid: it is waited for all the same
+        finally:
+            if part is not None:
+                part.file.close()
+
+    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[_Line]:
+        """Return the requests of those rows that need one."""
+        parameters = self._function.signature.parameters
+        rows: dict[bytes, tuple[InputRow, tuple[Any, ...], dict[str, Any]]] = {}
+        for row in piece:
+            try:
+                args, kwargs = row_arguments(row, parameters)
+                key = self.key(args, kwargs)
+            except (UsageError, OSError, ValueError):
+                continue  # the map says of it what is wrong
+            if key not in under_way:
+                rows.setdefault(key, (row, args, kwargs))
+        known = self._shelf.known(list(rows))
+        keys = [key for key in rows if key not in known]
+        if self._finished is not None:
+            found = self._finished.find(keys)
+            keys = [key for key in keys if key not in found or (found[key].error is not None and self._retries_errors)]
+        requests = []
+        for key in keys:
+            row, args, kwargs = rows[key]
+            try:
+                request = request_line(self._function, key, row.index, args, kwargs)
+            except (SimpleLLMFuncError, OSError, ValueError):
+                continue
+            if len(request[1]) <= MOST_BYTES:
+                requests.append(request)
+        return requests
+
+    def _new_part(self) -> _Part:
+        path = self._folder / f"{secrets.token_hex(8)}.jsonl"
+        return _Part(path, path.open("xb"))
+
+    async def _send(self, part: _Part) -> None:
+        """Send a file of requests as a batch.
+
+        Raises:
+            BudgetExceeded: it would break a budget; nothing was sent.
+            ProviderError: the service failed or refused.
+        """
+        part.file.close()
+        usd = 0.0
+        if is_limited("usd"):
+            await require_prices(self._llm)
+            usd = DISCOUNT * (self._llm.price(Usage(input_tokens=part.tokens)) or 0.0)
+        tag = secrets.token_hex(16)
+        with charge_question(part.tokens, usd) as charge:
+            is_sent = False
+            try:
+                await in_thread(self._shelf.begin, tag, self._service.address, list(part.requests.items()))
+                file_id = await self._service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
+                await in_thread(self._shelf.uploaded, tag, file_id)
+                state = await self._begun(file_id, tag)
+                await in_thread(self._shelf.sent, tag, state.id, file_id)
+                is_sent = True
+            finally:
+                if is_sent:
+                    self._charges[tag] = charge
+                else:
+                    charge.settle(None)
+        part.path.unlink()
+        self._tell(f"{state.id}: {len(part.requests)} requests sent")
+
+    async def _begun(self, file_id: str, tag: str) -> BatchState:
+        """Begin a batch; where the service refuses, its file is not left there."""
+        try:
+            return await self._service.create(file_id, ENDPOINT, tag)
+        except (AuthenticationError, BadRequest, RateLimited):
+            await self._take_away(file_id)
+            raise
+        except SimpleLLMFuncError as error:
+            error.add_note(
+                f"The batch may have begun all the same, so the file {file_id} stays at the service. The same call with "
+                "the same checkpoint finds out, and takes it away or waits for the answers."
+            )
+            raise
+
+    async def _take_away(self, file_id: str) -> None:
+        try:
+            await self._service.remove(file_id)
+        except SimpleLLMFuncError as error:
+            push_warning(
+                f"the file {file_id} with the requests of a batch that never began stays at the service: {error}"
+            )
+
+    # --- back --------------------------------------------------------------------------------------------
+
+    async def _collect(self, *, is_last: bool) -> bool:
+        """Wait for the batches under way and keep their answers; return whether some rows should be sent again."""
+        pause = FIRST_POLL
+        is_unfinished = False
+        while batches := await self._under_way():
+            waiting: list[BatchState] = []
+            for batch in batches:
+                state = await self._looked_at(batch, is_last=is_last)
+                if isinstance(state, BatchState):
+                    waiting.append(state)
+                else:
+                    is_unfinished = is_unfinished or state
+            if waiting:
+                told = ", ".join(f"{state.id} {state.status} {state.done}/{state.total}" for state in waiting)
+                self._tell(f"waiting for {len(waiting)} batches: {told}")
+                clock = current_deadline()
+                left = clock.left() if clock is not None else None
+                await asyncio.sleep(pause if left is None else min(pause, left))
+                pause = min(pause * 1.5, LONGEST_POLL)
+        return is_unfinished
+
+    async def _looked_at(self, batch: OpenBatch, *, is_last: bool) -> BatchState | bool:
+        """Look at a batch once: return how far it is, or, when it has ended, whether some rows should be sent again.
+
+        Raises:
+            ProviderError: the service refused, or has not been there for long.
+        """
+        try:
+            state = await self._state_of(batch)
+            if state is None:
+                await in_thread(self._shelf.end, batch.tag)
+                return True
+            again = await self._take(batch, state, is_last=is_last) if state.has_ended else None
+        except (ConnectionFailed, RateLimited, ServerUnavailable) as error:
+            now = asyncio.get_running_loop().time()
+            self._out_since = self._out_since or now
+            if now - self._out_since >= LONGEST_OUTAGE:
+                raise
+            push_warning(f"the service cannot be asked how its batches are; once more in a while: {error}")
+            return BatchState(batch.id or "", "unknown")
+        self._out_since = None
+        return state if again is None else again
+
+    async def _under_way(self) -> list[OpenBatch]:
+        batches = await in_thread(self._shelf.open_batches, self._service.address)
+        return [batch for batch in batches if batch.id is not None]
+
+    async def _state_of(self, batch: OpenBatch) -> BatchState | None:
+        """Return how far a batch is, None where the service does not know it any more."""
+        assert batch.id is not None, "what has no id was adopted or ended"
+        try:
+            return await self._service.retrieve(batch.id)
+        except BadRequest as error:
+            if error.status != 404:
+                raise
+            push_warning(f"the service does not know {batch.id} any more; its rows are sent again: {error}")
+            return None
+
+    async def _take(self, batch: OpenBatch, state: BatchState, *, is_last: bool) -> bool:
+        """Keep the answers of a batch that has ended; return whether the rest should be sent again."""
+        path = self._folder / f"{batch.tag}.answers"
+        answered: list[Path] = []
+        for number, file_id in enumerate(state.files):
+            answered.append(path.with_suffix(f".{number}"))
+            await self._service.download(file_id, answered[-1])
+        is_again = not is_last and (
+            state.status == "expired" or (state.status == "failed" and bool(state.codes & _NO_ROOM))
+        )
+        usage = await in_thread(self._keep, batch, state, answered, is_again)
+        charge = self._charges.pop(batch.tag, None)
+        if charge is not None:
+            charge.settle(usage)
+        else:
+            charge_lost(usage)  # of an earlier run: paid now, as far as this budget knows
+        for each in answered:
+            each.unlink()
+        why = f": {state.problem}" if state.problem else ""
+        (self._tell if state.status == "completed" else push_warning)(f"{state.id}: {state.status}{why}")
+        return is_again
+
+    def _keep(self, batch: OpenBatch, state: BatchState, files: Iterable[Path], is_again: bool) -> Usage:
+        """Keep the lines of a batch, and lines that say what became of the rest; return what it took."""
+        requests = self._shelf.requests_of(batch.tag)
+        counted = is_limited()
+        total = NO_USAGE
+
+        def lines() -> Generator[KeptLine, None, None]:
+            nonlocal total
+            for line in _lines_of(files):
+                if line.key in requests and problem_code(line.line) not in LEFT:
+                    if line.is_good:
+                        requests.pop(line.key)
+                        if counted:
+                            total = total + self._usage_in(line.line)
+                    yield line
+            if not is_again and state.status != "completed":
+                said = state.problem or f"the batch {state.id} is {state.status}"
+                for key, mode in requests.items():
+                    data = {"error": {"code": f"batch_{state.status}", "message": said}, "response": None}
+                    yield KeptLine(key, mode, 0, is_good=False, line=to_json(data))
+
+        self._shelf.end(batch.tag, lines())
+        return total
+
+    def _usage_in(self, line: bytes) -> Usage:
+        body = from_json(line)["response"].get("body")
+        told = body.get("usage") if isinstance(body, Mapping) else None
+        if not isinstance(told, Mapping):
+            return NO_USAGE
+        usage = CompletionUsage.from_dict(told).tokens
+        cost = self._llm.price(usage, str(body.get("model") or ""))
+        return replace(usage, cost=None if cost is None else cost * DISCOUNT)
+
+
+def _lines_of(files: Iterable[Path]) -> Generator[KeptLine, None, None]:
+    for path in files:
+        with path.open("rb") as file:
+            for line in file:
+                if not line.strip():
+                    continue
+                try:
+                    request, is_good = line_id(line)
+                except ValueError:
+                    push_warning("a line of the service's file is no JSON and was passed over; its row is asked live.")
+                    continue
+                if request is not None:
+                    yield KeptLine(request.key, request.mode, request.index, is_good, line)

@@ -1,0 +1,305 @@
+"""The endpoints beside the chat that a batch takes: files and batches, through the model's `.client`.
+
+The rules are those of a chat: tries and pauses as `retry` decides them, nothing leaves where real calls are forbidden,
+a budget counts every request, and what the openai package raises comes out as ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
+from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
+from SimpleLLMFunc.interface.attempts.retry import TryFailed, decide
+from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
+from SimpleLLMFunc.interface.http.exchange import now
+from SimpleLLMFunc.interface.http.openai_client.exchange import warm_up_clients
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.spending.budget import charge_fetch, charge_try
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.logger.redact import redact_head
+from SimpleLLMFunc.runtime.threads import import_module, in_thread
+
+__all__ = ["BatchService", "BatchState"]
+
+T = TypeVar("T")
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_LISTED = 100
+"""Batches on a page of the list."""
+
+_PAGES = 5
+_PORTION = 1024 * 1024
+"""Bytes of a file that are written at a time, in a thread: the disk is not the event loop's to wait for."""
+
+TAG = "simplellmfunc"
+"""In the metadata of a batch: by what its maker finds it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """A batch as the service sees it.
+
+    Attributes:
+        status: "validating", "in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled".
+        files: ids of the files that hold answers and errors.
+        problem: why it failed, as the service says.
+        codes: of what it failed with.
+        total, done: requests in it, and those that have ended.
+    """
+
+    id: str
+    status: str
+    files: tuple[str, ...] = ()
+    problem: str = ""
+    codes: frozenset[str] = frozenset()
+    total: int = 0
+    done: int = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.status in _ENDED
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> BatchState:
+        """Return what the service's object says; whatever is missing is nothing."""
+        counts = data.get("request_counts")
+        counts = counts if isinstance(counts, Mapping) else {}
+        errors = data.get("errors")
+        found = errors.get("data") if isinstance(errors, Mapping) else None
+        problems = [each for each in found or () if isinstance(each, Mapping)]
+        names = (data.get("output_file_id"), data.get("error_file_id"))
+        return cls(
+            id=str(data.get("id") or ""),
+            status=str(data.get("status") or ""),
+            files=tuple(name for name in names if isinstance(name, str) and name),
+            problem=redact_head("; ".join(_told(each) for each in problems[:3]), 500),
+            codes=frozenset(str(each["code"]) for each in problems if each.get("code")),
+            total=_count(counts, "total"),
+            done=_count(counts, "completed") + _count(counts, "failed"),
+        )
+
+
+def _told(problem: Mapping[str, Any]) -> str:
+    line = problem.get("line")
+    return f"{problem.get('message') or problem.get('code')}{f' (line {line})' if line is not None else ''}"
+
+
+def _count(counts: Mapping[str, Any], name: str) -> int:
+    value = counts.get(name)
+    return value if isinstance(value, int) else 0
+
+
+class BatchService:
+    """Files and batches of the service behind a model, to be used inside ``async with``.
+
+    Args:
+        llm: the model; its key, address, tries and timeouts count here too.
+
+    Raises:
+        UsageError: it is none behind an address.
+    """
+
+    def __init__(self, llm: LLM_Interface) -> None:
+        if not isinstance(llm, OpenAICompatible):
+            raise UsageError(
+                f"batches are run by a service, and {type(llm).__name__} is none. Give the function an "
+                'OpenAICompatible, or leave out engine="openai-batch".'
+            )
+        self._llm = llm
+        self._client: Any = None
+        self._lent = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for name in ("files", "batches"):  # a client loads them when it is first asked for them, on the loop
+            await import_module(f"openai.resources.{name}")
+        await warm_up_clients()
+        self._client = await self._lent.enter_async_context(self._llm.lent_client())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._lent.aclose()
+
+    @property
+    def address(self) -> str:
+        """Where the batches are."""
+        return str(self._llm.base_url)
+
+    async def upload(self, path: Path, name: str) -> str:
+        """Upload a file of requests, and return its id.
+
+        Raises:
+            ProviderError: the service failed or refused.
+        """
+
+        async def send(client: Any) -> Any:
+            file = await in_thread(lambda: path.open("rb"))
+            try:
+                return await client.files.create(file=(name, file, "application/jsonl"), purpose="batch")
+            finally:
+                await in_thread(file.close)
+
+        made = await self._tried(send)
+        return self._text(getattr(made, "id", None), "the uploaded file has no id")
+
+    async def create(self, file_id: str, endpoint: str, tag: str) -> BatchState:
+        """Begin a batch; `tag` finds it again.
+
+        Raises:
+            ProviderError: the service failed or refused.
+        """
+        body = {
+            "input_file_id": file_id,
+            "endpoint": endpoint,
+            "completion_window": "24h",
+            "metadata": {TAG: tag},
+        }
+        begun = False
+
+        async def begin(client: Any) -> Any:
+            nonlocal begun
+            # A try that failed may have arrived: what it began is not begun, and paid, a second time.
+            if begun and (found := await self._listed(client, tag)) is not None:
+                return found
+            begun = True
+            return await client.post("/batches", cast_to=object, body=body)
+
+        return self._state(await self._tried(begin))
+
+    async def retrieve(self, batch_id: str) -> BatchState:
+        """Return how far a batch is.
+
+        Raises:
+            BadRequest: there is none.
+            ProviderError: the service failed or refused.
+        """
+        place = f"/batches/{quote(batch_id, safe='')}"
+        return self._state(await self._tried(lambda client: client.get(place, cast_to=object), charge_fetch))
+
+    async def find(self, tag: str) -> BatchState | None:
+        """Return the batch that was begun with `tag`, None where there is none among the latest.
+
+        Raises:
+            ProviderError: the service failed or refused.
+        """
+        found = await self._tried(lambda client: self._listed(client, tag), charge_fetch)
+        return None if found is None else self._state(found)
+
+    async def _listed(self, client: Any, tag: str) -> Mapping[str, Any] | None:
+        after: dict[str, str] = {}
+        for _ in range(_PAGES):
+            query = urlencode({"limit": _LISTED, **after})
+            page = await client.get(f"/batches?{query}", cast_to=object)
+            listed = page.get("data") if isinstance(page, Mapping) else None
+            batches = [each for each in listed or () if isinstance(each, Mapping)]
+            for each in batches:
+                metadata = each.get("metadata")
+                if isinstance(metadata, Mapping) and metadata.get(TAG) == tag:
+                    return each
+            if not batches or not page.get("has_more"):
+                break
+            after = {"after": str(batches[-1].get("id") or "")}
+        return None
+
+    async def download(self, file_id: str, path: Path) -> None:
+        """Write the content of a file to `path`, as it comes.
+
+        Raises:
+            ProviderError: the service failed or refused.
+        """
+
+        async def fetch(client: Any) -> None:
+            async with client.files.with_streaming_response.content(file_id) as response:
+                await in_thread(path.write_bytes, b"")
+                async for portion in response.iter_bytes(_PORTION):
+                    await in_thread(_append, path, portion)
+
+        await self._tried(fetch, charge_fetch)
+
+    async def remove(self, file_id: str) -> None:
+        """Take a file away from the service.
+
+        Raises:
+            ProviderError: the service failed or refused.
+        """
+        place = f"/files/{quote(file_id, safe='')}"
+        await self._tried(lambda client: client.delete(place, cast_to=object), charge_fetch)
+
+    def _state(self, data: Any) -> BatchState:
+        if not isinstance(data, Mapping):
+            raise BadReply(self._llm.model_name, problem="a batch was expected", head=redact_head(str(data), 500))
+        state = BatchState.read(data)
+        self._text(state.id, "the batch has no id")
+        return state
+
+    def _text(self, value: Any, problem: str) -> str:
+        if not isinstance(value, str) or not value:
+            raise BadReply(self._llm.model_name, problem=problem)
+        return value
+
+    async def _tried(self, send: Callable[[Any], Awaitable[T]], charge: Callable[[], object] = charge_try) -> T:
+        """Return what `send` gives, tried as often as the model's calls are.
+
+        Args:
+            send: makes the request with a client.
+            charge: pays for it; a budget does not keep anybody from fetching what is paid.
+        """
+        llm = self._llm
+        clock = Deadline.after(None).stricter(current_deadline())
+        tries = 0
+        while True:
+            check_real_call_allowed(llm.model_name)
+            clock.check("waiting for the batches of the service")
+            charge()
+            tries += 1
+            try:
+                return await send(self._client.with_options(max_retries=0))
+            except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
+                failure = self._failure(error, tries)
+            # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
+            if not isinstance(failure, TryFailed):
+                raise failure
+            pause = decide(
+                failure,
+                attempt=tries,
+                max_retries=llm.max_retries,
+                left=clock.left(),
+                rng=random.random,
+                retry_delay=llm.retry_delay,
+                longest_wait=llm.timeout,
+            )
+            if pause is None:
+                raise failure.given_up() from failure.__cause__
+            push_warning(f"try {tries} failed, the next one in {pause:.2f} s: {failure.error}")
+            await asyncio.sleep(pause)
+
+    def _failure(self, error: Exception, tries: int) -> Exception:
+        name = self._llm.model_name
+        response, status = getattr(error, "response", None), getattr(error, "status_code", None)
+        if response is None or not isinstance(status, int):
+            return failure_of_exception(error, name, tries)
+        try:
+            body = bytes(response.content)
+        except Exception:  # noqa: BLE001 - the body of a streamed answer may not have been read; the status says enough
+            body = b""
+        failed = failure_of(status, read_error(body), headers=response.headers, now=now(), model=name, tries=tries)
+        if isinstance(failed.error, BadRequest) and status in {404, 405}:
+            failed.error.add_note(f"{self.address} may have no files or batches at all.")
+        return failed
+
+
+def _append(path: Path, portion: bytes) -> None:
+    # Opened for each: what a thread opens for somebody who is cancelled meanwhile, nobody closes.
+    with path.open("ab") as file:
+        file.write(portion)

@@ -1,0 +1,244 @@
+"""What is known of the batches of a map: which are under way, which request is in which, and the answers that came.
+
+One SQLite file beside the checkpoint, so that a restart finds its batches again and asks for nothing twice; without a
+checkpoint it lies in a folder of its own and ends with the map.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.errors import CheckpointError
+from SimpleLLMFunc.logger.failures import redacted_cause
+from SimpleLLMFunc.logger.known import mask_known
+from SimpleLLMFunc.storage.sqlite_file import SqliteFile, transaction
+
+__all__ = ["BatchShelf", "KeptLine", "OpenBatch"]
+
+T = TypeVar("T")
+
+_APPLICATION_ID = 0x534C4242
+"""In the header of our files: "SLBB"."""
+
+_TABLES = (
+    "CREATE TABLE batches (tag TEXT PRIMARY KEY, address TEXT NOT NULL, id TEXT, file TEXT)",
+    "CREATE TABLE requests (key BLOB PRIMARY KEY, tag TEXT NOT NULL, mode TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX requests_by_batch ON requests (tag)",
+    """
+    CREATE TABLE answers (
+        key BLOB PRIMARY KEY,
+        mode TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        is_good INTEGER NOT NULL,
+        line BLOB NOT NULL,
+        checksum BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX answers_by_place ON answers (place)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch whose answers are not here yet.
+
+    Attributes:
+        tag: our name of it.
+        id: the service's, None where it is not known whether it was begun.
+        file: the service's id of its requests.
+    """
+
+    tag: str
+    id: str | None
+    file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLine:
+    """A line of answers.
+
+    Attributes:
+        place: of the row in the input when it was asked.
+        is_good: it tells of a success.
+    """
+
+    key: bytes
+    mode: OutputMode
+    place: int
+    is_good: bool
+    line: bytes
+
+
+class BatchShelf:
+    """See the module; its methods wait for the disk.
+
+    Args:
+        path: of the file, made at first use.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
+
+    # --- batches -----------------------------------------------------------------------------------------
+
+    def open_batches(self, address: str) -> list[OpenBatch]:
+        """Return the batches of this service whose answers are not here yet, the oldest first."""
+        found = self._all("SELECT tag, id, file FROM batches WHERE address = ? ORDER BY rowid", (address,))
+        return [OpenBatch(*row) for row in found]
+
+    def begin(self, tag: str, address: str, requests: Sequence[tuple[bytes, OutputMode]]) -> None:
+        """Note that a batch with these requests is about to be sent."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT INTO batches (tag, address) VALUES (?, ?)", (tag, address))
+            connection.executemany(
+                "INSERT OR REPLACE INTO requests (key, tag, mode) VALUES (?, ?, ?)",
+                ((key, tag, mode) for key, mode in requests),
+            )
+
+        self._write(work)
+
+    def sent(self, tag: str, batch_id: str, file_id: str | None) -> None:
+        """Note what the service calls a batch."""
+        self._write(
+            lambda connection: connection.execute(
+                "UPDATE batches SET id = ?, file = coalesce(?, file) WHERE tag = ?", (batch_id, file_id, tag)
+            )
+        )
+
+    def uploaded(self, tag: str, file_id: str) -> None:
+        """Note that the requests of a batch are at the service."""
+        self._write(lambda connection: connection.execute("UPDATE batches SET file = ? WHERE tag = ?", (file_id, tag)))
+
+    def end(self, tag: str, lines: Iterable[KeptLine] = ()) -> None:
+        """Keep the answers of a batch, and forget the batch; its other requests are not under way any more."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            self._keep(connection, lines)
+            connection.execute("DELETE FROM requests WHERE tag = ?", (tag,))
+            connection.execute("DELETE FROM batches WHERE tag = ?", (tag,))
+
+        self._write(work)
+
+    def requests_of(self, tag: str) -> dict[bytes, OutputMode]:
+        """Return the keys of the requests in a batch, and how each was asked."""
+        return dict(self._all("SELECT key, mode FROM requests WHERE tag = ?", (tag,)))
+
+    # --- answers -----------------------------------------------------------------------------------------
+
+    def keep(self, lines: Iterable[KeptLine]) -> None:
+        """Keep lines of answers; of two with one key a success counts, and else the first."""
+        self._write(lambda connection: self._keep(connection, lines))
+
+    @staticmethod
+    def _keep(connection: sqlite3.Connection, lines: Iterable[KeptLine]) -> None:
+        connection.executemany(
+            "INSERT INTO answers (key, mode, place, is_good, line, checksum) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (key) DO UPDATE SET mode = excluded.mode, place = excluded.place, "
+            "is_good = excluded.is_good, line = excluded.line, checksum = excluded.checksum "
+            "WHERE excluded.is_good > answers.is_good",
+            (
+                (line.key, line.mode, line.place, int(line.is_good), text, _checksum(line.key, text))
+                for line in lines
+                for text in (mask_known(line.line.decode("utf-8", "replace")).encode(),)
+            ),
+        )
+
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return those keys whose request is under way or has a good answer."""
+        found: set[bytes] = set()
+        for start in range(0, len(keys), 500):
+            piece = tuple(keys[start : start + 500])
+            marks = ",".join("?" * len(piece))
+            statements = (
+                f"SELECT key FROM answers WHERE is_good AND key IN ({marks})",  # noqa: S608 - question marks
+                f"SELECT key FROM requests WHERE key IN ({marks})",  # noqa: S608 - question marks
+            )
+            found.update(key for statement in statements for (key,) in self._all(statement, piece))
+        return found
+
+    def places(self) -> Iterator[tuple[int, bytes, OutputMode]]:
+        """Yield place, key and mode of every line, in the order of the places."""
+        place, key = -1, b""
+        while True:
+            found = self._all(
+                "SELECT place, key, mode FROM answers WHERE (place, key) > (?, ?) ORDER BY place, key LIMIT 1000",
+                (place, key),
+            )
+            if not found:
+                return
+            yield from found
+            place, key, _ = found[-1]
+
+    def line_of(self, start: bytes) -> KeptLine | None:
+        """Return the first line whose key begins like this."""
+        found = self._all("SELECT key FROM answers WHERE key >= ? ORDER BY key LIMIT 1", (start,))
+        return self.line(found[0][0]) if found and found[0][0].startswith(start) else None
+
+    def line(self, key: bytes) -> KeptLine | None:
+        """Return the answer of a request, None where there is none.
+
+        Raises:
+            CheckpointError: it is not as it was written.
+        """
+        found = self._all("SELECT key, mode, place, is_good, line, checksum FROM answers WHERE key = ?", (key,))
+        if not found:
+            return None
+        *kept, checksum = found[0]
+        line = KeptLine(kept[0], kept[1], kept[2], bool(kept[3]), kept[4])
+        if checksum != _checksum(line.key, line.line):
+            raise CheckpointError(
+                f"an answer of a batch in {str(self.path)!r} is not as it was written. Remove the file."
+            )
+        return line
+
+    def forget_failures(self) -> None:
+        """Let the answers go that are none, so that these rows are asked again."""
+        self._write(lambda connection: connection.execute("DELETE FROM answers WHERE NOT is_good"))
+
+    def is_empty(self) -> bool:
+        """Say whether no batch is under way."""
+        return not self._all("SELECT 1 FROM batches LIMIT 1")
+
+    # --- the file ----------------------------------------------------------------------------------------
+
+    def close(self, *, remove: bool = False) -> None:
+        """Close the file, and take it away if nobody needs it any more."""
+        self._file.close()
+        if remove:
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def _all(self, statement: str, values: tuple[object, ...] = ()) -> list[Any]:
+        return self._do(lambda connection: connection.execute(statement, values).fetchall())
+
+    def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        def whole(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                work(connection)
+
+        self._do(whole)
+
+    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._file.lock:
+            try:
+                return work(self._file.connection())
+            except sqlite3.Error as error:
+                failure, cause = self._unusable(str(error)), redacted_cause(error)
+        raise failure from cause
+
+    def _unusable(self, why: str) -> CheckpointError:
+        return CheckpointError(
+            f"the file of the batches, {str(self.path)!r}, cannot be used: {why}. Move it away to ask for all rows anew."
+        )
+
+
+def _checksum(key: bytes, line: bytes) -> bytes:
+    return hashlib.blake2b(line, key=key, digest_size=8).digest()

@@ -1,0 +1,1 @@
+"""A map on a Ray cluster: the same rows, checkpoint and budget, asked by actors on other machines."""

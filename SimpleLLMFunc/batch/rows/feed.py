@@ -1,0 +1,157 @@
+"""Rows as a map takes them: in small pieces, and not faster than it can use them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import islice
+from typing import Any
+
+from SimpleLLMFunc.batch.rows.frames import frame_kind
+from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows
+from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
+from SimpleLLMFunc.runtime.threads import Workers, in_thread
+
+__all__ = ["Feed"]
+
+PIECE = 128
+"""Rows in a piece, at most."""
+
+_PATIENCE = 0.005
+"""Seconds after which a piece is passed on although it could be larger: a slow source holds up no row."""
+
+
+class Feed:
+    """The rows of a source, in pieces.
+
+    A sync iterable is read in a worker thread: it may block, or ask a model itself through a sync function.
+
+    Args:
+        source: anything that `read_rows` takes.
+
+    Attributes:
+        total: how many rows there will be, None where nobody knows.
+        frame: the source where it is a data frame.
+        rows: the rows themselves where they stay at hand, so that they need not be kept.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        is_frame = frame_kind(source) is not None
+        self.frame: Any = source if is_frame else None
+        is_told = is_frame or isinstance(source, (str, os.PathLike, RowSource, bytes, bytearray, Mapping))
+        self._is_plain = not is_told and isinstance(source, Iterable) and not isinstance(source, AsyncIterable)
+        self.rows: Sequence[Any] | RowsAgain | None = None
+        if self._is_plain and isinstance(source, Sequence):
+            self.rows = source
+        elif is_frame or (isinstance(source, (str, os.PathLike, RowSource)) and can_read_again(source)):
+            self.rows = RowsAgain(source)
+        self.total: int | None = None
+        if isinstance(source, Sized) and (self._is_plain or is_frame):
+            self.total = len(source)
+
+    async def counted(self) -> int | None:
+        """Return how many rows there will be where `total` does not know, but a look at the file tells; else None."""
+        if self.total is not None or not isinstance(self._source, (str, os.PathLike, RowSource)):
+            return self.total
+        is_over = threading.Event()
+        try:
+            return await in_thread(count_rows, self._source, is_over.is_set)
+        finally:
+            is_over.set()  # a map that ends before is waited for by nobody, and so is its count
+
+    def pieces(self) -> AsyncGenerator[list[InputRow], None]:
+        """Yield the rows; read as far as asked for, and a piece ahead.
+
+        Raises:
+            UsageError: the source is none.
+        """
+        if not self._is_plain:
+            return _as_they_come(read_rows(self._source))
+        if isinstance(self._source, (list, tuple, range)):
+            return _at_hand(self._source)
+        return _from_thread(self._source)
+
+
+async def _at_hand(rows: Sequence[Any]) -> AsyncGenerator[list[InputRow], None]:
+    for start in range(0, len(rows), PIECE):
+        yield [InputRow(start + place, row) for place, row in enumerate(rows[start : start + PIECE])]
+
+
+async def _from_thread(rows: Iterable[Any]) -> AsyncGenerator[list[InputRow], None]:
+    worker = Workers(1)
+    iterator = await worker.run(iter, rows)
+    index = 0
+    while True:
+        piece, error = await worker.run(_pulled, iterator)
+        if piece:
+            yield [InputRow(index + place, row) for place, row in enumerate(piece)]
+            index += len(piece)
+        if error is not None:
+            raise error
+        if not piece:
+            return
+
+
+def _pulled(rows: Iterator[Any]) -> tuple[list[Any], Exception | None]:
+    """Return some rows, and what the source raised after them."""
+    piece: list[Any] = []
+    until = time.monotonic() + _PATIENCE
+    try:
+        for row in islice(rows, PIECE):
+            piece.append(row)
+            if time.monotonic() > until:
+                break
+    except Exception as error:  # noqa: BLE001 - raised when the rows before it have been taken
+        return piece, error
+    return piece, None
+
+
+async def _as_they_come(rows: AsyncGenerator[InputRow, None]) -> AsyncGenerator[list[InputRow], None]:
+    """Yield what has come since the last piece: many rows of a fast source, each one of a slow one."""
+    ahead = _Ahead(rows)
+    reader = asyncio.ensure_future(ahead.read())
+    try:
+        while piece := await ahead.next():
+            yield piece
+        await reader  # raises what the source raised
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+        await rows.aclose()
+
+
+class _Ahead:
+    """Rows that were read and not taken yet."""
+
+    def __init__(self, rows: AsyncIterator[InputRow]) -> None:
+        self._rows = rows
+        self._waiting: deque[InputRow] = deque()
+        self._has_ended = False
+        self._came = asyncio.Event()
+        self._has_room = asyncio.Event()
+
+    async def read(self) -> None:
+        try:
+            async for row in self._rows:
+                self._waiting.append(row)
+                self._came.set()
+                if len(self._waiting) >= PIECE:
+                    self._has_room.clear()
+                    await self._has_room.wait()
+        finally:
+            self._has_ended = True
+            self._came.set()
+
+    async def next(self) -> list[InputRow]:
+        while not self._waiting and not self._has_ended:
+            self._came.clear()
+            await self._came.wait()
+        piece = list(self._waiting)
+        self._waiting.clear()
+        self._has_room.set()
+        return piece

@@ -1,0 +1,292 @@
+"""What a schema says about the places of the data it describes: which members there are, and of what kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
+
+from SimpleLLMFunc.calls.slot.pointer import DataPath
+from SimpleLLMFunc.calls.slot.subschemas.members import Schema, subschemas
+from SimpleLLMFunc.errors import SchemaError, cut
+from SimpleLLMFunc.tools.schemas.bounds import pattern_matches
+from SimpleLLMFunc.tools.schemas.check import MAX_NESTING
+
+__all__ = ["ALL_KINDS", "CUSTOM_KINDS", "Choice", "Places", "kinds_of_value"]
+
+ALL_KINDS: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+CUSTOM_KINDS: Final = {
+    # a date is given in words, and is a start and an end once it was read
+    "date": frozenset({"date", "string", "object"}),
+    "timestamp": frozenset({"timestamp", "string", "integer", "number", "object"}),
+}
+
+_PYTHON_KINDS: Final[tuple[tuple[type, str], ...]] = ((str, "string"), (list, "array"), (dict, "object"))
+
+Choice: TypeAlias = tuple[int, str]
+"""The id of a schema, and its keyword `anyOf` or `oneOf`."""
+
+
+class Places:
+    """Answers about one schema; remembers what it has worked out.
+
+    A place that several subschemas describe (through `allOf`, branches, references) is described by one that joins
+    them. A branch that says nothing about a place is left out of that.
+
+    Args:
+        root: the whole schema, found sound before.
+        chosen: the branch that counts where one is known: others of that keyword are left out.
+    """
+
+    def __init__(self, root: dict[str, Any], chosen: Mapping[Choice, int] | None = None) -> None:
+        self._root = root
+        self._chosen = chosen or {}
+        self._members: dict[tuple[int, str | int], Schema | None] = {}
+        self._kinds: dict[int, frozenset[str]] = {}
+        self._names: dict[int, dict[str, int]] = {}
+        self._kept: list[Schema] = []  # the ids above are of objects that must stay alive
+        self._depth = 0
+
+    # --- references --------------------------------------------------------------------------------------
+
+    def resolved(self, schema: Schema) -> Schema:
+        """Return what the schema stands for: itself, or what its reference leads to (`check_growth` saw to its end)."""
+        while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+            schema = self.target(schema["$ref"])
+        return schema
+
+    def target(self, reference: str) -> Schema:
+        """Return the subschema that a reference into the schema names.
+
+        Raises:
+            SchemaError: there is none.
+        """
+        node: Any = self._root
+        if reference.startswith("#/"):
+            for part in unquote(reference[2:]).split("/"):
+                key = part.replace("~1", "/").replace("~0", "~")
+                node = node[int(key)] if isinstance(node, list) else node[key]  # looked up before, so it is there
+        elif reference != "#":
+            node = next((part for part in subschemas(self._root) if part.get("$id") == reference), None)
+        if not isinstance(node, dict | bool):
+            raise SchemaError(f"its reference {cut(reference, 100)!r} leads to no schema")
+        return node
+
+    # --- places ------------------------------------------------------------------------------------------
+
+    def at(self, path: DataPath) -> Schema | None:
+        """Return what describes the value at a path; None where the schema says nothing about it."""
+        schema: Schema | None = self._root
+        for step in path:
+            if schema is None:
+                return None
+            schema = self.member(schema, step)
+        return schema
+
+    def member(self, schema: Schema, step: str | int) -> Schema | None:
+        """Return what describes a member of an object (by its name) or a list (by its index); None: nothing does."""
+        memo = (id(schema), step)
+        if memo not in self._members:
+            self._members[memo] = None  # a schema that holds itself adds nothing to itself
+            self._kept.append(schema)
+            with _Deeper(self):
+                self._members[memo] = self._member(schema, step)
+        return self._members[memo]
+
+    def _member(self, schema: Schema, step: str | int) -> Schema | None:
+        schema = self.resolved(schema)
+        if isinstance(schema, bool):
+            return None
+        own = _own_item(schema, step) if isinstance(step, int) else _own_property(schema, step)
+        found = [*own, *(self.member(part, step) for part in schema.get("allOf", ()))]
+        found += [self.member(part, step) for part in _dependent_schemas(schema)]
+        wanted = "array" if isinstance(step, int) else "object"
+        for branches in self._branches(schema):
+            inside = [self.member(branch, step) for branch in branches if wanted in self.kinds(branch)]
+            found.append(_joined("anyOf", inside))
+        return _joined("allOf", found)
+
+    def _branches(self, schema: dict[str, Any]) -> Iterator[list[Schema]]:
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                only = self._chosen.get((id(schema), keyword))
+                yield schema[keyword] if only is None else [schema[keyword][only]]
+        yield [schema[keyword] for keyword in ("then", "else") if keyword in schema]
+
+    def parts(self, schema: Schema, *, also_conditions: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield every subschema that describes the same value: through references, `allOf`, branches, conditions."""
+        seen: set[int] = set()
+        waiting = [schema]
+        while waiting:
+            part = self.resolved(waiting.pop())
+            if isinstance(part, bool) or id(part) in seen:
+                continue
+            seen.add(id(part))
+            yield part
+            conditions = [part["if"]] if also_conditions and "if" in part else []
+            branches = [branch for group in self._branches(part) for branch in group]
+            waiting += reversed([*part.get("allOf", ()), *branches, *_dependent_schemas(part), *conditions])
+
+    def names(self, schema: Schema) -> dict[str, int]:
+        """Return the members of an object that the schema names, each with its position."""
+        memo = id(schema)
+        if memo not in self._names:
+            self._kept.append(schema)
+            names: dict[str, int] = {}
+            for part in self.parts(schema, also_conditions=True):
+                for name, inner in part.get("properties", {}).items():
+                    if inner is not False:
+                        names.setdefault(name, len(names))
+                for name in part.get("required", ()):
+                    names.setdefault(name, len(names))
+            self._names[memo] = names
+        return self._names[memo]
+
+    def knows(self, schema: Schema, name: str) -> bool:
+        """Tell whether an object may hold a member of that name, as far as the schema says anything about names."""
+        return name in self.names(schema) or self.member(schema, name) is not None or self.is_free(schema)
+
+    def is_free(self, schema: Schema) -> bool:
+        """Tell whether the schema says nothing about the members of an object, or that there may be any."""
+        says = False
+        for part in self.parts(schema):
+            if part.get("additionalProperties") is True:
+                return True
+            says = says or not part.keys().isdisjoint({"properties", "patternProperties", "additionalProperties"})
+        return not says
+
+    # --- kinds -------------------------------------------------------------------------------------------
+
+    def kinds(self, schema: Schema) -> frozenset[str]:
+        """Return the kinds of values that may stand there, by the names of `type`; custom ones beside what holds them.
+
+        A number may be written as an integer: ``number`` is never there without ``integer``.
+        """
+        memo = id(schema)
+        if memo not in self._kinds:
+            self._kinds[memo] = ALL_KINDS  # a schema that holds itself asks nothing more of itself
+            self._kept.append(schema)
+            with _Deeper(self):
+                self._kinds[memo] = self._kinds_of(schema)
+        return self._kinds[memo]
+
+    def _kinds_of(self, schema: Schema) -> frozenset[str]:
+        schema = self.resolved(schema)
+        if isinstance(schema, bool):
+            return ALL_KINDS if schema else frozenset()
+        found = _own_kinds(schema)
+        for part in schema.get("allOf", ()):
+            found = _both(found, self.kinds(part))
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                found = _both(found, frozenset[str]().union(*(self.kinds(part) for part in schema[keyword])))
+        return found
+
+    def choices(self, schema: Schema) -> list[Any] | None:
+        """Return the only values that may stand there, where the schema lists them; None where it does not."""
+        with _Deeper(self):
+            return self._choices_of(self.resolved(schema))
+
+    def _choices_of(self, schema: Schema) -> list[Any] | None:
+        if isinstance(schema, bool):
+            return None
+        if "const" in schema or "enum" in schema:
+            return list(schema["enum"]) if "enum" in schema else [schema["const"]]
+        for part in schema.get("allOf", ()):
+            listed = self.choices(part)
+            if listed is not None:
+                return listed
+        for branches in (schema[keyword] for keyword in ("anyOf", "oneOf") if keyword in schema):
+            lists = [[None] if self.kinds(branch) == {"null"} else self.choices(branch) for branch in branches]
+            told = [listed for listed in lists if listed is not None]
+            if len(told) == len(lists):
+                return [value for listed in told for value in listed]
+        return None
+
+
+class _Deeper:
+    """Counts how deep an answer asks for others."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+
+    def __enter__(self) -> None:
+        self._places._depth += 1  # noqa: SLF001 - a part of Places
+        if self._places._depth > MAX_NESTING:  # noqa: SLF001 - a part of Places
+            raise SchemaError("its references nest too deeply, or without end")
+
+    def __exit__(self, *_: object) -> None:
+        self._places._depth -= 1  # noqa: SLF001 - a part of Places
+
+
+def kinds_of_value(value: Any) -> frozenset[str]:
+    """Return the names of `type` that a value answers to; none for what JSON does not know."""
+    if value is None:
+        return frozenset({"null"})
+    if isinstance(value, bool):
+        return frozenset({"boolean"})
+    if isinstance(value, int):
+        return frozenset({"integer", "number"})
+    if isinstance(value, float):
+        return frozenset({"integer", "number"} if value.is_integer() else {"number"})
+    for kind, name in _PYTHON_KINDS:
+        if isinstance(value, kind):
+            return frozenset({name})
+    return frozenset()
+
+
+def _own_property(schema: dict[str, Any], name: str) -> list[Schema | None]:
+    found: list[Schema] = [schema["properties"][name]] if name in schema.get("properties", {}) else []
+    found += [inner for pattern, inner in schema.get("patternProperties", {}).items() if pattern_matches(pattern, name)]
+    if not found and "additionalProperties" in schema:
+        found.append(schema["additionalProperties"])
+    return [None if inner is False else inner for inner in found]
+
+
+def _own_item(schema: dict[str, Any], index: int) -> list[Schema | None]:
+    items = schema.get("items")
+    if isinstance(items, list):
+        return [items[index] if index < len(items) else schema.get("additionalItems")]
+    return [items]
+
+
+def _dependent_schemas(schema: dict[str, Any]) -> list[Schema]:
+    return [part for part in schema.get("dependencies", {}).values() if isinstance(part, dict)]
+
+
+def _own_kinds(schema: dict[str, Any]) -> frozenset[str]:
+    if "type" in schema:
+        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        found = frozenset[str]().union(*(CUSTOM_KINDS.get(name, {name}) for name in names))
+        return found | {"integer"} if "number" in found else found
+    if "const" in schema or "enum" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return frozenset[str]().union(*map(kinds_of_value, values))
+    return ALL_KINDS
+
+
+def _both(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
+    if left == ALL_KINDS:
+        return right
+    if right == ALL_KINDS:
+        return left
+    return (left & right) | ((left | right) & CUSTOM_KINDS.keys())
+
+
+def _joined(keyword: str, found: Iterable[Schema | None]) -> Schema | None:
+    """Return one schema for several that describe the same place; what says anything hides what says nothing."""
+    kept: list[Schema] = []
+    for schema in found:
+        if schema is not None and schema not in kept:
+            kept.append(schema)
+    telling = [schema for schema in kept if schema is not True and schema != {}]
+    if not telling:
+        return {} if kept else None
+    if len(telling) == 1:
+        return telling[0]
+    # what is said to the reader is found where a reader looks
+    words: dict[str, Any] = {}
+    for part in telling:
+        if isinstance(part, dict):
+            words |= {word: part[word] for word in ("title", "description") if word in part and word not in words}
+    return {**words, keyword: telling}

@@ -1,0 +1,108 @@
+"""The types `date` and `timestamp`: which values they take, and what becomes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from SimpleLLMFunc.calls.slot.subschemas.members import Schema, rebuilt
+from SimpleLLMFunc.calls.slot.subschemas.walk import Places
+from SimpleLLMFunc.calls.slot.time_words.dates import Calendar, Span
+from SimpleLLMFunc.tools.schemas.check import ExtraTypes
+
+__all__ = ["CUSTOM_TYPES", "Timing", "in_standard_words"]
+
+_DATE_HINT: Final = "A date or a range of dates, in words or as YYYY-MM-DD."
+_TIMESTAMP_HINT: Final = "A time or a range of times, in words or as YYYY-MM-DD HH:MM."
+_HINTS: Final = {"date": _DATE_HINT, "timestamp": _TIMESTAMP_HINT}
+_SECONDS: Final = re.compile(r"\d{10}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_date(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.keys() == {"start", "end"} and all(isinstance(part, str) for part in value.values())
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_timestamp(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.keys() == {"start", "end"} and all(map(_is_number, value.values()))
+    return _is_number(value) or (isinstance(value, str) and bool(value.strip()))
+
+
+CUSTOM_TYPES: Final[ExtraTypes] = (("date", _is_date), ("timestamp", _is_timestamp))
+"""A text counts as given also where we cannot read it: what reads it later may know more words than we do."""
+
+
+class Timing:
+    """One pass over nested data, turning words about time into times."""
+
+    def __init__(self, places: Places, calendar: Calendar) -> None:
+        self._places = places
+        self._calendar = calendar
+
+    def processed(self, schema: Schema | None, value: Any) -> Any:
+        """Return the value with its dates and timestamps read; it may be changed."""
+        if schema is None:
+            return value
+        if isinstance(value, str) or _is_number(value):
+            return self._read(schema, value)
+        if isinstance(value, dict):
+            return {name: self.processed(self._places.member(schema, name), item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.processed(self._places.member(schema, number), item) for number, item in enumerate(value)]
+        return value
+
+    def _read(self, schema: Schema, value: Any) -> Any:
+        kinds = self._places.kinds(schema)
+        if "timestamp" in kinds:
+            if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
+                value = int(value)
+            if not isinstance(value, str):
+                return {"start": value, "end": value}
+            span = self._calendar.read(value)
+            return value if span is None else {"start": span.first_second, "end": span.last_second}
+        if not isinstance(value, str):
+            return value
+        if "date" in kinds:
+            span = self._calendar.read(value)
+            return value if span is None else {"start": span.first_day, "end": span.last_day}
+        formats = {part.get("format") for part in self._places.parts(schema)} - {None}
+        if len(formats) != 1:
+            return value
+        span = self._calendar.read(value)
+        return value if span is None else _one_text(value, formats.pop(), span)
+
+
+def _one_text(text: str, wanted: Any, span: Span) -> str:
+    if wanted == "date" and span.first_day == span.last_day:
+        return span.first_day
+    if wanted == "date-time" and span.is_moment:
+        return span.moment
+    if wanted == "timestamp" and span.is_moment:
+        return str(span.first_second)
+    return text
+
+
+def in_standard_words(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the schema in which our own types are strings that say what they hold."""
+
+    def standard(part: dict[str, Any]) -> dict[str, Any]:
+        types = part.get("type")
+        named = types if isinstance(types, list) else [types]
+        own = [name for name in named if name in _HINTS]
+        if own:
+            renamed = list(dict.fromkeys("string" if name in _HINTS else name for name in named))
+            part["type"] = renamed if isinstance(types, list) and len(renamed) > 1 else renamed[0]
+            part["description"] = " ".join(
+                [*([part["description"]] if part.get("description") else []), _HINTS[own[0]]]
+            )
+        return part
+
+    made: dict[str, Any] = rebuilt(schema, standard)
+    return made

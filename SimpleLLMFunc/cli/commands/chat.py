@@ -1,0 +1,251 @@
+"""`simplellmfunc chat`: a conversation with the assistant on the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+
+from SimpleLLMFunc.assistant import AIAssistant, SearchClient, SqliteMemory, TavilySearch, WikipediaSearch
+from SimpleLLMFunc.assistant.context import new_session_id
+from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
+from SimpleLLMFunc.base.run.cards import counted
+from SimpleLLMFunc.cli.output import printable
+from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.interface.current import named_model, resolve_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.local.local_model import LocalModel
+from SimpleLLMFunc.logger.redact import escape_control
+from SimpleLLMFunc.runtime.sync import run_sync
+
+__all__ = ["chat"]
+
+HELP: Final = """\
+/tools         what the assistant can do
+/memory        what it remembers of you
+/forget        forget everything about you
+/save FILE     write the conversation to a file: .json, else text
+/new           begin a new conversation
+/help          this list
+/quit          leave (Ctrl-D too); Ctrl-C stops an answer"""
+
+
+@dataclass(slots=True)
+class _Talk:
+    """A conversation under way."""
+
+    assistant: AIAssistant
+    memory: SqliteMemory
+    user: str
+    session: str = field(default_factory=new_session_id)
+    has_answered: bool = False
+
+    def ask(self, text: str) -> None:
+        """Print the answer as it comes; Ctrl-C stops it, and then it is not kept."""
+        try:
+            with closing(self.assistant.stream_query_sync(text, session_id=self.session, user_id=self.user)) as items:
+                for item in items:
+                    self._show(item)
+        except KeyboardInterrupt:
+            click.secho("\n(stopped; not kept)", dim=True)
+        except SimpleLLMFuncError as error:
+            if isinstance(error, ConfigError) and not self.has_answered:
+                raise  # no key, a missing extra: it will be the same for every line
+            click.secho(f"\nError: {printable(str(error))}", fg="red", err=True)
+        else:
+            self.has_answered = True
+            click.echo()
+
+    @staticmethod
+    def _show(item: object) -> None:
+        match item:
+            case str():
+                click.echo(printable(item), nl=False)
+            case ToolCallStarted(call=call):
+                arguments = cut(escape_control(call.function.arguments), 200)
+                click.secho(f"[{escape_control(call.function.name)} {arguments}]", dim=True)
+            case ToolCallFinished(call=call, failed=True, content=content):
+                click.secho(
+                    f"[{escape_control(call.function.name)}: {cut(escape_control(str(content)), 200)}]", fg="yellow"
+                )
+            case {"sources": [_, *_] as sources}:
+                click.echo()
+                for number, source in enumerate(sources, 1):
+                    click.secho(
+                        f"  [{number}] {escape_control(source['title'])} {escape_control(source['url'])}", dim=True
+                    )
+            case _:
+                pass
+
+    # --- commands ---
+
+    def tools(self, _: str) -> None:
+        """Print the names and what they are for."""
+        definitions = self.assistant.tool_invoker.get_tool_definitions()
+        for definition in definitions:
+            function = definition["function"]
+            first = function["description"].strip().splitlines()[0]
+            click.echo(f"{function['name']}  {first}")
+        if not definitions:
+            click.echo("No tools. Start with --tools to have them.")
+
+    def memories(self, _: str) -> None:
+        """Print what is remembered of the user."""
+        known = run_sync(self.memory.memories(self.user))
+        for memory in known:
+            click.echo(f"- {printable(memory.text)} ({memory.type})")
+        if not known:
+            click.echo("Nothing yet. Memories are drawn from every ten messages.")
+
+    def forget(self, _: str) -> None:
+        """Forget the user."""
+        run_sync(self.assistant.delete_user(self.user))
+        self.session = new_session_id()
+        click.echo("Everything about you is forgotten.")
+
+    def save(self, name: str) -> None:
+        """Write the conversation to a file."""
+        if not name:
+            click.echo("Say where: /save talk.json")
+            return
+        said = self.assistant.conversation(self.session, self.user)[1:]
+        path = Path(name).expanduser()
+        if path.suffix == ".json":
+            text = json.dumps(said, ensure_ascii=False, indent=2)
+        else:
+            text = "\n\n".join(f"{message['role']}: {message.get('content') or ''}" for message in said)
+        try:
+            path.write_text(text.encode("utf-8", "replace").decode("utf-8") + "\n", encoding="utf-8")
+        except (OSError, ValueError) as error:
+            click.secho(f"{path} cannot be written: {error}", fg="red", err=True)
+        else:
+            click.echo(f"{counted(len(said), 'message')} written to {path}.")
+
+    def new(self, _: str) -> None:
+        """Begin a new conversation."""
+        self.session = new_session_id()
+        click.echo("A new conversation.")
+
+    def help(self, _: str) -> None:
+        """Print the commands."""
+        click.echo(HELP)
+
+    def run(self, line: str) -> bool:
+        """Carry out a line and say whether to go on."""
+        commands: dict[str, Callable[[str], None]] = {
+            "/tools": self.tools,
+            "/memory": self.memories,
+            "/forget": self.forget,
+            "/save": self.save,
+            "/new": self.new,
+            "/help": self.help,
+        }
+        name, _, rest = line.partition(" ")
+        if name in {"/quit", "/exit"}:
+            return False
+        if name in commands:
+            try:
+                commands[name](rest.strip())
+            except SimpleLLMFuncError as error:
+                click.secho(f"Error: {printable(str(error))}", fg="red", err=True)
+        elif name.startswith("/"):
+            click.echo(f"{name} is no command.\n{HELP}")
+        elif line:
+            self.ask(line)
+        return True
+
+
+@click.command(short_help="Talk with the assistant.")
+@click.option(
+    "--model", help="local, openai:NAME or provider.json:PROVIDER/NAME; else SIMPLELLMFUNC_MODEL, else local."
+)
+@click.option(
+    "--language", type=click.Choice(["zh", "en"]), default="en", show_default=True, help="Of its instructions."
+)
+@click.option("--user", default="me", show_default=True, help="Whose memories count.")
+@click.option("--memory", "memory_path", type=click.Path(dir_okay=False), help="A file that memories are kept in.")
+@click.option(
+    "--search",
+    type=click.Choice(["none", "wikipedia", "tavily"]),
+    default="none",
+    show_default=True,
+    help="Where it looks when it is uncertain.",
+)
+@click.option(
+    "--tools/--no-tools", default=None, help="Whether it may call tools; by default unless the model is local."
+)
+def chat(
+    model: str | None,
+    language: Literal["zh", "en"],
+    user: str,
+    memory_path: str | None,
+    search: str,
+    tools: bool | None,
+) -> None:
+    """Talk with the assistant: with the small model inside this process, or with the model that is named."""
+    llm = _model(model)
+    memory = SqliteMemory(memory_path or ":memory:", llm=llm, language=language)
+    offers = not isinstance(llm, LocalModel) if tools is None else tools
+    # A small model wanders off where it may.
+    params: dict[str, Any] = {"max_tokens": 200, "temperature": 0} if isinstance(llm, LocalModel) else {}
+    assistant = AIAssistant(llm, _search(search), memory, None if offers else (), language, **params)
+    talk = _Talk(assistant, memory, user)
+    click.secho(f"{llm.model_name}. /help lists the commands.", dim=True)
+    try:
+        for line in _lines():
+            if not talk.run(line.strip()):
+                break
+        run_sync(memory.settle())
+    finally:
+        assistant.close()
+        memory.close()
+
+
+def _model(name: str | None) -> LLM_Interface:
+    if name:
+        return named_model(name, named_by="--model")
+    return resolve_llm(None) if Settings.from_environment().model else LocalModel()
+
+
+def _search(name: str) -> SearchClient | None:
+    match name:
+        case "wikipedia":
+            return WikipediaSearch()
+        case "tavily":
+            return TavilySearch()
+        case _:
+            return None
+
+
+def _lines() -> Iterator[str]:
+    """Yield what the user types, until the end of the input."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - the arrow keys; not on Windows
+    stdin = sys.stdin
+    while True:
+        if stdin.isatty() and os.name != "nt":
+            try:
+                yield input("> ")
+            except EOFError:
+                click.echo()
+                return
+            except KeyboardInterrupt:
+                click.echo()
+            continue
+        try:
+            line = stdin.readline()
+        except UnicodeDecodeError:
+            raise click.ClickException(
+                f"The input is not {stdin.encoding}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."
+            ) from None
+        if not line:
+            return
+        yield line

@@ -1,0 +1,413 @@
+"""`simplellmfunc doctor`: what is set up, what is not, and what to do about it; it never shows a key."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import platform
+import re
+import socket
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+from urllib.request import getproxies_environment
+
+import click
+
+from SimpleLLMFunc.cli.output import echo_json
+from SimpleLLMFunc.cli.show import State, show_rows
+from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.http.secret_parts import Address
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, Weights, find_weights
+from SimpleLLMFunc.interface.wires.request_body import check_base_url, endpoint
+from SimpleLLMFunc.logger.redact import escape_control, redact, remember_secret
+from SimpleLLMFunc.observability.store.reader import TraceReader
+
+__all__ = ["Finding", "doctor", "findings"]
+
+_DISTRIBUTION = "SimpleLLMFunc"
+_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+_EXTRA = re.compile(r"extra == ['\"]([^'\"]+)['\"]")
+_PLATFORM = re.compile(r"sys_platform == ['\"]([^'\"]+)['\"]")
+_FOR_DEVELOPERS = {"dev", "dev-heavy", "all"}
+_SECONDS = 10.0
+_PORT = 8000
+_KEYS = ("OPENAI_API_KEY", "TAVILY_API_KEY")
+_SETTINGS = ("OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "SIMPLELLMFUNC_MODEL_DIR")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_NOT_OURS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at.
+
+    Attributes:
+        state: "ok"; "no": not there, which need not be; "bad": wrong.
+        name: what was looked at.
+        text: what there is to say.
+        next: what to do about it; never empty where the state is "bad".
+    """
+
+    state: State
+    name: str
+    text: str
+    next: str = ""
+
+
+@click.command(short_help="What is set up, what is not, what to do.")
+@click.option("--online", is_flag=True, help="Also see whether the model's address answers; no key is sent.")
+@click.option("--call", "calls", is_flag=True, help="Also ask the model for one word; may cost a fraction of a cent.")
+@click.option("--json", "as_data", is_flag=True, help="As JSON: checks (state, name, text, next) and problems.")
+@click.pass_context
+def doctor(ctx: click.Context, *, online: bool, calls: bool, as_data: bool) -> None:
+    """Look at versions, extras, keys, proxies, certificates, model and ports; never shows a key.
+
+    Nothing leaves this machine without --online or --call. Every problem comes with its next move; the exit code is 1 if
+    there is one, else 0.
+    """
+    found = list(findings(online=online, calls=calls))
+    problems = sum(each.state == "bad" for each in found)
+    if as_data:
+        echo_json({"checks": [each._asdict() for each in found], "problems": problems})
+    else:
+        show_rows([(each.state, each.name, each.text + (f"  -> {each.next}" if each.next else "")) for each in found])
+        if problems:
+            click.echo(f"{problems} problem{'' if problems == 1 else 's'}.", err=True)
+    if problems:
+        ctx.exit(1)
+
+
+def findings(*, online: bool = False, calls: bool = False) -> Iterator[Finding]:
+    """Yield what there is to say; nothing in it holds a key.
+
+    Args:
+        online: also see whether the model's address answers; otherwise nothing leaves this machine.
+        calls: also ask the model.
+    """
+    for name in _KEYS:
+        remember_secret(os.environ.get(name, ""))  # it may stand in the wrong variable as well
+    for each in _all(online=online, calls=calls):
+        yield each._replace(text=escape_control(redact(each.text)), next=escape_control(redact(each.next)))
+
+
+def _all(*, online: bool, calls: bool) -> Iterator[Finding]:
+    yield _python()
+    yield from _packages()
+    for weights in KNOWN_WEIGHTS.values():
+        yield _weights(weights)
+    for name in _KEYS:
+        yield _key(name)
+    for name in _SETTINGS:
+        if os.environ.get(name, "").strip():
+            yield Finding("ok", name, _value_of(name))
+    settings = Settings.from_environment()
+    yield _provider_file(settings)
+    llm, model = _model(settings)
+    yield model
+    yield _traces(settings)
+    yield from _network()
+    yield from _ports()
+    if online:
+        yield _endpoint(llm)
+    if calls:
+        yield _call(llm)
+
+
+# --- this machine -----------------------------------------------------------------------------------------
+
+
+def _python() -> Finding:
+    text = f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})"
+    encoding = (sys.stdout.encoding or "utf-8").lower().replace("-", "")
+    if encoding not in {"utf8", "utf_8"}:
+        return Finding(
+            "no",
+            "Python",
+            f"{text}, writes {sys.stdout.encoding}",
+            "set PYTHONUTF8=1, so that every answer can be printed",
+        )
+    return Finding("ok", "Python", text)
+
+
+def _packages() -> Iterator[Finding]:
+    yield _package(_DISTRIBUTION, _DISTRIBUTION)
+    extras: defaultdict[str, list[str]] = defaultdict(list)
+    for line in _requirements():
+        name = _REQUIREMENT.match(line)
+        extra = _EXTRA.search(line)
+        platform_only = _PLATFORM.search(line)
+        if name is None or (platform_only and platform_only.group(1) != sys.platform):
+            continue
+        if extra is None:
+            yield _package(name.group(), name.group())
+        elif extra.group(1) not in _FOR_DEVELOPERS:
+            extras[extra.group(1)].append(name.group())
+    for extra_name, names in extras.items():
+        missing = [name for name in names if _version(name) is None]
+        if missing:
+            said = f"{', '.join(missing)} not installed"
+            yield Finding("no", f"extra {extra_name}", said, install_line(extra_name))
+        else:
+            yield Finding("ok", f"extra {extra_name}", ", ".join(f"{name} {_version(name)}" for name in names))
+
+
+def _requirements() -> list[str]:
+    try:
+        return metadata.requires(_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return []  # run from a copy of the sources that was never installed
+
+
+def _package(title: str, name: str) -> Finding:
+    version = _version(name)
+    if version is None:
+        return Finding("bad", title, "not installed", f"pip install {_DISTRIBUTION}")
+    return Finding("ok", title, version)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _weights(weights: Weights) -> Finding:
+    title = f"weights {weights.name}"
+    pull = f"simplellmfunc model pull {weights.name}"
+    try:
+        found = find_weights(weights)
+    except ConfigError as error:
+        return Finding("bad", title, str(error), f"make the file readable, or delete it and run {pull}")
+    if found is not None:
+        return Finding("ok", title, f"{found}, checksum right")
+    path = weights.path()
+    if path.exists():
+        return Finding("bad", title, f"{path} is damaged", pull)
+    return Finding("no", title, "not here; fetched at first use", pull)
+
+
+def _ports() -> Iterator[Finding]:
+    """See whether ports of this machine can be had, for the local model, the page and what is served."""
+    for name, port in (("free port", 0), (f"port {_PORT}", _PORT)):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+            if sys.platform != "win32":
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                made.bind(("127.0.0.1", port))
+            except OSError as error:
+                said = error.strerror or type(error).__name__
+                if port:
+                    yield Finding(
+                        "no", name, f"taken: {said}", "give `serve --http` another one: --port 0 takes any free one"
+                    )
+                else:
+                    yield Finding("bad", name, f"none can be had: {said}", "let this process listen on 127.0.0.1")
+            else:
+                yield Finding("ok", name, f"127.0.0.1:{made.getsockname()[1]} can be had")
+
+
+# --- what is set up ---------------------------------------------------------------------------------------
+
+
+def _key(name: str) -> Finding:
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return Finding(
+            "no",
+            name,
+            "not set",
+            "" if name != "OPENAI_API_KEY" else "set it to the key of your provider, for OpenAICompatible",
+        )
+    try:
+        clean_key(value, name)
+    except ConfigError as error:
+        return Finding("bad", name, str(error), "copy the key again, without line breaks and quotation marks")
+    if value[0] in "\"'":
+        return Finding("bad", name, "set, with quotation marks around it", "set it without them")
+    return Finding("ok", name, f"set (***, {len(value)} characters)")
+
+
+def _value_of(name: str) -> str:
+    value = os.environ[name].strip()
+    return Address(value).shown if "://" in value else value
+
+
+def _provider_file(settings: Settings) -> Finding:
+    name = "provider file"
+    match = re.match(r"(?P<path>.+?\.json):", settings.model or "", re.IGNORECASE | re.DOTALL)
+    if match is None:
+        here = Path("provider.json")
+        if not here.is_file():
+            return Finding("no", name, "SIMPLELLMFUNC_MODEL names none, and there is no provider.json here")
+        path = here
+    else:
+        path = Path(match["path"]).expanduser()
+    where = str(path.absolute())
+    try:
+        providers = read_provider_file(path)
+    except FileNotFoundError:
+        return Finding("bad", name, f"{where} is not there", "correct SIMPLELLMFUNC_MODEL, or write the file")
+    except (ConfigError, OSError) as error:
+        return Finding("bad", name, str(error), f"correct {where}")
+    entries = [entry for each in providers.values() for entry in each]
+    keys = [key for entry in entries for key in entry.api_keys]
+    for key in keys:
+        remember_secret(key)
+    text = f"{where}: {len(providers)} providers, {len(entries)} models, {len(keys)} keys (***)"
+    if os.name == "posix" and keys and path.stat().st_mode & 0o044:
+        return Finding("no", name, f"{text}; others may read it", f"chmod 600 {where}")
+    return Finding("ok", name, text)
+
+
+def _model(settings: Settings) -> tuple[LLM_Interface | None, Finding]:
+    try:
+        llm = resolve_llm(None)
+    except ConfigError as error:
+        if settings.model is not None:
+            return None, Finding(
+                "bad", "model", str(error), "set SIMPLELLMFUNC_MODEL to local, openai:NAME or FILE.json:PROVIDER/NAME"
+            )
+        text = "none by default: SIMPLELLMFUNC_MODEL is not set. A function asks the one it is given."
+        return None, Finding("no", "model", text)
+    said = f"{llm.model_name} ({llm.provider}), because SIMPLELLMFUNC_MODEL is {settings.model!r}"
+    return llm, Finding("ok", "model", said)
+
+
+def _traces(settings: Settings) -> Finding:
+    name = "traces"
+    if settings.trace is None:
+        return Finding("no", name, "SIMPLELLMFUNC_TRACE is not set: runs are kept nowhere")
+    path = Path(settings.trace).expanduser()
+    if not path.exists():
+        return Finding("ok", name, f"{path.absolute()}, made when a function runs")
+    try:
+        count = TraceReader(path).count(most=1_000_000)
+    except ConfigError as error:
+        return Finding("bad", name, str(error), "set SIMPLELLMFUNC_TRACE to another path")
+    return Finding("ok", name, f"{path.absolute()}: {count} runs, {path.stat().st_size / 1e6:.1f} MB")
+
+
+# --- the network ------------------------------------------------------------------------------------------
+
+
+def _network() -> Iterator[Finding]:
+    proxies = {name: value for name, value in getproxies_environment().items() if value}
+    if not proxies:
+        yield Finding("ok", "proxy", "none in HTTP_PROXY, HTTPS_PROXY, ALL_PROXY")
+    for scheme, address in proxies.items():
+        yield _proxy(f"proxy {scheme}", scheme, address)
+    yield from _trust()
+
+
+def _proxy(name: str, scheme: str, address: str) -> Finding:
+    if scheme == "no":
+        return Finding("ok", name, address)
+    shown = Address(address).shown
+    if not re.match(r"https?://[^/\s]", address, re.IGNORECASE) and "://" in address:
+        return Finding(
+            "bad",
+            name,
+            f"{shown}: only http and https proxies are known",
+            f"unset {scheme.upper()}_PROXY, or name another",
+        )
+    return Finding("ok", name, shown)
+
+
+def _trust() -> Iterator[Finding]:
+    named = [(name, os.environ.get(name, "")) for name in _CERTIFICATES]
+    for name, value in named:
+        if not value:
+            continue
+        path = Path(value)
+        if not (path.is_file() if name.endswith("FILE") else path.is_dir()):
+            yield Finding(
+                "bad", name, f"{value} is not there", f"unset {name}, or name the certificates of your network"
+            )
+            continue
+        try:
+            if path.is_file():
+                ssl.create_default_context(cafile=value)
+        except (ssl.SSLError, OSError) as error:
+            yield Finding("bad", name, f"{value} holds no certificates: {error}", f"unset {name}, or name a PEM file")
+        else:
+            yield Finding("ok", name, value)
+    if not any(value for _, value in named):
+        yield Finding("ok", "certificates", f"those of this system, {ssl.OPENSSL_VERSION}")
+    for name in _NOT_OURS:
+        if os.environ.get(name) and not os.environ.get("SSL_CERT_FILE"):
+            yield Finding(
+                "no",
+                name,
+                "set, but only other libraries read it",
+                f"set SSL_CERT_FILE={os.environ[name]} for this one",
+            )
+
+
+def _endpoint(llm: LLM_Interface | None) -> Finding:
+    name = "address"
+    address = llm.base_url if llm is not None else Settings.from_environment().openai_base_url
+    if address is None:
+        where = "the model is inside this process" if llm is not None else "no model and no OPENAI_BASE_URL"
+        return Finding("no", name, f"none to try: {where}")
+    try:
+        address = Address(check_base_url(address)).shown
+    except ConfigError as error:
+        return Finding(
+            "bad", name, f"{redact(address)} is not an http address that can be used: {error}", "write https://host/v1"
+        )
+    shown = redact(address)
+    try:
+        # Without the key: whether that is right is what --call finds out.
+        with urllib.request.urlopen(endpoint(address, "/models"), timeout=_SECONDS) as reply:  # noqa: S310 - checked above
+            status = reply.status
+    except urllib.error.HTTPError as error:
+        status = error.code
+        error.close()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return Finding("bad", name, f"{shown} cannot be reached: {redact(str(error))}", _reach(error))
+    return Finding("ok", name, f"{shown} answers (status {status})")
+
+
+def _reach(error: BaseException) -> str:
+    """Return what to do about an address that cannot be reached."""
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLError):
+        return "set SSL_CERT_FILE to the certificates of your network's proxy"
+    if isinstance(reason, socket.gaierror):
+        return "correct the name in the address, or look at the network and HTTPS_PROXY"
+    return "see whether the service runs there, and look at HTTPS_PROXY and the firewall"
+
+
+def _call(llm: LLM_Interface | None) -> Finding:
+    name = "call"
+    if llm is None:
+        return Finding(
+            "bad", name, "there is no model to ask", "set SIMPLELLMFUNC_MODEL to local, openai:NAME or a file"
+        )
+    started = time.monotonic()
+    try:
+        reply = asyncio.run(
+            llm.chat([{"role": "user", "content": "Answer with the one word: ready"}], max_tokens=20, deadline=120.0)
+        )
+    except SimpleLLMFuncError as error:
+        return Finding(
+            "bad", name, f"{type(error).__name__}: {error}", "the text says what to do; --online looks at the address"
+        )
+    said = cut(reply.text.strip(), 60)
+    tokens = 0 if reply.usage is None else reply.usage.total_tokens
+    return Finding(
+        "ok", name, f"{llm.model_name} answered {said!r} in {time.monotonic() - started:.1f} s, {tokens} tokens"
+    )

@@ -1,0 +1,225 @@
+"""`simplellmfunc map`: a decorated function over the rows of a file."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import click
+
+from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.options import EngineName
+from SimpleLLMFunc.batch.output import check_output_path, json_lines, write_rows
+from SimpleLLMFunc.batch.report import MapReport
+from SimpleLLMFunc.batch.rows.rows import RowSource
+from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.output import printable
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.current import named_model, use_llm
+from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS, Function
+from SimpleLLMFunc.logger import escape_control
+from SimpleLLMFunc.logger.redact import redact
+
+__all__ = ["map_command"]
+
+_SHOWN_ERRORS = 3
+
+
+def _concurrency(_ctx: click.Context, _param: click.Parameter, value: str) -> int | Literal["auto"]:
+    if value == "auto":
+        return "auto"
+    if not value.isdecimal() or not int(value):
+        raise click.BadParameter(f"{value!r} is neither a whole number above 0 nor auto.")
+    return int(value)
+
+
+def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    columns = {}
+    for value in values:
+        column, sign, parameter = value.rpartition("=")
+        if not sign or not column or not parameter.isidentifier():
+            raise click.BadParameter(f"{value!r} is not COLUMN=PARAMETER.")
+        columns[column] = parameter
+    return columns
+
+
+@click.command(name="map", short_help="Ask a function once for each row of a file.")
+@click.argument("target", required=False, metavar="MODULE:FUNCTION")
+@click.argument("rows", required=False, type=click.Path(path_type=Path), metavar="ROWS")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the rows there: .jsonl, .csv or .parquet (stdout).")
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), help="Keep finished rows there; the same command goes on."
+)
+@click.option(
+    "--concurrency", callback=_concurrency, default="auto", show_default=True, metavar="N|auto", help="Rows at a time."
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["keep", "raise"]),
+    default="keep",
+    show_default=True,
+    help="Go on, or stop at the first row that fails.",
+)
+@click.option("--retry-errors", is_flag=True, help="Ask again for rows that have an error in the checkpoint.")
+@click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
+@click.option("--budget-tokens", type=click.IntRange(min=0), help="Stop before more than this is read and written.")
+@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
+@click.option(
+    "--column",
+    "columns",
+    callback=_columns,
+    multiple=True,
+    metavar="COLUMN=PARAMETER",
+    help="Give a column to a parameter of another name.",
+)
+@click.option("--limit", type=click.IntRange(min=0), help="Read so many rows only.")
+@click.option(
+    "--model", "model_name", help="Instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(get_args(EngineName)),
+    default="local",
+    show_default=True,
+    help="ray spreads the calls over a cluster; openai-batch sends files at half the price and waits up to a day.",
+)
+@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+@click.option(
+    "--status", "status", type=click.Path(path_type=Path), help="Show what a checkpoint holds, and do nothing."
+)
+@click.pass_context
+def map_command(
+    ctx: click.Context,
+    /,
+    target: str | None,
+    rows: Path | None,
+    *,
+    out: Path | None,
+    checkpoint: Path | None,
+    columns: dict[str, str],
+    limit: int | None,
+    model_name: str | None,
+    quiet: bool,
+    status: Path | None,
+    budget_usd: float | None,
+    budget_tokens: int | None,
+    **options: Any,
+) -> None:
+    """Ask a function under @llm_function once for each row of a file.
+
+    \b
+    simplellmfunc map shop:classify reviews.csv --out classified.csv --checkpoint run.sqlite
+    simplellmfunc map --status run.sqlite
+
+    ROWS is a JSONL, CSV or Parquet file whose columns are called like the parameters. The exit code is 0 if every row
+    has a value, and 1 if some have none (the file holds their errors) or it stopped before the end. Ctrl-C stops (130); with --checkpoint the
+    same command goes on from there.
+    """  # noqa: D301 - click reads the character itself
+    if status is not None:
+        _show_status(ctx, status)
+        return
+    if target is None or rows is None:
+        raise click.UsageError("Name the function and the file: simplellmfunc map MODULE:FUNCTION ROWS")
+    _check_paths(rows, out, checkpoint)
+    function = _function(target)
+    budget = {name: limit for name, limit in (("usd", budget_usd), ("tokens", budget_tokens)) if limit is not None}
+    source = RowSource(rows, columns=columns or None, limit=limit) if columns or limit is not None else rows
+    progress = False if quiet else None
+    with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
+        try:
+            report = _mapped(function, source, checkpoint, budget, progress, options)
+        except KeyboardInterrupt:
+            _say_how_to_go_on(checkpoint)
+            raise
+    _write(report, out)
+    if not quiet:
+        _sum_up(report, out)
+    if report.counts.failed or report.stopped is not None:
+        ctx.exit(1)
+
+
+def _mapped(
+    function: Function,
+    source: Any,
+    checkpoint: Path | None,
+    budget: Mapping[str, float],
+    progress: bool | None,
+    options: Mapping[str, Any],
+) -> MapReport[Any]:
+    engine: EngineName = options["engine"]
+    made: Any = function.map(
+        source,
+        checkpoint=checkpoint,
+        budget=budget or None,
+        progress=progress,
+        engine=engine,
+        concurrency=options["concurrency"],
+        on_error=options["on_error"],
+        retry_errors=options["retry_errors"],
+        deadline=options["deadline"],
+    )
+    report: MapReport[Any] = asyncio.run(made) if inspect.iscoroutine(made) else made
+    return report
+
+
+def _function(target: str) -> Function:
+    found = load_object(target)
+    if not isinstance(found, FUNCTIONS):
+        raise ConfigError(f"{target!r} is a {type(found).__name__}. Name a function under @llm_function.")
+    return found
+
+
+def _check_paths(rows: Path, out: Path | None, checkpoint: Path | None) -> None:
+    """Return if nothing that is asked would be lost for want of a place, or overwrite what it came from."""
+    if not rows.is_file():
+        raise ConfigError(f"there is no file {str(rows)!r}.")
+    if out is not None:
+        check_output_path(out)
+    named = [("ROWS", rows), ("--out", out), ("--checkpoint", checkpoint)]
+    places: dict[Path, str] = {}
+    for name, path in named:
+        if path is not None and (other := places.setdefault(path.resolve(), name)) != name:
+            raise ConfigError(f"{other} and {name} are the same file, {str(path)!r}. Give another one.")
+
+
+def _write(report: MapReport[Any], out: Path | None) -> None:
+    if out is not None:
+        write_rows(report, out)
+        return
+    for line in json_lines(report):
+        click.echo(line.encode("utf-8", "replace"), nl=False)
+
+
+def _sum_up(report: MapReport[Any], out: Path | None) -> None:
+    click.echo(str(report), err=True)
+    if report.stopped is not None:
+        click.echo(escape_control(redact(f"  stopped before the end of the rows: {report.stopped}")), err=True)
+    failed = ((row.index, row.error) for row in report.rows if row.error is not None) if report.counts.failed else ()
+    for index, error in islice(failed, _SHOWN_ERRORS):
+        click.echo(escape_control(redact(f"  row {index}: {type(error).__name__}: {error}")), err=True)
+    if report.counts.failed > _SHOWN_ERRORS:
+        click.echo(f"  and {report.counts.failed - _SHOWN_ERRORS} more", err=True)
+    if out is not None:
+        click.echo(f"Written to {out}.", err=True)
+
+
+def _say_how_to_go_on(checkpoint: Path | None) -> None:
+    if checkpoint is None:
+        click.echo("\nNothing was kept. With --checkpoint run.sqlite the same command goes on from there.", err=True)
+        return
+    command = shlex.join(["simplellmfunc", *sys.argv[1:]])
+    click.echo(f"\nWhat was answered is in {checkpoint}. Go on with the same command:\n  {command}", err=True)
+
+
+def _show_status(ctx: click.Context, path: Path) -> None:
+    status = Checkpoint.status(path)
+    click.echo(printable(str(status)))
+    if status.damaged:
+        ctx.exit(1)

@@ -1,0 +1,90 @@
+"""`simplellmfunc mcp serve`: the decorated functions of a module as MCP tools."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+import click
+
+from SimpleLLMFunc.cli.load import load_module, split_target
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.serve.mcp import decorated_functions, serve_http, serve_stdio
+from SimpleLLMFunc.serve.offer import Decorated
+from SimpleLLMFunc.serve.stdio import protocol_streams
+from SimpleLLMFunc.tools.mcp.server import require_mcp
+
+__all__ = ["functions_of", "mcp"]
+
+_PORT = 8000
+
+
+@click.group(short_help="Offer functions to other programs.")
+def mcp() -> None:
+    """Model Context Protocol: offer functions to other programs."""
+
+
+@mcp.command(short_help="Offer functions as MCP tools.")
+@click.argument("targets", nargs=-1, required=True, metavar="MODULE[:NAME]...")
+@click.option("--http", is_flag=True, help="Over streamable HTTP on this machine instead of stdin and stdout.")
+@click.option("--host", help="With --http: an address of this machine (127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"With --http: the port ({_PORT}); 0 for any free one.")
+def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | None) -> None:
+    """Offer the functions under @llm_function in MODULE, or only those named, as MCP tools.
+
+    \b
+    simplellmfunc mcp serve shop
+    simplellmfunc mcp serve shop:grade summarise
+    simplellmfunc mcp serve shop:grade other.module --http --port 8000
+
+    A module is given by name or by path. Names after MODULE:NAME are further functions of the same module.
+    """  # noqa: D301 - click reads the character itself
+    if not http and (host is not None or port is not None):
+        raise click.UsageError("--host and --port go with --http.")
+    with ExitStack() as stack:
+        # Before anything is loaded: a module that prints must not break the protocol.
+        streams = None if http else stack.enter_context(protocol_streams())
+        functions = functions_of(targets)
+        require_mcp()  # takes a second, which no loop is to wait for
+        name = split_target(targets[0])[0]
+        if streams is None:
+            chosen_port = _PORT if port is None else port
+            asyncio.run(
+                serve_http(
+                    functions, host=host or "127.0.0.1", port=chosen_port, name=name, announce=_announce(functions)
+                )
+            )
+            return
+        if os.isatty(streams[0]):
+            click.echo(f"Offering {', '.join(functions)} over stdin and stdout; Ctrl-C ends it.", err=True)
+        asyncio.run(serve_stdio(functions, *streams, name=name))
+
+
+def functions_of(targets: Sequence[str]) -> dict[str, Decorated]:
+    """Return the decorated functions that the targets name, by name.
+
+    Args:
+        targets: ``module`` for all of its functions, ``module:name`` for one; after the latter, a word without a colon is
+            another name in that module.
+
+    Raises:
+        ConfigError: no such module or function, nothing to offer, or two functions of one name.
+    """
+    found: dict[str, Decorated] = {}
+    module_name = ""  # whose functions a bare word names; empty where it names a module
+    for target in targets:
+        module, name = split_target(target)
+        if name:
+            module_name = module
+        elif module_name:
+            module, name = module_name, module
+        for each, function in decorated_functions(load_module(module), [name] if name else []).items():
+            if found.setdefault(each, function) is not function:
+                raise ConfigError(f"two of the functions are called {each!r}. Rename one, or serve them apart.")
+    return found
+
+
+def _announce(functions: dict[str, Decorated]) -> Callable[[str], None]:
+    return lambda address: click.echo(f"Offering {', '.join(functions)} at {address}; Ctrl-C ends it.")

@@ -1,0 +1,148 @@
+"""`simplellmfunc run`: one call of a decorated function, its arguments from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from SimpleLLMFunc.base.run.cards import counted
+from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.result import Result
+from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
+from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
+from SimpleLLMFunc.interface.current import named_model, use_llm
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.runtime.sync import iterate_sync
+
+__all__ = ["run"]
+
+
+@click.command(short_help="Call a function once and print its value.")
+@argument_options
+@click.option("--stream", "streams", is_flag=True, help="Print the answer as it comes; JSON lines unless it is text.")
+@click.option(
+    "--json", "as_result", is_flag=True, help="Print the whole Result as JSON: value, usage, cost, attempts, …"
+)
+@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Give up after so many seconds.")
+@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Keep the run in this trace store.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what the call took.")
+def run(
+    target: str,
+    values: tuple[str, ...],
+    named: tuple[str, ...],
+    source: str | None,
+    template: tuple[str, ...],
+    model_name: str | None,
+    *,
+    streams: bool,
+    as_result: bool,
+    deadline: float | None,
+    trace: Path | None,
+    verbose: bool,
+) -> None:
+    """Call a function under @llm_function or @llm_chat once, and print its value.
+
+    \b
+    simplellmfunc run shop:classify "Great kettle!"
+    simplellmfunc run shop:classify --arg review=@letter.txt --arg strict=true
+    simplellmfunc run shop:grade --arg essay=- --arg rubric:='{"weight": 2}' --json < essay.txt
+    simplellmfunc run shop:guide --arg message=hello --stream
+
+    MODULE is a name or the path of a file. VALUEs are the arguments in their order, --arg gives them by name: a text for
+    a str, JSON or anything that pydantic reads for other types, a path or an address for a picture. The value is printed
+    as text if it is a str, else as JSON. A VALUE that begins with a minus sign stands after -- or behind --arg. The exit code is 0 with a value, 1 if the call failed, 2 if the arguments do
+    not fit, and 130 after Ctrl-C.
+    """  # noqa: D301 - click reads the character itself
+    if streams and as_result:
+        raise click.UsageError("--stream prints pieces, --json the whole Result at the end. Choose one.")
+    function = function_named(target)
+    if as_result and isinstance(function, CHATS):
+        raise click.UsageError(f"{target} is a chat, which has no Result. Leave --json out.")
+    arguments, fields = arguments_of(function, values, named, source, template)
+    options: dict[str, Any] = {} if deadline is None else {"deadline": deadline}
+    if fields is not None:
+        options["template_params"] = fields
+    if options:
+        function = function.with_options(**options)
+    with ExitStack() as stack:
+        if model_name is not None:
+            stack.enter_context(use_llm(named_model(model_name, named_by="--model")))
+        if trace is not None:
+            store = stack.enter_context(TraceStore(trace))
+            store.reader.seq()  # a file that cannot be used is said before anything is paid for
+            stack.enter_context(watching(store))
+        if isinstance(function, CHATS):
+            _chat(function, arguments)
+        elif streams:
+            _stream(function, arguments)
+        else:
+            result = _result(function, arguments)
+            if as_result:
+                echo_json(result)
+            else:
+                echo_value(result.value)
+            if verbose:
+                click.echo(_took(result), err=True)
+
+
+def _result(function: Any, arguments: dict[str, Any]) -> Result[Any]:
+    made = function.call(**arguments)
+    result: Result[Any] = asyncio.run(made) if inspect.iscoroutine(made) else made
+    return result
+
+
+def _stream(function: Any, arguments: dict[str, Any]) -> None:
+    """Print pieces of a text as they come, else each growing value, or each item, as a line of JSON."""
+    is_text = False
+    for item in _items(function.stream(**arguments)):
+        if isinstance(item, str) and not isinstance(function, STREAMS):
+            is_text = True
+            _print_piece(item)
+        else:
+            click.echo(as_json(item))
+    if is_text:
+        click.echo()
+
+
+def _chat(function: Any, arguments: dict[str, Any]) -> None:
+    for content, _history in _items(function(**arguments)):
+        text = content if isinstance(content, str) else _text_of(content)
+        if text:
+            _print_piece(text)
+    click.echo()
+
+
+def _text_of(raw: Any) -> str:
+    """Return the text of a raw reply or chunk, as `return_mode="raw"` gives it."""
+    for choice in getattr(raw, "choices", None) or ():
+        part = getattr(choice, "delta", None) or getattr(choice, "message", None)
+        return str(getattr(part, "content", None) or "")
+    return ""
+
+
+def _items(items: Iterator[Any] | AsyncIterator[Any]) -> Iterator[Any]:
+    return iterate_sync(items) if isinstance(items, AsyncIterator) else items
+
+
+def _print_piece(text: str) -> None:
+    echo_text(text)
+    sys.stdout.flush()
+
+
+def _took(result: Result[Any]) -> str:
+    usage = result.usage
+    cost = "" if result.cost is None else f", {result.cost:.6f} USD"
+    asked = len(result.attempts)
+    repairs = "".join(f"\n  {path or 'the answer'}: {what}" for path, what in result.repairs)
+    return printable(
+        f"{usage.input_tokens} tokens read, {usage.output_tokens} written{cost}, {result.seconds:.2f} s, "
+        f"{counted(asked, 'answer')}, mode {result.output_mode}, trace {result.trace_id}{repairs}"
+    )

@@ -1,0 +1,93 @@
+"""`simplellmfunc serve`: decorated functions over HTTP, with keys, limits and an OpenAPI document."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import click
+
+from SimpleLLMFunc.base.run.cards import counted
+from SimpleLLMFunc.cli.commands.mcp import functions_of
+from SimpleLLMFunc.cli.load import split_target
+from SimpleLLMFunc.serve.http import serve_functions
+from SimpleLLMFunc.serve.http_callers import KEYS_VARIABLE, Callers, hash_of, new_key
+
+__all__ = ["serve_command"]
+
+_PORT = 8000
+
+
+@click.command(name="serve", short_help="Offer functions over HTTP.")
+@click.argument("targets", nargs=-1, metavar="MODULE[:NAME]...")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Another machine's callers need --callers.")
+@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--callers",
+    "callers_file",
+    type=click.Path(path_type=Path),
+    help=f"A JSON file of who may call, and how much; else the variable {KEYS_VARIABLE}.",
+)
+@click.option(
+    "--deadline", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True, help="Seconds."
+)
+@click.option("--max-body", type=click.IntRange(1), default=1_000_000, show_default=True, help="Bytes of a request.")
+@click.option("--mcp", is_flag=True, help="Offer them as MCP tools too, at /mcp, to the same callers.")
+@click.option(
+    "--new-key", "name", metavar="NAME", help="Print a new key for NAME, and its line for the file; serves nothing."
+)
+def serve_command(
+    targets: tuple[str, ...],
+    host: str,
+    port: int,
+    callers_file: Path | None,
+    deadline: float,
+    max_body: int,
+    mcp: bool,
+    name: str | None,
+) -> None:
+    """Offer the functions under @llm_function in MODULE, or only those named, over HTTP.
+
+    \b
+    simplellmfunc serve shop                    # POST /functions/NAME, /functions/NAME/stream; GET /openapi.json
+    simplellmfunc serve shop:grade --callers callers.json --host 0.0.0.0
+    simplellmfunc serve --new-key alice
+
+    As MCP tools over stdin and stdout: simplellmfunc mcp serve.
+    """  # noqa: D301 - click reads the character itself
+    if name is not None:
+        _print_key(name)
+        return
+    if not targets:
+        raise click.UsageError("Name a module, or a function: simplellmfunc serve MODULE[:NAME]")
+    callers = Callers.load(callers_file)
+    functions = functions_of(targets)
+
+    def announce(address: str) -> None:
+        who = f"{counted(len(callers), 'caller')} with keys" if callers else "this machine only, no keys"
+        click.echo(f"Offering {', '.join(functions)} at {address} ({who}; {address}/openapi.json); Ctrl-C ends it.")
+
+    asyncio.run(
+        serve_functions(
+            functions,
+            host=host,
+            port=port,
+            callers=callers,
+            deadline=deadline,
+            max_body=max_body,
+            title=split_target(targets[0])[0],
+            mcp=mcp,
+            announce=announce,
+        )
+    )
+
+
+def _print_key(name: str) -> None:
+    key = new_key()
+    # Checked like a line of the file.
+    Callers.load(environment={KEYS_VARIABLE: json.dumps([{"name": name, "sha256": hash_of(key)}])})
+    click.echo(
+        f"The key, for {name} alone; it is shown once, and kept nowhere:\n{key}\nThe line for the file of callers:"
+    )
+    click.echo(json.dumps({"name": name, "sha256": hash_of(key), "requests_per_minute": 60}))

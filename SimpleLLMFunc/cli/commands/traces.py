@@ -1,0 +1,319 @@
+"""`simplellmfunc traces`: the runs of a trace store on the terminal, what they took, and letting old ones go."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import click
+
+from SimpleLLMFunc.base.run.cards import counted
+from SimpleLLMFunc.cli.output import as_json, echo_json, printable
+from SimpleLLMFunc.cli.show import show_table
+from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.errors import ConfigError, cut
+from SimpleLLMFunc.logger.redact import escape_control
+from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics
+from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.observability.store.rows import RunDetail, RunQuery, RunStatus, RunSummary
+from SimpleLLMFunc.observability.store.writer import delete_runs, shrink
+
+__all__ = ["traces"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
+
+
+class _Duration(click.ParamType):  # type: ignore[type-arg] # generic only since click 8.3
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value).strip().lower())
+        if match is None:
+            self.fail(f"{value!r} is no span of time. Write 30s, 15m, 2h, 7d or 4w.", param, ctx)
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+class _Moment(click.ParamType):  # type: ignore[type-arg] # generic only since click 8.3
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value).strip()
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.lower())
+        if match is not None:
+            return time.time() - float(match[1]) * _SECONDS[match[2]]
+        try:
+            return datetime.fromisoformat(text).timestamp()
+        except (ValueError, OverflowError, OSError):
+            self.fail(f"{value!r} is no time. Write 2h (ago), 2026-11-22 or 2026-11-22T08:30.", param, ctx)
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg] # generic only since click 8.3
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)b?", str(value).strip().lower())
+        if match is None:
+            self.fail(f"{value!r} is no size. Write 500MB or 2GB.", param, ctx)
+        return int(float(match[1]) * _BYTES[match[2]])
+
+
+_store = click.option(
+    "--store",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file; else SIMPLELLMFUNC_TRACE names it.",
+)
+_json = click.option("--json", "as_data", is_flag=True, help="As JSON.")
+
+
+def _filters(command: F) -> F:
+    options = [
+        click.option("--function", help="Runs of this function."),
+        click.option("--model", help="Runs with this model."),
+        click.option("--version", help="Runs of this version of a function."),
+        click.option("--status", type=click.Choice(get_args(RunStatus)), help="Runs that stand so."),
+        click.option("--since", type=_Moment(), metavar="WHEN", help="Not before: 2h (ago), 7d, 2026-11-22T08:30."),
+        click.option("--until", type=_Moment(), metavar="WHEN", help="Before: the same."),
+        click.option("--text", help="What arguments, answer or error hold."),
+        click.option("--session", help="Runs of this conversation."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(short_help="Kept runs: list, show, metrics, prune.")
+def traces() -> None:
+    """Runs that a trace store keeps: list them, show one, sum them up, let old ones go.
+
+    A store is kept where SIMPLELLMFUNC_TRACE=runs.sqlite or watching(TraceStore("runs.sqlite")) says so.
+    """
+
+
+@traces.command(name="list")
+@_store
+@_filters
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="Of runs on the page.")
+@click.option("--after", metavar="PLACE", help="Go on where a page ended: its `next`.")
+@_json
+def list_runs(store: Path | None, *, limit: int, after: str | None, as_data: bool, **filters: Any) -> None:
+    """List runs, the latest first."""
+    page = _reader(store).runs(RunQuery(**filters), limit=limit, after=after)
+    if as_data:
+        echo_json({"runs": page.runs, "next": page.next})
+        return
+    if not page.runs:
+        click.echo("No such runs.")
+        return
+    headers = ("run", "began", "function", "model", "status", "seconds", "tokens", "USD", "arguments", "answer")
+    show_table(headers, [_line(run) for run in page.runs])
+    if page.next is not None:
+        click.echo(f"There are more: --after {page.next}", err=True)
+
+
+@traces.command()
+@click.argument("run")
+@_store
+@_json
+@click.pass_context
+def show(ctx: click.Context, run: str, store: Path | None, *, as_data: bool) -> None:
+    """Show one RUN: its number, its trace id, or the beginning of that."""
+    detail = _reader(store).run(int(run) if run.isascii() and run.isdecimal() and len(run) < 18 else run)
+    if detail is None:
+        click.echo(f"There is no run {escape_control(cut(run, 100))!r}. List them: simplellmfunc traces list", err=True)
+        ctx.exit(1)
+    elif as_data:
+        echo_json(detail)
+    else:
+        _show(detail)
+
+
+@traces.command(short_help="List functions and their versions.")
+@_store
+@_json
+def functions(store: Path | None, *, as_data: bool) -> None:
+    """List the functions that ran, and what each was at different times."""
+    reader = _reader(store)
+    found = [version for function in reader.functions() for version in reader.versions(function.name)]
+    if as_data:
+        echo_json(found)
+        return
+    if not found:
+        click.echo("No such runs.")
+        return
+    rows = [
+        (
+            _short(each.function, 40),
+            each.version,
+            _when(each.first_seen),
+            _when(each.last_seen),
+            str(each.runs),
+            str(each.errors),
+            _short(each.docstring, 60),
+        )
+        for each in found
+    ]
+    show_table(("function", "version", "first", "last", "runs", "errors", "docstring"), rows)
+
+
+@traces.command(name="metrics")
+@_store
+@_filters
+@click.option(
+    "--by",
+    "by",
+    type=click.Choice(get_args(Dimension)),
+    multiple=True,
+    default=("function",),
+    show_default=True,
+    help="What runs are told apart by; may be given several times.",
+)
+@click.option("--bucket", type=_Duration(), metavar="SPAN", help="A row for each span of time: 1h, 1d.")
+@_json
+def show_metrics(
+    store: Path | None, *, by: tuple[Dimension, ...], bucket: float | None, as_data: bool, **filters: Any
+) -> None:
+    """Sum runs up: tokens, cost, latency, errors and re-asks."""
+    rows = metrics(_reader(store), by=by, bucket=bucket, query=RunQuery(**filters))
+    if as_data:
+        echo_json(rows)
+        return
+    if not rows:
+        click.echo("No such runs.")
+        return
+    times = ("from",) if bucket is not None else ()
+    headers = (*times, *by, "runs", "errors", "re-asked", "in", "out", "USD", "p50 s", "p90 s", "p99 s")
+    show_table(headers, [_metric(row, by, timed=bool(times)) for row in rows])
+
+
+@traces.command(short_help="Delete old runs.")
+@_store
+@click.option("--older-than", type=_Duration(), metavar="SPAN", help="Runs that began longer ago: 30d, 12h.")
+@click.option("--max-size", type=_Size(), metavar="SIZE", help="The oldest runs until the file holds no more: 500MB.")
+@_json
+def prune(store: Path | None, older_than: float | None, max_size: int | None, *, as_data: bool) -> None:
+    """Delete old runs, and give their room back to the disk."""
+    if older_than is None and max_size is None:
+        raise click.UsageError("Say which: --older-than 30d, or --max-size 500MB.")
+    gone = 0
+    reader = _reader(store)
+    with reader.connection() as connection:
+        if older_than is not None:
+            gone += delete_runs(connection, "started < ?", (time.time() - older_than,))
+        if max_size is not None:
+            gone += shrink(connection, max_size)
+        connection.execute("VACUUM")
+    reader.close()
+    if as_data:
+        echo_json({"deleted": gone})
+    else:
+        click.echo(f"{counted(gone, 'run')} deleted.")
+
+
+def _reader(store: Path | None) -> TraceReader:
+    if store is None:
+        named = Settings.from_environment().trace
+        if named is None:
+            raise ConfigError("no trace store is named. Give --store runs.sqlite, or set SIMPLELLMFUNC_TRACE.")
+        store = Path(named).expanduser()
+    return TraceReader(store)
+
+
+# --- how it looks -----------------------------------------------------------------------------------------
+
+
+def _line(run: RunSummary) -> tuple[str, ...]:
+    return (
+        str(run.id),
+        _when(run.started),
+        _short(run.function, 30),
+        _short(run.model, 30),
+        run.status,
+        _seconds(run.seconds),
+        str(run.input_tokens + run.output_tokens),
+        _usd(run.cost),
+        _short(run.question, 40),
+        _short(run.error if run.status == "error" else run.answer, 40),
+    )
+
+
+def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> tuple[str, ...]:
+    when = (_when(row.bucket or 0.0),) if timed else ()
+    rates = (_rate(row.error_rate), _rate(row.reask_rate))
+    return (
+        *when,
+        *(_short(getattr(row, name), 40) for name in by),
+        str(row.runs),
+        *rates,
+        str(row.input_tokens),
+        str(row.output_tokens),
+        _usd(row.cost) + ("+?" if row.cost is not None and row.cost_unknown else ""),
+        *(_seconds(value) for value in (row.seconds_p50, row.seconds_p90, row.seconds_p99)),
+    )
+
+
+def _show(detail: RunDetail) -> None:
+    run = detail.summary
+    click.secho(printable(f"{run.function} {run.status}"), bold=True)
+    for name, value in (
+        ("run", f"{run.id}  {run.trace_id}"),
+        ("began", _when(run.started)),
+        ("seconds", _seconds(run.seconds)),
+        ("model", f"{run.model} ({run.provider})"),
+        ("version", run.version),
+        ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
+        ("cost", f"{_usd(run.cost)} USD" if run.cost is not None else "unknown"),
+        ("part of", run.parent),
+        ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
+    ):
+        if value:
+            click.echo(f"{name:<8} {printable(value)}")
+    _section("arguments", detail.arguments)
+    for message in detail.messages:
+        _section(str(message.get("role", "")), message.get("content"))
+        for call in message.get("tool_calls") or ():
+            function = call.get("function", {}) if isinstance(call, dict) else {}
+            click.echo(printable(f"calls {function.get('name')}({function.get('arguments')})"))
+    for each in detail.tries:
+        click.secho(printable(f"\ntry failed at {each.at:.2f} s: {each.error} {each.text}"), fg="yellow")
+    for review in detail.reviews:
+        for path, expected, got in review.violations:
+            click.secho(printable(f"\nsent back: {path or 'the answer'}: expected {expected}, got {got}"), fg="yellow")
+        for path, what in review.repairs:
+            click.secho(printable(f"\nrepaired: {path or 'the answer'}: {what}"), fg="yellow")
+    _section("value", detail.value)
+    for child in detail.children:
+        click.echo(printable(f"\ncontains run {child.id}: {child.function} {child.status} {_seconds(child.seconds)} s"))
+
+
+def _section(name: str, value: Any) -> None:
+    if value is None:
+        return
+    click.secho(f"\n[{printable(name)}]", bold=True)
+    click.echo(printable(value) if isinstance(value, str) else as_json(value, indent=2))
+
+
+def _short(text: str, limit: int) -> str:
+    return cut(escape_control(text), limit)
+
+
+def _when(moment: float) -> str:
+    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _usd(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"

@@ -1,0 +1,101 @@
+"""`simplellmfunc view`: the page over a trace store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from SimpleLLMFunc.cli.load import load_module, load_object, split_target
+from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.viewer import serve_page, viewer_app
+from SimpleLLMFunc.viewer.security import new_token
+
+__all__ = ["view"]
+
+
+@click.command(short_help="Look at the kept runs in the browser.")
+@click.argument("store", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[STORE]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; any free one if not given.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="An address of this machine.")
+@click.option(
+    "--allow-run",
+    "allowed",
+    multiple=True,
+    metavar="MODULE[:NAME]",
+    help="Let the page run the functions and chats of a module, or one of them. Every run may cost money.",
+)
+@click.option(
+    "--checkpoint",
+    "checkpoints",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Show the map that writes this checkpoint.",
+)
+@click.option("--open/--no-open", "opens", default=True, help="Open the page in the browser (the default), or do not.")
+def view(
+    store: Path | None,
+    port: int,
+    host: str,
+    allowed: tuple[str, ...],
+    checkpoints: tuple[Path, ...],
+    opens: bool,
+) -> None:
+    """Look at the runs that a trace store keeps, in the browser, on this machine only.
+
+    \b
+    SIMPLELLMFUNC_TRACE=runs.sqlite python my_script.py
+    simplellmfunc view runs.sqlite
+    simplellmfunc view runs.sqlite --allow-run my_module --checkpoint map.sqlite
+
+    STORE is the path of the file; without it, SIMPLELLMFUNC_TRACE names it. A file that is not there yet fills as soon as a
+    program writes it. The address that is printed holds a token that is new at every start: without it, nothing is shown.
+    """  # noqa: D301 - click reads the character itself
+    path = store or _from_environment()
+    kept = TraceStore(path)
+    try:
+        # Before the page is there: what does not load, or is no store, is said now.
+        app = viewer_app(
+            kept, allow_run=[_loaded(each) for each in allowed], checkpoints=checkpoints, token=new_token()
+        )
+        kept.reader.seq()
+        asyncio.run(serve_page(app, host=host, port=port, announce=_announce(path, opens=opens)))
+    finally:
+        kept.close()
+
+
+def _from_environment() -> Path:
+    path = Settings.from_environment().trace
+    if path is None:
+        raise ConfigError(
+            "no trace store is named. Give its path, `simplellmfunc view runs.sqlite`, or set SIMPLELLMFUNC_TRACE."
+        )
+    return Path(path).expanduser()
+
+
+def _loaded(target: str) -> Any:
+    _, name = split_target(target)
+    return load_object(target) if name else load_module(target)
+
+
+def _announce(path: Path, *, opens: bool) -> Callable[[str], None]:
+    def announce(address: str) -> None:
+        click.echo(f"The runs in {path}, until Ctrl-C:\n  {address}")
+        if opens and not _opened(address):
+            click.echo("There is no browser to open; copy the address.", err=True)
+
+    return announce
+
+
+def _opened(address: str) -> bool:
+    if os.name == "posix" and not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+        # What would be found is a browser for the terminal, which takes it over.
+        return os.uname().sysname == "Darwin" and webbrowser.open(address)
+    return webbrowser.open(address)

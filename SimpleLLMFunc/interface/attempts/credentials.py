@@ -1,0 +1,107 @@
+"""Which key a request goes out with: the one given, one of the pool, the environment's, or none."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.config import (
+    ProviderEntry,
+    Settings,
+    clean_key,
+    is_local_address,
+    missing_key_message,
+    read_provider_file,
+)
+from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, Lease
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.logger.redact import remember_secret
+
+__all__ = ["Credentials", "entry_from_file"]
+
+_REFUSED_KEY_SECONDS = 60.0
+"""How long other keys of the pool are preferred after the service refused one."""
+
+_LIMITED_KEY_SECONDS = 1.0
+"""The same after a 429 that did not say how long it holds."""
+
+
+class Credentials:
+    """The keys of one model, in the order in which they count: its own, the pool's, OPENAI_API_KEY.
+
+    Args:
+        base_url: where the key goes; a local address needs none.
+
+    Attributes:
+        own: the model's own key, which all its requests go out with; None where it has none.
+        is_single: whether all requests go out with one and the same key, or none.
+    """
+
+    # No __dict__, which would show the key to whoever prints what an object holds.
+    __slots__ = ("_base_url", "_model_name", "_pool", "is_single", "own")
+
+    def __init__(self, model_name: str, base_url: str, api_key: str | None, pool: APIKeyPool | None) -> None:
+        self._model_name = model_name
+        self._base_url = base_url
+        self.own = None if api_key is None else clean_key(api_key, "api_key")
+        self._pool = pool
+        self.is_single = pool is None or self.own is not None or len(pool) < 2
+        if self.own is not None:
+            remember_secret(self.own)
+
+    def lease(self) -> Lease:
+        """Give a key for the ``with`` block, empty where none is needed; one of a pool is counted there.
+
+        Raises:
+            ConfigError: there is no key.
+        """
+        if self.own is None and self._pool is not None:
+            return self._pool.lease()
+        return Lease(self._single())
+
+    def key(self) -> str:
+        """Return a key without counting it, empty where none is needed.
+
+        Raises:
+            ConfigError: there is no key.
+        """
+        if self.own is None and self._pool is not None:
+            return self._pool.get_least_loaded_key()
+        return self._single()
+
+    def ready_in(self) -> float:
+        """Return the seconds until a key of the pool is neither refused nor limited; 0 where one is now."""
+        return 0.0 if self._pool is None else self._pool.ready_in()
+
+    def spare(self, key: str, failed: TryFailed) -> None:
+        """Let other keys of the pool go first after the service refused or limited this one."""
+        if self._pool is None or self.own is not None:
+            return
+        error = failed.error
+        if isinstance(error, AuthenticationError) or (isinstance(error, RateLimited) and error.kind == "quota"):
+            self._pool.cool_down(key, _REFUSED_KEY_SECONDS)
+        elif isinstance(error, RateLimited):
+            self._pool.cool_down(key, failed.retry_after or _LIMITED_KEY_SECONDS)
+
+    def _single(self) -> str:
+        if self.own is not None:
+            return self.own
+        # Read at each call: a key may be set after the model was made.
+        key = Settings.from_environment().openai_api_key
+        if key is not None:
+            key = clean_key(key, "OPENAI_API_KEY")
+            remember_secret(key)
+            return key
+        if is_local_address(self._base_url):
+            return ""
+        raise ConfigError(missing_key_message(self._model_name, self._base_url))
+
+
+def entry_from_file(path: str, provider: str, model_name: str) -> ProviderEntry | None:
+    """Return what a provider file says about a model; None where it is not there, or says nothing of it."""
+    try:
+        entries = read_provider_file(path).get(provider, [])
+    except (OSError, ConfigError) as error:
+        # A model is loaded from its pickle without a key: its first call says what is missing.
+        push_warning(f"the keys of {model_name} could not be read again: {error}")
+        return None
+    return next((entry for entry in entries if entry.model_name == model_name), None)

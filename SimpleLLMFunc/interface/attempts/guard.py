@@ -1,0 +1,75 @@
+"""The switch that forbids requests to real services: for tests that must not cost anything."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import Self
+
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.runtime.forking import ForkSafeLock
+
+__all__ = ["RealCallsForbidden", "check_real_call_allowed", "forbid_real_calls", "real_calls_asked_for"]
+
+_lock = ForkSafeLock()
+_in_force: set[RealCallsForbidden] = set()
+_lifted: set[RealCallsForbidden] = set()
+
+
+class RealCallsForbidden(AbstractContextManager["RealCallsForbidden"]):
+    """What `forbid_real_calls` returns; several may be in force at once, and requests stay forbidden until the last ends."""
+
+    def undo(self) -> None:
+        """Allow what this one forbade; a second time does nothing."""
+        with _lock:
+            _in_force.discard(self)
+            _lifted.discard(self)
+
+    def __enter__(self) -> Self:
+        with _lock:
+            _in_force.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.undo()
+
+
+def forbid_real_calls() -> RealCallsForbidden:
+    """Let every request of `OpenAICompatible` raise `UsageError` from now on, in all threads and to every address.
+
+    It holds until ``.undo()`` of the returned object, or the end of its ``with`` block. Models inside this process
+    and test doubles go on.
+    """
+    return RealCallsForbidden().__enter__()
+
+
+@contextmanager
+def real_calls_asked_for() -> Generator[None, None, None]:
+    """Let requests leave in the block, whoever forbade them before it: somebody has asked for just these."""
+    with _lock:
+        mine = set(_in_force)
+        _lifted.update(mine)
+        _in_force.difference_update(mine)
+    try:
+        yield
+    finally:
+        with _lock:
+            _in_force.update(mine & _lifted)
+            _lifted.difference_update(mine)
+
+
+def check_real_call_allowed(model_name: str) -> None:
+    """Return if requests may leave; every adapter asks this before it opens a connection.
+
+    Raises:
+        UsageError: `forbid_real_calls` is in force.
+    """
+    if _in_force:
+        raise UsageError(
+            f"{model_name}: a request was about to leave, and forbid_real_calls() is in force. Give the function a "
+            "ScriptedLLM (SimpleLLMFunc.testing.scripted) or a LocalModel, or call .undo() on what "
+            "forbid_real_calls() returned."
+        )

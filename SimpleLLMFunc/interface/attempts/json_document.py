@@ -1,0 +1,151 @@
+"""One JSON document from the web, by GET, over the sessions that model requests use."""
+
+from __future__ import annotations
+
+import random
+from asyncio import sleep
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from SimpleLLMFunc.errors import (
+    BadReply,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    ProviderError,
+    SimpleLLMFuncError,
+    cut,
+)
+from SimpleLLMFunc.interface.attempts.retry import TryFailed, decide
+from SimpleLLMFunc.interface.body_json import decode_large, is_large, off_loop
+from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, now, user_agent
+from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
+from SimpleLLMFunc.logger.redact import redact
+
+__all__ = ["MAX_BYTES", "get_json"]
+
+MAX_BYTES: Final = 2 * 1024 * 1024
+"""Bytes of a reply, unpacked, that are read by default."""
+
+_RETRIES = 1
+_RETRY_DELAY = 0.2
+
+
+async def get_json(
+    url: str,
+    params: Mapping[str, str | int | float] | None = None,
+    *,
+    service: str,
+    timeout: float = 10.0,
+    max_bytes: int = MAX_BYTES,
+    headers: Mapping[str, str] | None = None,
+) -> Any:
+    """Return what a service answers to a GET, decoded from JSON.
+
+    A broken connection or a 5xx is tried once more. Redirects are followed on the same host only.
+
+    Args:
+        url: an http or https address; what stands behind its ``?`` stays.
+        params: are added to the address; those that are None are left out.
+        service: what the errors call it.
+        timeout: seconds for everything, the second try too; a surrounding deadline may be stricter.
+        max_bytes: a longer reply is refused, and not read to its end.
+        headers: beside `user-agent` and `accept`, or in their place.
+
+    Raises:
+        ConfigError: `url` cannot be asked.
+        ProviderError: the service failed or refused, gave no answer in time, or answered with something else than JSON.
+        DeadlineExceeded: the surrounding deadline passed.
+    """
+    address = _address(url, params, service)
+    outer = current_deadline()
+    deadline = Deadline.after(timeout).stricter(outer)
+    sent = {"user-agent": user_agent(), "accept": "application/json"} | {
+        name.lower(): value for name, value in (headers or {}).items()
+    }
+    tries = 0
+    while True:
+        tries += 1
+        request = HttpRequest(address, b"", sent, service, tries, "GET")
+        try:
+            return await _read_once(request, Patience(deadline, first_byte=timeout, idle=timeout), max_bytes)
+        except TryFailed as failed:
+            pause = decide(
+                failed,
+                attempt=tries,
+                max_retries=_RETRIES,
+                left=deadline.left(),
+                rng=random.random,
+                retry_delay=_RETRY_DELAY,
+            )
+            if pause is None:
+                raise _told(failed.error, request) from failed.__cause__
+        except DeadlineExceeded:
+            if outer is not None and outer.is_over:
+                raise
+            raise ConnectionFailed(
+                service, reason=f"no complete answer within {timeout:g} s", advice="Try again later.", tries=tries
+            ) from None
+        await sleep(pause)
+
+
+async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -> Any:
+    async with Exchange(request, patience) as reply:
+        body = await _body(reply, request, max_bytes)
+    if reply.status < 400 and reply.status != 200:
+        raise _refused(request, reply, f"the status is {reply.status}, where 200 was wanted.")
+    if reply.status != 200:
+        raise failure_of(
+            reply.status,
+            await off_loop(read_error, body) if is_large(body) else read_error(body),
+            headers=reply.headers,
+            now=now(),
+            model=request.model,
+            tries=request.tries,
+        )
+    try:
+        return await decode_large(body)
+    except ValueError:
+        # Outside of the except block: the foreign error may hold the whole text.
+        pass
+    head = redact(cut(body.decode("utf-8", "replace").strip(), 200))
+    raise _refused(request, reply, f"the reply is no JSON. It begins: {head!r}")
+
+
+async def _body(reply: HttpReply, request: HttpRequest, max_bytes: int) -> bytes:
+    pieces = bytearray()
+    while piece := await reply.piece():
+        reply.patience.progress()
+        pieces += piece
+        if len(pieces) > max_bytes:
+            raise _refused(request, reply, f"the reply is longer than {max_bytes} bytes, and was not read.")
+    return bytes(pieces)
+
+
+def _refused(request: HttpRequest, reply: HttpReply, problem: str) -> TryFailed:
+    error = ProviderError(problem, model=request.model, status=reply.status, tries=request.tries)
+    return TryFailed(error, again="never")
+
+
+def _told(error: SimpleLLMFuncError, request: HttpRequest) -> SimpleLLMFuncError:
+    """Return the error for whoever asked a service that is no model."""
+    if not isinstance(error, BadReply):
+        return error
+    problem = f"the reply is not HTTP as we know it. It begins: {error.head!r}"
+    return ProviderError(problem, model=request.model, status=error.status, tries=error.tries)
+
+
+def _address(url: str, params: Mapping[str, Any] | None, service: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
+        has_query = bool(parts.query)
+    except ValueError:
+        usable = has_query = False
+    if not usable:
+        raise ConfigError(f"the address of {service} cannot be asked. Give an http or https address without a login.")
+    added = urlencode({name: value for name, value in (params or {}).items() if value is not None}, errors="replace")
+    return url + ("&" if has_query else "?") * bool(added) + added

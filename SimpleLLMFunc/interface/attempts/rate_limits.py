@@ -1,0 +1,204 @@
+"""The rate limits of one model: requests and tokens, waited for before each request.
+
+What the user says holds, corrected by what the service says is left; what the user does not say is learned from the
+headers of replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Protocol
+
+from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
+from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
+from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.type.completion import CompletionUsage
+
+__all__ = ["Flight", "LimitSettings", "Limits"]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """What a user may say about the limits; None is no limit."""
+
+    rate_limit_capacity: float | None = None
+    rate_limit_refill_rate: float | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+    def as_arguments(self) -> dict[str, float | None]:
+        """Return the settings by name."""
+        return asdict(self)
+
+
+class Flight(Protocol):
+    """A request that has left; from then on its `tokens` stay as they are.
+
+    Attributes:
+        is_flying: nothing of it has come back.
+    """
+
+    tokens: int
+    is_flying: bool
+
+
+class Limits:
+    """The buckets that the settings ask for, shared by all calls of one model.
+
+    Raises:
+        ConfigError: a number out of range, or a capacity without a refill rate.
+    """
+
+    def __init__(self, settings: LimitSettings) -> None:
+        self.settings = settings
+        if (settings.rate_limit_capacity is None) != (settings.rate_limit_refill_rate is None):
+            raise ConfigError("rate_limit_capacity and rate_limit_refill_rate only make sense together; give both.")
+        self._requests: list[TokenBucket] = []
+        if settings.rate_limit_capacity is not None and settings.rate_limit_refill_rate is not None:
+            self._requests.append(TokenBucket(settings.rate_limit_capacity, settings.rate_limit_refill_rate))
+        if settings.requests_per_minute is not None:
+            self._requests.append(_per_minute(settings.requests_per_minute))
+        self._tokens = None if settings.tokens_per_minute is None else _per_minute(settings.tokens_per_minute)
+        self._learned_requests = _Learned()
+        self._learned_tokens = _Learned()
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether anybody asks how many tokens a request takes."""
+        return self._tokens is not None or self._learned_tokens.bucket is not None
+
+    def takes_off(self, tokens: int) -> bool:
+        """Note that a request of about `tokens` leaves, where there is no limit to wait for; else return False."""
+        requests, learned = self._learned_requests, self._learned_tokens
+        if self._requests or self._tokens is not None or learned.bucket is not None or requests.bucket is not None:
+            return False
+        requests.flying += 1
+        if tokens:
+            learned.flying += tokens
+        return True
+
+    async def wait(self, model_name: str, tokens: int, deadline: Deadline) -> None:
+        """Wait until a request of about `tokens` may leave; one that does not get so far has taken nothing.
+
+        Raises:
+            DeadlineExceeded: that takes too long.
+            ConfigError: it never may.
+        """
+        taken: list[Callable[[], None]] = []
+        try:
+            await self._learned_requests.wait(1, deadline)
+            taken.append(partial(self._learned_requests.give_back, 1))
+            if tokens:
+                await self._learned_tokens.wait(tokens, deadline)
+                taken.append(partial(self._learned_tokens.give_back, tokens))
+            for bucket in self._requests:
+                await _take(bucket, 1, deadline, "waiting for the rate limit")
+                taken.append(partial(bucket.adjust, 1))
+            await self._wait_for_tokens(model_name, tokens, deadline)
+        except BaseException:
+            for give_back in taken:
+                give_back()
+            raise
+
+    async def _wait_for_tokens(self, model_name: str, tokens: int, deadline: Deadline) -> None:
+        if self._tokens is None:
+            return
+        if tokens > self._tokens.capacity:
+            raise ConfigError(
+                f"{model_name}: the request takes about {tokens} tokens, and tokens_per_minute is "
+                f"{self._tokens.capacity:g}. Raise it, or send less."
+            )
+        await _take(self._tokens, max(1, tokens), deadline, "waiting for the limit of tokens per minute")
+
+    def settle(self, tokens: int, usage: CompletionUsage | None) -> None:
+        """Correct an estimate by what it turned out to be."""
+        if self._tokens is not None and usage is not None and usage.total_tokens:
+            self._tokens.adjust(tokens - usage.total_tokens)
+
+    def landed(self, flight: Flight) -> None:
+        """Note that a request is no longer on its way: the service has counted it, or will not."""
+        flight.is_flying = False
+        requests = self._learned_requests
+        if requests.flying:
+            requests.flying -= 1
+        if flight.tokens:
+            self._learned_tokens.landed(flight.tokens)
+
+    def learn(self, headers: Mapping[str, str], now: float) -> None:
+        """Take in what a reply says is left; `now` is seconds since the epoch."""
+        requests, tokens = told_limits(headers, now)
+        if requests is not None:
+            # Only less than was said: a user who wants to send no more than so many has reasons.
+            for bucket in self._requests:
+                bucket.limit_to(requests.left)
+            self._learned_requests.learn(requests)
+        if tokens is not None:
+            if self._tokens is not None:
+                self._tokens.limit_to(tokens.left)
+            self._learned_tokens.learn(tokens)
+
+
+class _Learned:
+    """A limit that a service told of.
+
+    Attributes:
+        bucket: None until it did.
+        flying: how many are on their way.
+    """
+
+    __slots__ = ("bucket", "flying")
+
+    def __init__(self) -> None:
+        self.bucket: TokenBucket | None = None
+        self.flying = 0
+
+    async def wait(self, count: int, deadline: Deadline) -> None:
+        """Wait until `count` may leave; from then on it is on its way.
+
+        Raises:
+            DeadlineExceeded: that takes too long.
+        """
+        bucket = self.bucket
+        # What is more than all that is allowed is for the service to judge.
+        if bucket is not None:
+            await _take(bucket, min(count, bucket.capacity), deadline, "waiting for the rate limit of the service")
+        self.flying += count
+
+    def give_back(self, count: int) -> None:
+        """Note that `count` will not leave after all."""
+        self.landed(count)
+        if self.bucket is not None:
+            self.bucket.adjust(min(count, self.bucket.capacity))
+
+    def landed(self, count: int) -> None:
+        """Note that `count` is no longer on its way."""
+        self.flying = max(0, self.flying - count)
+
+    def learn(self, told: Told) -> None:
+        """Take in what the service said."""
+        rate = told.refill_rate
+        if self.bucket is None:
+            if told.limit is None or not told.limit:
+                return  # no telling how much will be left later
+            self.bucket = TokenBucket(told.limit, rate or told.limit / 60)
+        bucket = self.bucket
+        bucket.capacity = max(bucket.capacity, told.limit or 0.0)
+        bucket.refill_rate = rate or bucket.refill_rate
+        # What is on its way may have been counted already, or not: the service has the last word when it has landed.
+        left, level = told.left - self.flying, bucket.level
+        if left > level:
+            bucket.adjust(left - level)
+        else:
+            bucket.limit_to(told.left)
+
+
+async def _take(bucket: TokenBucket, count: float, deadline: Deadline, doing: str) -> None:
+    if not await bucket.acquire(count, timeout=deadline.left()):
+        raise DeadlineExceeded(deadline.seconds, doing=doing)
+
+
+def _per_minute(count: float) -> TokenBucket:
+    return TokenBucket(count, count / 60)

@@ -1,0 +1,203 @@
+"""One SQLite file of answers: what `CachedLLM` writes and reads; synchronous, for worker threads.
+
+A file that cannot be read any more is set aside and a new one begun, but only a file that was ours: anything else
+at that path is somebody's property.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+
+__all__ = ["AnswerStore"]
+
+T = TypeVar("T")
+
+_APPLICATION_ID = 0x534C4346
+"""In the header of our files: "SLCF"."""
+
+_LARGEST_SHARE = 4
+"""An answer that takes more than this part of the whole file is not kept: it would push out all others."""
+
+_USED_EVERY = 3600.0
+"""Seconds; how exactly it is known when an answer was last used. Writing it each time would make reads writes."""
+
+_TABLES = (
+    """
+    CREATE TABLE answers (
+        key BLOB PRIMARY KEY,
+        answer BLOB NOT NULL,
+        checksum BLOB NOT NULL,
+        made REAL NOT NULL,
+        used REAL NOT NULL
+    )
+    """,
+    "CREATE INDEX answers_by_use ON answers (used)",
+    "CREATE INDEX answers_by_age ON answers (made)",
+)
+
+
+class AnswerStore:
+    """Answers by key, in a file that several threads and processes share.
+
+    Nothing is opened before the first use. What goes wrong later with the file costs the answer its place in it and
+    a warning, never the call.
+
+    Args:
+        path: of the file; made with its folders at first use.
+        max_bytes: of the file, about; beyond that the answers that were not used for longest go.
+        max_age: seconds after which an answer does not count any more; None for ever.
+        clock: seconds since the epoch; for tests.
+    """
+
+    def __init__(
+        self, path: Path, max_bytes: int, max_age: float | None, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.path = path
+        self.max_bytes = max_bytes
+        self.max_age = max_age
+        self._clock = clock
+        self._file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
+        self._problem = ""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the answer, None where there is none.
+
+        Raises:
+            ConfigError: the file cannot be opened, or is none of ours.
+        """
+        return self._told("read", lambda: self._fresh(key))
+
+    def put(self, key: bytes, answer: bytes) -> None:
+        """Keep an answer, and let old ones go.
+
+        Raises:
+            ConfigError: the file cannot be opened, or is none of ours.
+        """
+        if len(answer) > self.max_bytes // _LARGEST_SHARE:
+            return
+        self._told("written", lambda: self._insert(key, answer))
+
+    def clear(self) -> None:
+        """Let all answers go."""
+        self._told("emptied", lambda: self._file.connection().execute("DELETE FROM answers"))
+
+    def __len__(self) -> int:
+        return (
+            self._told(
+                "read", lambda: int(self._file.connection().execute("SELECT count(*) FROM answers").fetchone()[0])
+            )
+            or 0
+        )
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._file.close()
+
+    # --- the rows ----------------------------------------------------------------------------------------
+
+    def _fresh(self, key: bytes) -> bytes | None:
+        """Return the answer if it is neither too old nor damaged."""
+        connection = self._file.connection()
+        row = connection.execute("SELECT answer, checksum, made, used FROM answers WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        answer, checksum, made, used = row
+        now = self._clock()
+        if self.max_age is not None and now - made >= self.max_age:
+            return None
+        if not isinstance(answer, bytes) or checksum != _checksum(key, answer):
+            push_warning(f"{self.path}: an answer in the cache is damaged, so it is asked for again.")
+            connection.execute("DELETE FROM answers WHERE key = ?", (key,))
+            return None
+        if now - used > _USED_EVERY:
+            with suppress(sqlite3.OperationalError):  # somebody else is writing: the answer is there all the same
+                connection.execute("UPDATE answers SET used = ? WHERE key = ?", (now, key))
+        return answer
+
+    def _insert(self, key: bytes, answer: bytes) -> None:
+        now = self._clock()
+        connection = self._file.connection()
+        with transaction(connection):
+            connection.execute(
+                "INSERT OR REPLACE INTO answers (key, answer, checksum, made, used) VALUES (?, ?, ?, ?, ?)",
+                (key, answer, _checksum(key, answer), now, now),
+            )
+            if self.max_age is not None:
+                connection.execute("DELETE FROM answers WHERE made <= ?", (now - self.max_age,))
+            while self._bytes(connection) > self.max_bytes and self._let_go(connection, key):
+                pass
+
+    def _let_go(self, connection: sqlite3.Connection, newest: bytes) -> bool:
+        """Delete the tenth of the answers that was not used for longest; return whether there was one."""
+        (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        deleted = connection.execute(
+            "DELETE FROM answers WHERE key IN (SELECT key FROM answers WHERE key != ? ORDER BY used LIMIT ?)",
+            (newest, count // 10 + 1),
+        ).rowcount
+        return bool(deleted > 0)
+
+    @staticmethod
+    def _bytes(connection: sqlite3.Connection) -> int:
+        """Return what the answers take; pages that are free will be used again."""
+        pages, free, size = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
+
+    # --- the file ----------------------------------------------------------------------------------------
+
+    def _told(self, what: str, work: Callable[[], T]) -> T | None:
+        """Return what `work` gives; None, and a warning (the same one not again and again), where SQLite fails."""
+        with self._file.lock:
+            try:
+                return self._tried(work)
+            except (sqlite3.Error, OSError) as error:
+                problem = f"{type(error).__name__}: {error}"
+        if problem != self._problem:
+            self._problem = problem
+            push_warning(f"{self.path}: the cache could not be {what}, so calls go on without it: {problem}")
+        return None
+
+    def _tried(self, work: Callable[[], T]) -> T:
+        """Return what `work` gives; where the file is damaged, it is done once more on a new one."""
+        try:
+            return work()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            damage = error
+        self._set_aside(damage)
+        return work()
+
+    def _set_aside(self, damage: sqlite3.DatabaseError) -> None:
+        """Rename a damaged file of ours, so that a new one can be begun.
+
+        Raises:
+            ConfigError: it is none of ours.
+        """
+        self.close()
+        if not self._file.is_ours():
+            raise self._unusable("it is no such file") from damage
+        name = f"{self.path.name}.damaged-{time.time_ns()}"
+        # The log first: a new file must not meet the log of the old one.
+        for suffix in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                self.path.with_name(self.path.name + suffix).replace(self.path.with_name(name + suffix))
+        push_warning(f"{self.path}: the cache is damaged ({damage}). It is now called {name}, and a new one is begun.")
+
+    def _unusable(self, why: str) -> ConfigError:
+        return ConfigError(f"the cache {str(self.path)!r} cannot be used: {why}. Give CachedLLM another path.")
+
+
+def _checksum(key: bytes, answer: bytes) -> bytes:
+    return hashlib.blake2b(answer, key=key, digest_size=8).digest()

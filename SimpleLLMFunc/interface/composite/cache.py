@@ -1,0 +1,337 @@
+"""CachedLLM: answers kept in a file, so that the same question is paid once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, UsageError
+from SimpleLLMFunc.interface.body_json import decode, encode
+from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
+from SimpleLLMFunc.interface.composite.coalescing import Flights
+from SimpleLLMFunc.interface.composite.samples import current_sample
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply
+from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
+from SimpleLLMFunc.interface.wires.request_body import number
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.runtime.threads import Workers
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ChatMessage
+from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["CachedLLM"]
+
+T = TypeVar("T")
+
+_FORMAT = 1
+"""Changes when what is kept, or what it is kept by, changes."""
+
+_DEFAULT_BYTES = 512 * 1024 * 1024
+_SMALLEST_BYTES = 64 * 1024
+
+_ENDS = frozenset({"stop", "tool_calls", "function_call", "eos", "end_turn", "stop_sequence", "tool_use"})
+"""Finish reasons of answers that are whole; an answer that ended otherwise is not kept."""
+
+_NOTHING = ChatMessage()
+
+_flights: Flights[ChatCompletion] = Flights()
+
+
+class CachedLLM(LLM_Interface):
+    """A model whose answers are kept in a SQLite file; the same question is sent once.
+
+    The same question: the same body on the wire (messages, tools, schema, parameters, model), the same address, the
+    same version of this library. A stream and a whole reply are the same question. Errors are never kept, nor are
+    answers that are empty, truncated, blocked or refused, nor one that holds a key.
+
+    A kept reply says ``cached=True`` and ``tries=0``; its usage is what it took when it was paid, at a cost of 0, and
+    takes nothing from budgets. Identical questions asked at the same time wait for the first one (a stream that is
+    being read is not waited for).
+
+    The file may be shared by processes. It holds answers, no questions. A damaged one is set aside with a warning.
+
+    Args:
+        llm: the model that is asked for what is not kept.
+        path: of the file; made at the first question.
+        max_bytes: of the file, about; beyond that the answers that were not used for longest go.
+        max_age: seconds after which an answer is asked for again; None keeps it.
+
+    Raises:
+        ConfigError: `llm` is no model, or a limit cannot be.
+    """
+
+    def __init__(
+        self,
+        llm: LLM_Interface,
+        path: str | PathLike[str],
+        *,
+        max_bytes: int = _DEFAULT_BYTES,
+        max_age: float | None = None,
+    ) -> None:
+        given: object = llm
+        if not isinstance(given, LLM_Interface):
+            raise ConfigError(f"CachedLLM takes a model (OpenAICompatible, LocalModel …), not {type(given).__name__}.")
+        place: object = path
+        if not isinstance(place, (str, os.PathLike)) or not str(place) or "\0" in str(place):
+            raise ConfigError(f"CachedLLM takes the path of a file, not {place!r}.")
+        self.members = (llm,)
+        self.model_name, self.provider, self.base_url = llm.model_name, llm.provider, llm.base_url
+        self.profile, self.context_window = llm.profile, llm.context_window
+        self.path = Path(path).expanduser().absolute()
+        self.max_bytes = int(number("max_bytes", max_bytes, least=_SMALLEST_BYTES))
+        self.max_age = None if max_age is None else number("max_age", max_age, above=0)
+        self._store = AnswerStore(self.path, self.max_bytes, self.max_age)
+        self._worker = Workers(1)  # the store does one thing at a time
+
+    @property
+    def llm(self) -> LLM_Interface:
+        """The model that is asked for what is not kept."""
+        return self.members[0]
+
+    # --- asking ------------------------------------------------------------------------------------------
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Return the kept reply, or ask and keep what comes.
+
+        Raises:
+            ProviderError: the service failed or refused.
+            DeadlineExceeded: `deadline` passed.
+            ConfigError: the file cannot be used.
+        """
+        clock = self._clock(deadline)
+        options = {"tools": tools, "response_format": response_format, **params}
+        body = self._asked(messages, options)
+        key, reply = await self._in_time(clock, lambda: self._look_up(body))
+        while reply is None:
+            with _flights.begun((self.path, key)) as own:
+                if own is not None:
+                    # Another one may have landed since the look into the file.
+                    reply = await self._in_time(clock, lambda: self._kept(key))
+                    if reply is None:
+                        reply = await self._ask(messages, trace_id, clock, options)
+                        own.may_share = await self._keep(key, reply, clock)
+                    own.answer = reply
+                    return reply
+            flight = await _flights.wait((self.path, key), clock)
+            if flight is None:
+                continue
+            if not flight.may_share:
+                # What came then is not to be kept, so it is nobody else's either.
+                return await self._ask(messages, trace_id, clock, options)
+            reply = _as_kept(flight.answer) if flight.answer is not None else None
+        return reply
+
+    async def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Yield the kept reply, or ask and keep what came when it is complete; errors as in `chat`."""
+        clock = self._clock(deadline)
+        options = {"tools": tools, "response_format": response_format, **params}
+        body = self._asked(messages, options)
+        key, reply = await self._in_time(clock, lambda: self._look_up(body))
+        if reply is not None:
+            for chunk in _pieces(reply):
+                yield chunk
+            return
+        assembler = ReplyAssembler()
+        source = self.llm.chat_stream(messages, trace_id=trace_id, deadline=clock.left(), **options)
+        try:
+            async with aclosing(source):
+                async for chunk in source:
+                    assembler.add(chunk)
+                    yield chunk
+        except DeadlineExceeded as error:
+            raise clock.retold(error) from error.__cause__
+        if assembler.is_complete:
+            await self._keep(key, assembler.completion(), clock)
+
+    def _clock(self, deadline: float | None) -> Deadline:
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check("looking into the cache")
+        return clock
+
+    async def _ask(
+        self, messages: Sequence[Message], trace_id: str, clock: Deadline, options: Mapping[str, Any]
+    ) -> ChatCompletion:
+        try:
+            return await self.llm.chat(messages, trace_id=trace_id, deadline=clock.left(), **options)
+        except DeadlineExceeded as error:
+            raise clock.retold(error) from error.__cause__
+
+    # --- what is kept, and by what -----------------------------------------------------------------------
+
+    def _asked(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
+        """Return what the question is, as data: each model that may answer it, with its address and its body."""
+        sample = current_sample()
+        return [*([["sample", sample]] if sample else []), *self._bodies(messages, options)]
+
+    def _bodies(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
+        return [
+            [part.provider, part.base_url, {k: v for k, v in part.render(messages, **options).items() if v is not None}]
+            for part in answering_models(self.llm)
+        ]
+
+    def _look_up(self, body: list[Any]) -> tuple[bytes, ChatCompletion | None]:
+        key = key_of(body)
+        return key, self._kept(key)
+
+    def _kept(self, key: bytes) -> ChatCompletion | None:
+        data = self._store.get(key)
+        if data is None:
+            return None
+        try:
+            reply = ChatCompletion.from_dict(decode(data), tries=0)
+        except (ValueError, AttributeError):  # checked by its checksum, so it was written so
+            return None
+        return _as_kept(reply)
+
+    async def _keep(self, key: bytes, reply: ChatCompletion, clock: Deadline) -> bool:
+        """Keep a reply if it may be kept; return whether."""
+        if not _may_be_kept(reply):
+            return False
+        try:
+            return await self._in_time(clock, lambda: self._write(key, reply))
+        except DeadlineExceeded:
+            return False  # the answer is there: that it is still being written is no reason to fail
+
+    def _write(self, key: bytes, reply: ChatCompletion) -> bool:
+        try:
+            data = encode({**reply.raw, **reply.to_dict()})
+        except UsageError:  # a double with something in it that is no JSON
+            return False
+        text = data.decode()
+        if redact(text) != text:  # what looks like a key stays in no file
+            return False
+        self._store.put(key, data)
+        return True
+
+    async def _in_time(self, clock: Deadline, work: Callable[[], T]) -> T:
+        """Return what `work` gives in a worker thread; another process may hold the file for seconds.
+
+        Raises:
+            DeadlineExceeded: that took too long.
+        """
+        limit = asyncio.timeout(clock.left())
+        try:
+            async with limit:
+                return await self._worker.run(work)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise DeadlineExceeded(clock.seconds, doing="looking into the cache") from error
+
+    def clear(self) -> None:
+        """Let all answers in the file go."""
+        self._store.clear()
+
+    def close(self) -> None:
+        """Close the file; the next question opens it again."""
+        self._store.close()
+
+    # --- as a model, and as an object --------------------------------------------------------------------
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Return the body that goes out when the answer is not kept."""
+        return self.llm.render(messages, tools=tools, response_format=response_format, stream=stream, **params)
+
+    def price(self, usage: Usage, model: str = "") -> float | None:
+        """Return what `usage` costs when the answer is not kept."""
+        return self.llm.price(usage, model)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.llm!r}, {redact(str(self.path))!r})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.llm, self.path, self.max_bytes, self.max_age)
+
+
+def key_of(body: Any) -> bytes:
+    """Return the key of a question: the sha256 of its canonical JSON and of the version that asks it.
+
+    Raises:
+        UsageError: it holds something JSON cannot say.
+    """
+    question = {"library": _library(), "format": _FORMAT, "asked": body}
+    try:
+        text = json.dumps(question, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"the request cannot be written as JSON: {error}. Give plain data.") from error
+    return hashlib.sha256(text.encode()).digest()
+
+
+@lru_cache(maxsize=1)
+def _library() -> str:
+    from SimpleLLMFunc._version import __version__
+
+    return __version__
+
+
+def _may_be_kept(reply: ChatCompletion) -> bool:
+    """Whether the reply would be as good an answer the next time."""
+    if reply.cached or not reply.choices:
+        return False
+    for choice in without_thoughts(reply).choices:
+        message = choice.message
+        if choice.finish_reason is not None and choice.finish_reason.lower() not in _ENDS:
+            return False
+        if message.refusal or not ((message.content or "").strip() or message.tool_calls):
+            return False
+    return True
+
+
+def _as_kept(reply: ChatCompletion) -> ChatCompletion:
+    usage = None if reply.usage is None else replace(reply.usage, cost=0.0)
+    return replace(reply, usage=usage, tries=0, cached=True)
+
+
+def _pieces(reply: ChatCompletion) -> list[ChatCompletionChunk]:
+    """Return a whole reply as a stream: the answer, and how it ended."""
+    whole = chunk_of_reply(reply)
+    answer = replace(whole, choices=tuple(replace(choice, finish_reason=None) for choice in whole.choices), usage=None)
+    end = chunk_of_reply(replace(reply, choices=tuple(replace(each, message=_NOTHING) for each in reply.choices)))
+    return [answer, end]
+
+
+def _rebuilt(cls: type[CachedLLM], llm: LLM_Interface, path: Path, max_bytes: int, max_age: float | None) -> CachedLLM:
+    return cls(llm, path, max_bytes=max_bytes, max_age=max_age)

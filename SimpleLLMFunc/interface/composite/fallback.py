@@ -1,0 +1,393 @@
+"""FallbackLLM: the next model when one is down, and a second request when one is late."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self, cast
+
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadReply,
+    BadRequest,
+    ConfigError,
+    ConnectionFailed,
+    ContextTooLong,
+    DeadlineExceeded,
+    RateLimited,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    StreamInterrupted,
+)
+from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
+from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump, race
+from SimpleLLMFunc.interface.composite.question import Question
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.spending.budget import charge_lost, counting_tries, is_limited
+from SimpleLLMFunc.interface.spending.cost import load_prices, priced
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.spending.tokens import count_request
+from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts, answer_in
+from SimpleLLMFunc.interface.wires.request_body import number
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["FallbackLLM"]
+
+_DOWN = (AuthenticationError, ConnectionFailed, DeadlineExceeded, RateLimited, ServerUnavailable)
+"""What makes a member be left out for a while. A deadline: the member's own."""
+
+_NEXT = (*_DOWN, BadReply, ContextTooLong, StreamInterrupted)
+"""After what the next member is asked."""
+
+
+@dataclass(slots=True)
+class _Health:
+    """What is remembered of a member.
+
+    Attributes:
+        down_until: on the monotonic clock; None while it is up.
+    """
+
+    down_until: float | None = None
+
+
+class FallbackLLM(LLM_Interface):
+    """Several models as one: the first that is up answers, the next one where it fails.
+
+    The next member is asked after `ServerUnavailable`, `ConnectionFailed`, `RateLimited`, `BadReply`,
+    `AuthenticationError`, after a stream that broke before it had shown any text, and after a member's own
+    `deadline`; after `ContextTooLong` only one with a larger context window. `BadRequest` is raised: it tells what
+    is wrong with the request, which no other service cures. Each member makes all its own tries first.
+
+    A member that is down is left out for `cool_down` seconds, or as long as its service asked; then one call tries
+    it again. When all are down, all are asked.
+
+    It looks like its first member (name, provider, address, what it renders), has the features that all members
+    share and the smallest context window. Replies name the model that answered; their `tries` count all members.
+
+    Args:
+        *llms: the members, best first; or one list of them.
+        hedge_after: seconds without an answer (of a stream: without its first piece) after which a second request
+            goes to the next member, or, if there is none, to the same one. The first answer counts, the other
+            request is cancelled; its HTTP requests, and in budgets its input, count. "p95" waits as long as 95 of
+            100 answers took, once 20 are known.
+        cool_down: seconds.
+
+    Raises:
+        ConfigError: no member, or something that is no model.
+    """
+
+    def __init__(
+        self,
+        *llms: LLM_Interface | Iterable[LLM_Interface],
+        hedge_after: HedgeAfter = None,
+        cool_down: float = 30.0,
+    ) -> None:
+        given: Any = llms[0] if len(llms) == 1 and not isinstance(llms[0], LLM_Interface) else llms
+        self.members = tuple(given) if isinstance(given, Iterable) else ()
+        wrong = [
+            type(member).__name__ for member in self.members if not isinstance(cast("object", member), LLM_Interface)
+        ]
+        if wrong or not self.members:
+            raise ConfigError(
+                f"FallbackLLM takes models (OpenAICompatible, LocalModel …), at least one, not "
+                f"{', '.join(wrong) or 'none'}."
+            )
+        first = self.members[0]
+        self.model_name, self.provider, self.base_url = first.model_name, first.provider, first.base_url
+        self.profile = _shared(self.members)
+        windows = [member.context_window for member in self.members if member.context_window is not None]
+        self.context_window = min(windows, default=None)
+        self.cool_down = number("cool_down", cool_down, least=0)
+        self.hedge_after: HedgeAfter = hedge_after
+        self._timers = {False: HedgeTimer(hedge_after), True: HedgeTimer(hedge_after)}
+        self._lock = ForkSafeLock()
+        self._health = [_Health() for _ in self.members]
+
+    # --- asking ------------------------------------------------------------------------------------------
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Return the whole reply of the first member that gives one.
+
+        Raises:
+            ProviderError: of the last member asked; its notes tell of the others.
+            DeadlineExceeded: `deadline` passed; all members share it.
+        """
+        asked = self._question(messages, tools, response_format, trace_id, deadline, params)
+        try:
+            if self.hedge_after is not None:
+                racer = await self._race(asked, is_stream=False)
+                return await self._answer(asked, racer.member, racer.task.result())
+            while (member := asked.next_member()) is not None:
+                with counting_tries() as tries:
+                    try:
+                        reply: ChatCompletion = await asked.chat(member)
+                    except SimpleLLMFuncError as error:
+                        self._go_on(asked, member, error, tries.count)
+                        continue
+                return await self._answer(asked, member, reply)
+            raise asked.failure()
+        finally:
+            asked.forget()
+
+    async def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Yield the reply of the first member that gives one; after the first piece of text there is no other.
+
+        Raises:
+            ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
+        """
+        asked = self._question(messages, tools, response_format, trace_id, deadline, params)
+        try:
+            while True:
+                pump: StreamPump | None = None
+                if self.hedge_after is not None:
+                    racer = await self._race(asked, is_stream=True)
+                    member: LLM_Interface | None = racer.member
+                    pump = racer.task.result()
+                else:
+                    member = asked.next_member()
+                if member is None:
+                    raise asked.failure()
+                tries, has_text, thoughts = 0, False, StreamedThoughts()
+                source = asked.stream(member) if pump is None else pump.chunks()
+                try:
+                    async with aclosing(source):
+                        async for chunk in source:
+                            tries = max(tries, chunk.tries)
+                            has_text = has_text or bool(thoughts.apart(chunk).text)
+                            if chunk.text or chunk.tool_calls or chunk.finish_reason:
+                                self._is_up(member)
+                            yield await self._chunk(asked, member, chunk)
+                except SimpleLLMFuncError as error:
+                    if has_text:
+                        raise
+                    self._go_on(asked, member, error, tries)
+                else:
+                    return
+                finally:
+                    if pump is not None:
+                        await pump.close()
+        finally:
+            asked.forget()
+
+    def _question(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        response_format: dict[str, Any] | None,
+        trace_id: str,
+        deadline: float | None,
+        params: Mapping[str, Any],
+    ) -> Question:
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check("choosing a model")
+        options = {"tools": tools, "response_format": response_format, **params}
+        return Question(messages, options, trace_id, clock, deque(self._in_turn()))
+
+    async def _answer(self, asked: Question, member: LLM_Interface, reply: ChatCompletion) -> ChatCompletion:
+        self._is_up(member)
+        reply = await priced(reply, member)
+        return replace(reply, model=reply.model or member.model_name, tries=reply.tries + asked.tries)
+
+    async def _chunk(self, asked: Question, member: LLM_Interface, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+        chunk = await priced(chunk, member) if chunk.usage is not None else chunk
+        if chunk.model and not asked.tries:
+            return chunk
+        return replace(chunk, model=chunk.model or member.model_name, tries=chunk.tries + asked.tries)
+
+    async def _race(self, asked: Question, *, is_stream: bool) -> Racer[Any]:
+        """Return the first request that has an answer, or has begun to."""
+        timer = self._timers[is_stream]
+        latest: LLM_Interface | None = None
+        left_alone: list[LLM_Interface] = []
+
+        def start(beside: bool) -> Racer[Any] | None:
+            nonlocal latest
+            member = asked.next_member() or (latest if beside else None)
+            if member is None:
+                return None
+            if beside:
+                push_warning(f"{asked.trace_id} {member.model_name} is asked as well: no answer so far".strip())
+            latest = member
+            if not is_stream:
+                return Racer(member, partial(asked.chat, member), is_second=beside)
+            pump = StreamPump(asked.stream(member))
+            return Racer(member, pump.begin, is_second=beside, close=pump.close)
+
+        def lost(racer: Racer[Any], error: BaseException | None, is_alone: bool) -> None:
+            if error is None:  # cancelled
+                asked.tries += max(racer.tries, 1)
+                left_alone.append(racer.member)
+                if not racer.is_second:
+                    timer.note(racer.seconds)
+            elif racer.is_second and not is_alone and not isinstance(error, _NEXT):
+                # Such as a budget that has no room for two: the first request goes on.
+                push_warning(f"{asked.trace_id} the second request failed: {error}".strip())
+            elif isinstance(error, SimpleLLMFuncError):
+                self._go_on(asked, racer.member, error, racer.tries)
+            else:
+                raise error
+
+        won: Racer[Any] | None = None
+        try:
+            won = winner = await race(start, lost, timer.delay(), asked.failure)
+        finally:
+            if left_alone and is_limited():
+                await self._charge(asked, left_alone, won)
+        timer.note(winner.seconds)
+        return winner
+
+    async def _charge(self, asked: Question, members: Sequence[LLM_Interface], winner: Racer[Any] | None) -> None:
+        """Let budgets know of requests that nobody waited for: their input was probably read."""
+        try:
+            tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
+            usage = Usage(input_tokens=tokens)
+            for member in members:
+                await load_prices(member)
+                charge_lost(replace(usage, cost=member.price(usage)))
+        except BaseException:
+            if winner is not None:
+                await winner.cancel()  # nobody will read its stream
+            raise
+
+    # --- who is up ---------------------------------------------------------------------------------------
+
+    def _in_turn(self) -> list[LLM_Interface]:
+        """Return the members in the order in which they are asked: those that are down last."""
+        now = time.monotonic()
+        up, down = [], []
+        with self._lock:
+            for member, health in zip(self.members, self._health, strict=True):
+                if health.down_until is None:
+                    up.append(member)
+                elif now >= health.down_until:
+                    # This call finds out; until it has, the others leave the member out.
+                    health.down_until = now + self.cool_down
+                    up.append(member)
+                else:
+                    down.append((health.down_until, member))
+        return [*up, *(member for _, member in sorted(down, key=lambda item: item[0]))]
+
+    def _go_on(self, asked: Question, member: LLM_Interface, error: SimpleLLMFuncError, tries: int) -> None:
+        """Return if the next member shall be asked after this error.
+
+        Raises:
+            SimpleLLMFuncError: no other member helps.
+        """
+        asked.tries += max(tries, error.tries)
+        asked.errors.append((member, error))
+        if isinstance(error, DeadlineExceeded) and asked.clock.is_over:
+            error.tries = asked.tries
+            raise asked.clock.retold(error) from error
+        if answer_in(getattr(error, "partial", "")) or not isinstance(error, _NEXT):
+            error.tries = asked.tries
+            if isinstance(error, BadRequest):
+                self._is_up(member)
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
+        if isinstance(error, _DOWN):
+            asked_for = error.retry_after if isinstance(error, RateLimited) else None
+            with self._lock:
+                pause = self.cool_down if asked_for is None else asked_for
+                self._health_of(member).down_until = time.monotonic() + pause
+        if isinstance(error, ContextTooLong):
+            self._is_up(member)
+            asked.window = max(asked.window, member.context_window or error.limit or 0)
+        if asked.left:
+            next_model = asked.left[0].model_name
+            tell_failed_try(error, tries=error.tries, pause=0.0, model=member.model_name, next_model=next_model)
+            push_warning(f"{asked.trace_id} {member.model_name} failed, the next model is asked: {error}".strip())
+
+    def _is_up(self, member: LLM_Interface) -> None:
+        health = self._health_of(member)
+        if health.down_until is not None:
+            with self._lock:
+                health.down_until = None
+
+    def _health_of(self, member: LLM_Interface) -> _Health:
+        return self._health[next(index for index, each in enumerate(self.members) if each is member)]
+
+    # --- as a model, and as an object --------------------------------------------------------------------
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Return the body that goes out to the first member."""
+        return self.members[0].render(messages, tools=tools, response_format=response_format, stream=stream, **params)
+
+    def price(self, usage: Usage, model: str = "") -> float | None:
+        """Return what `usage` costs with the first member, or with the one of this name."""
+        if not model:
+            return self.members[0].price(usage)
+        # Who answered has priced its reply already; by another member's list it would be priced wrongly.
+        return next((member.price(usage) for member in self.members if member.model_name == model), None)
+
+    def __repr__(self) -> str:
+        options = "" if self.hedge_after is None else f", hedge_after={self.hedge_after!r}"
+        return f"{type(self).__name__}({', '.join(map(repr, self.members))}{options})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.members, self.hedge_after, self.cool_down)
+
+
+def _shared(members: Sequence[LLM_Interface]) -> Profile:
+    """Return the features that all members have, and the restrictions that any has."""
+    profiles = [member.profile for member in members]
+    first = profiles[0]
+    return replace(
+        first,
+        name=first.name if all(each.name == first.name for each in profiles) else "fallback",
+        native=all(each.native for each in profiles),
+        strict=any(each.strict for each in profiles),
+        tools="native" if all(each.tools == "native" for each in profiles) else "json",
+        tool_choice=all(each.tool_choice for each in profiles),
+        stream_usage=all(each.stream_usage for each in profiles),
+        keep_reasoning=any(each.keep_reasoning for each in profiles),
+    )
+
+
+def _rebuilt(
+    cls: type[FallbackLLM], members: tuple[LLM_Interface, ...], hedge_after: HedgeAfter, cool_down: float
+) -> FallbackLLM:
+    return cls(*members, hedge_after=hedge_after, cool_down=cool_down)

@@ -1,0 +1,145 @@
+"""The one gate for foreign exceptions: what HTTP clients raise becomes ours, and holds no secret any more."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
+from SimpleLLMFunc.interface.attempts.retry import Again, TryFailed
+from SimpleLLMFunc.interface.http.timeouts import Silence
+from SimpleLLMFunc.interface.http.wire_errors import BodyBroken, NotHttp, ProxyRefused, WireError
+from SimpleLLMFunc.logger.failures import redacted_cause
+from SimpleLLMFunc.logger.redact import redact
+
+__all__ = ["failure_of_exception", "is_about_tls", "translated", "without_frames"]
+
+T = TypeVar("T")
+
+
+async def translated(work: Awaitable[T], model: str, tries: int) -> T:
+    """Return what `work` gives; what it raises becomes ours here, at the one gate for foreign exceptions."""
+    try:
+        return await work
+    except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
+        failure = failure_of_exception(error, model, tries)
+    # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
+    try:
+        raise failure
+    finally:
+        del failure  # the traceback holds this frame, which would hold the traceback
+
+
+def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:
+    """Return what a foreign exception is among ours: a `TryFailed`, or one of our errors that no further try cures.
+
+    Its cause is the foreign one, or a copy without the secret that this holds. Ours come back as they are.
+    """
+    failure = _among_ours(error, model, tries)
+    if failure is not error:
+        failure.__cause__ = without_frames(redacted_cause(error))
+    return failure
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """Return `error`, its tracebacks and those of what led to it taken off: they hold all that their functions held.
+
+    The frames of an HTTP client hold the headers of the request, and programs that report errors send the variables of
+    every frame along; an error that is kept for long keeps them for as long.
+    """
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        part = waiting.pop()
+        if part is not None and id(part) not in seen:
+            seen.add(id(part))
+            part.__traceback__ = None
+            waiting += [part.__cause__, part.__context__]
+    return error
+
+
+def _among_ours(error: Exception, model: str, tries: int) -> Exception:
+    if isinstance(error, WireError):
+        return _failure_of_wire(error, model, tries)
+    if isinstance(error, (TryFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
+        return _silence(error, model, tries) if isinstance(error, Silence) else error
+    text = redact(str(error)) or type(error).__name__
+    if is_about_tls(error):
+        return _failed(f"TLS: {text}", model, tries, again="never")
+    if isinstance(error, OSError):
+        return _failed(_reason(error, text), model, tries)
+    return _failure_of_client(error, text, model, tries)
+
+
+def _failure_of_wire(error: WireError, model: str, tries: int) -> TryFailed:
+    """Translate what goes wrong on our own connections."""
+    text = redact(str(error))
+    if is_about_tls(error):
+        return _failed(f"TLS: {text}", model, tries, again="never")
+    if isinstance(error, ProxyRefused):
+        final = error.status < 500 and error.status not in {408, 429}
+        return _failed(text, model, tries, again="never" if final else "always")
+    if isinstance(error, NotHttp):
+        problem = f"it is not HTTP as we know it ({text})"
+        return TryFailed(BadReply(model, problem=problem, head=redact(error.head), tries=tries), again="once")
+    more = f": {redact(str(error.__cause__))}" if isinstance(error, BodyBroken) and error.__cause__ is not None else ""
+    return _failed(text + more, model, tries)
+
+
+def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> Exception:
+    """Translate what `client=` raises: the openai package's exceptions, and those of the HTTP client below it."""
+    family = type(error).__module__.partition(".")[0]
+    if family == "openai":
+        import openai
+
+        if isinstance(error, openai.APIConnectionError):
+            return _of_another_loop(error.__cause__) or _failed(_reason(error, text), model, tries)
+        if isinstance(error, openai.APIResponseValidationError):
+            return TryFailed(BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once")
+        if isinstance(error, openai.APIError):
+            return TryFailed(BadReply(model, problem="the client refused it", head=text, tries=tries), again="never")
+        return ConfigError(f"the client given as client= cannot send the request: {text}")
+    if family in {"httpx", "httpx2", "httpcore", "httpcore2"}:
+        return _failed(_reason(error, text), model, tries)
+    if isinstance(error, (TypeError, ValueError)):
+        return UsageError(f"the request cannot be sent: {text}")
+    return _of_another_loop(error) or _failed(f"{type(error).__name__}: {text}", model, tries, again="never")
+
+
+def _of_another_loop(error: BaseException | None) -> ConfigError | None:
+    # Version 2 of the package wraps it, version 3 lets it through.
+    if isinstance(error, RuntimeError) and "loop" in str(error):
+        return ConfigError(
+            "the client given as client= has connections of another event loop, and an http_client of its own, which "
+            "cannot serve two. Leave that out, or make a model for each loop."
+        )
+    return None
+
+
+def _silence(error: Silence, model: str, tries: int) -> TryFailed:
+    return _failed(str(error), model, tries)
+
+
+def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> TryFailed:
+    return TryFailed(ConnectionFailed(model, reason=reason, tries=tries), again=again)
+
+
+def _reason(error: BaseException, text: str) -> str:
+    """Return what went wrong, with the cause where the client only says that something did."""
+    cause = error.__cause__ or error.__context__
+    more = f": {redact(str(cause))}" if cause is not None and str(cause) and str(cause) not in text else ""
+    name = "" if text.startswith(type(error).__name__) else f"{type(error).__name__}: "
+    return f"{name}{text}{more}"
+
+
+def is_about_tls(error: BaseException) -> bool:
+    """Whether a certificate or a handshake failed, which no further try cures."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None:
+            return False
+        if isinstance(seen, (ssl.SSLError, ssl.CertificateError)):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

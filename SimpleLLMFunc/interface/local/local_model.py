@@ -1,0 +1,240 @@
+"""LocalModel: a model inside this process, no key, no network (extra: local)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.local.schema import bounded_response_format
+from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, require_llama, running_server
+from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, Weights, fetch_weights
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires.request_body import build_body
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.message import Message, ToolSpec
+
+__all__ = ["DEFAULT_MAX_TOKENS", "LocalModel"]
+
+DEFAULT_MAX_TOKENS = 1024
+"""Tokens a reply may have where the call sets no limit: a small model may repeat itself until it is stopped."""
+
+_LENGTH_PARAMS = ("max_tokens", "max_completion_tokens", "n_predict")
+
+
+class LocalModel(LLM_Interface):
+    """A model that runs inside this process, through llama.cpp.
+
+    It needs no key, and a network only once, to fetch the default weights. All that ask for the same file with the
+    same options share one server, which starts at the first question and can be reached from this process only.
+
+    Args:
+        model: a name (`smollm2-135m`, fetched at first use) or the path of a .gguf file.
+        threads: processors to compute on; None takes half of them, for contended ones make it slower.
+        context_window: tokens it reads and writes together.
+        seed: makes the same question get the same answer; None is chance.
+    """
+
+    provider = "local"
+    profile = PROFILES["local"]
+    pays_requests = True
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] = SMOLLM2_135M.name,
+        *,
+        threads: int | None = None,
+        context_window: int = 4096,
+        seed: int | None = None,
+    ) -> None:
+        given: dict[str, object] = {"threads": threads, "context_window": context_window}
+        for name, value in given.items():
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ConfigError(f"LocalModel: {name} is {value!r}; it must be a whole number of at least 1.")
+        self._model = os.fspath(model)
+        self._threads = threads
+        self._seed = seed
+        self.context_window = self._room = context_window
+        known = self._weights
+        self.model_name = known.name if known else Path(self._model).stem
+
+    @property
+    def _weights(self) -> Weights | None:
+        return KNOWN_WEIGHTS.get(self._model)
+
+    @property
+    def seed(self) -> int | None:
+        """What makes the same question get the same answer; None for chance."""
+        return self._seed
+
+    def __repr__(self) -> str:
+        options = [f"context_window={self.context_window}"]
+        options += [f"threads={self._threads}"] if self._threads is not None else []
+        options += [f"seed={self._seed}"] if self._seed is not None else []
+        return f"LocalModel({self._model!r}, {', '.join(options)})"
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Ask once and return the whole reply; the first question also starts the model.
+
+        Raises:
+            ConfigError: the weights cannot be had or are none; the extra "local" is missing.
+            ContextTooLong: the messages do not fit into `context_window`.
+            ProviderError: the model failed.
+            DeadlineExceeded: `deadline` passed, the start included.
+        """
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        client = await self._client(clock)
+        with self._said_as_asked(clock):
+            return await client.chat(
+                messages,
+                tools=tools,
+                response_format=bounded_response_format(response_format),
+                trace_id=trace_id,
+                deadline=clock.left(),
+                **self._filled(params),
+            )
+
+    async def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Ask once and yield the reply in pieces; errors as in `chat`."""
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        client = await self._client(clock)
+        stream = client.chat_stream(
+            messages,
+            tools=tools,
+            response_format=bounded_response_format(response_format),
+            trace_id=trace_id,
+            deadline=clock.left(),
+            **self._filled(params),
+        )
+        with self._said_as_asked(clock):
+            async with aclosing(stream):
+                async for chunk in stream:
+                    yield chunk
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Return the body as llama.cpp will get it."""
+        return build_body(
+            self.model_name,
+            messages,
+            self.profile,
+            tools=tools,
+            response_format=bounded_response_format(response_format),
+            stream=stream,
+            params=self._filled(params),
+        )
+
+    def _filled(self, params: dict[str, Any]) -> dict[str, Any]:
+        filled = dict(params)
+        if all(filled.get(name) is None for name in _LENGTH_PARAMS):
+            filled["max_tokens"] = min(DEFAULT_MAX_TOKENS, self._room)
+        if self._seed is not None and filled.get("seed") is None:
+            filled["seed"] = self._seed
+        return filled
+
+    @contextmanager
+    def _said_as_asked(self, deadline: Deadline) -> Iterator[None]:
+        """Name the limit of the context, and the deadline that the caller gave instead of what was left of it."""
+        try:
+            yield
+        except ContextTooLong as error:
+            if error.limit is not None:
+                raise
+            raise ContextTooLong(
+                self.model_name, limit=self._room, status=error.status, body=error.body, tries=error.tries
+            ) from error
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded(deadline.seconds, partial=error.partial, doing="the local model wrote") from error
+
+    async def _client(self, deadline: Deadline) -> OpenAICompatible:
+        deadline.check("starting the local model")
+        path = self._path()
+        options = ServerOptions(self.model_name, path, self._threads or default_threads(), self._room)
+        limit = asyncio.timeout(deadline.left())
+        try:
+            async with limit:
+                server = await running_server(options, self._prepare)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise DeadlineExceeded(deadline.seconds, doing="starting the local model") from error
+        return _client_of(server)
+
+    def _path(self) -> Path:
+        weights = self._weights
+        return weights.path() if weights else Path(self._model).expanduser().absolute()
+
+    def _prepare(self, stop: threading.Event) -> None:
+        weights = self._weights
+        if weights is not None:
+            require_llama()  # before a download that would be of no use
+            fetch_weights(weights, cancelled=stop)
+        elif not self._path().exists() and not self._model.endswith(".gguf"):
+            raise ConfigError(
+                f"no model is called {self._model!r} and there is no such file. Known by name: "
+                f"{', '.join(KNOWN_WEIGHTS)}. Give LocalModel one of them, or the path of a .gguf file."
+            )
+
+
+_CLIENTS: WeakKeyDictionary[LocalServer, OpenAICompatible] = WeakKeyDictionary()
+
+
+def _client_of(server: LocalServer) -> OpenAICompatible:
+    client = _CLIENTS.get(server)
+    if client is None:
+        # Two at once make two, and one of them is kept: a lock might be held by another thread in a forked child.
+        client = _CLIENTS.setdefault(
+            server,
+            OpenAICompatible(
+                server.options.name,
+                api_key=server.key,
+                base_url=server.base_url,
+                context_window=server.options.context_window,
+                profile="local",
+                # The server closes a kept connection now and then, just when it is used again.
+                max_retries=2,
+                retry_delay=0.02,
+                _guarded=False,
+            ),
+        )
+    return client
+
+
+def default_threads() -> int:
+    """Return half of the processors that this process may use, at least one."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, there // 2)

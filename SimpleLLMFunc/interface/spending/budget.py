@@ -1,0 +1,298 @@
+"""`budget(...)`: a limit on money, tokens, requests or time, kept before it is broken.
+
+Scopes nest, and hold for everything that is started inside them: functions, tools, worker threads, the bridge
+of sync code. They are carried by a context variable. A scope reserves what a request will probably take
+before it leaves, and settles with what it really took.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Self
+
+from SimpleLLMFunc.errors import BudgetExceeded, UsageError
+from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = [
+    "Charge",
+    "Spent",
+    "Tries",
+    "budget",
+    "charge_fetch",
+    "charge_lost",
+    "charge_question",
+    "charge_try",
+    "counting_tries",
+    "is_charged",
+    "is_limited",
+    "paid_already",
+    "strictest_time_limit",
+]
+
+
+class Spent:
+    """What a scope has spent so far; may be read while it is going on, and after.
+
+    Attributes:
+        usd: money, as far as prices are known.
+        tokens: read and written.
+        requests: HTTP requests, failed ones too.
+    """
+
+    def __init__(self, usd: float | None, tokens: float | None, requests: float | None, seconds: float | None) -> None:
+        self.usd = 0.0
+        self.tokens = 0
+        self.requests = 0
+        self._limits = {"usd": usd, "tokens": tokens, "requests": requests, "seconds": seconds}
+        self._reserved = 0
+        self._reserved_usd = 0.0
+        self._started = time.monotonic()
+        self._ended: float | None = None
+        self._lock = ForkSafeLock()
+
+    @property
+    def seconds(self) -> float:
+        """Since the scope began; stands still when it has ended."""
+        return (self._ended or time.monotonic()) - self._started
+
+    def end(self) -> None:
+        """Stop the clock."""
+        self._ended = time.monotonic()
+
+    def left(self) -> float | None:
+        """Return the seconds that are left, None without such a limit."""
+        limit = self._limits["seconds"]
+        return None if limit is None else max(0.0, limit - self.seconds)
+
+    def reserve(self, *, requests: int, tokens: int, usd: float = 0.0) -> None:
+        """Take what a request needs, or refuse it.
+
+        Raises:
+            BudgetExceeded: a limit is reached, or the request would break it; nothing was taken.
+        """
+        with self._lock:
+            self._check("seconds", self.seconds, 0)
+            self._check("usd", self.usd + self._reserved_usd, usd)
+            self._check("requests", self.requests, requests)
+            self._check("tokens", self.tokens + self._reserved, tokens)
+            self.requests += requests
+            self._reserved += tokens
+            self._reserved_usd += usd
+
+    def settle(self, *, reserved: int, usage: Usage | None, requests: int = 0, reserved_usd: float = 0.0) -> None:
+        """Give back a reservation and note what was really used; `requests` corrects their number."""
+        with self._lock:
+            self._reserved -= reserved
+            self._reserved_usd = max(0.0, self._reserved_usd - reserved_usd)
+            self.requests += requests
+            if usage is not None:
+                self.tokens += usage.total_tokens
+                self.usd += usage.cost or 0.0
+
+    def limits(self, unit: str) -> bool:
+        """Say whether the scope limits this unit: "usd", "tokens", "requests" or "seconds"."""
+        return self._limits[unit] is not None
+
+    def out_of_time(self) -> BudgetExceeded:
+        """Return the error for a call that the seconds of this scope have ended."""
+        limit = self._limits["seconds"]
+        return BudgetExceeded("seconds", limit=limit or 0.0, spent=self.seconds)
+
+    def _check(self, unit: str, spent: float, needed: float) -> None:
+        limit = self._limits[unit]
+        if limit is not None and (spent + needed > limit or (not needed and spent >= limit)):
+            raise BudgetExceeded(unit, limit=limit, spent=spent, needed=needed or None)
+
+    def __repr__(self) -> str:
+        return f"Spent(usd={self.usd:g}, tokens={self.tokens}, requests={self.requests}, seconds={self.seconds:.3g})"
+
+
+_SCOPES: ContextVar[tuple[Spent, ...]] = ContextVar("SimpleLLMFunc.budget", default=())
+
+
+@contextmanager
+def budget(
+    usd: float | None = None,
+    tokens: float | None = None,
+    requests: float | None = None,
+    seconds: float | None = None,
+) -> Iterator[Spent]:
+    """Limit everything that is asked inside the block.
+
+    A request that would break a limit is not sent; the tokens of its answer cannot be known before, so the last
+    answer may go over `tokens` and `usd`, and nothing is sent after it. Scopes nest: the strictest holds. An answer
+    from a cache takes nothing.
+
+    Args:
+        usd: money. Needs the extra `cost`. A model whose price is not known raises `ConfigError` before it is asked,
+            unless it has no address, or one on this machine or its network: from there nobody sends a bill.
+        tokens: read and written.
+        requests: HTTP requests, further tries and re-asks included.
+        seconds: wall-clock time since the scope began.
+
+    Raises:
+        UsageError: a limit that is not a number from 0 up.
+        BudgetExceeded: raised inside, instead of sending the request.
+    """
+    for name, limit in (("usd", usd), ("tokens", tokens), ("requests", requests), ("seconds", seconds)):
+        is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0
+        if limit is not None and not is_number:
+            raise UsageError(f"budget({name}=…) must be a number from 0 up, not {limit!r}.")
+    spent = Spent(usd, tokens, requests, seconds)
+    before = _SCOPES.get()
+    _SCOPES.set((*before, spent))
+    try:
+        yield spent
+    finally:
+        spent.end()
+        _SCOPES.set(before)
+
+
+@contextmanager
+def paid_already() -> Iterator[None]:
+    """Let what runs inside count for no budget around it: it reads answers that were paid when they were made."""
+    before = _SCOPES.get()
+    _SCOPES.set(())
+    try:
+        yield
+    finally:
+        _SCOPES.set(before)
+
+
+@dataclass(slots=True)
+class Charge:
+    """One question that was let through; `settle` once, with what it took."""
+
+    scopes: tuple[Spent, ...]
+    tokens: int
+    usd: float = 0.0
+    prepaid: int = 1
+    _before: Charge | None = None
+
+    def __enter__(self) -> Self:
+        _reserve(self.scopes, requests=1, tokens=self.tokens, usd=self.usd)
+        self._before = _CHARGE.get()
+        _CHARGE.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.prepaid = 0  # where streams end in another order than they began, some context may know it still
+        _CHARGE.set(self._before)
+
+    def settle(self, usage: Usage | None, *, was_sent: bool = True) -> None:
+        """Note what the question took.
+
+        Args:
+            usage: of the reply, None where there was none.
+            was_sent: False where no request left (the answer came from a cache).
+        """
+        for scope in self.scopes:
+            scope.settle(reserved=self.tokens, usage=usage, requests=0 if was_sent else -1, reserved_usd=self.usd)
+
+
+_CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=None)
+
+
+def strictest_time_limit() -> Spent | None:
+    """Return the scope around the caller whose seconds run out first, None where none has such a limit."""
+    scopes = _SCOPES.get()
+    if not scopes:
+        return None
+    limited = [scope for scope in scopes if scope.left() is not None]
+    return min(limited, key=lambda scope: scope.left() or 0.0, default=None)
+
+
+def is_limited(unit: str | None = None) -> bool:
+    """Say whether the caller runs inside a budget; given a unit ("usd" …), whether one of them limits that."""
+    scopes = _SCOPES.get()
+    return bool(scopes) if unit is None else any(scope.limits(unit) for scope in scopes)
+
+
+def is_charged() -> bool:
+    """Say whether the caller's question has to be charged: inside a budget, or inside another question.
+
+    The first request of that one is paid, and the caller's must not be taken for it.
+    """
+    return bool(_SCOPES.get()) or _CHARGE.get() is not None
+
+
+def charge_question(tokens: int, usd: float = 0.0) -> Charge:
+    """Return a context that lets one question to a model through, or refuses it; its first request is paid there.
+
+    Args:
+        tokens: what it will probably read.
+        usd: what reading that will cost.
+
+    Entering it raises:
+        BudgetExceeded: nothing may be sent.
+    """
+    return Charge(_SCOPES.get(), tokens, usd)
+
+
+def charge_try() -> None:
+    """Pay for one HTTP request that is about to leave, unless the question around it has paid already.
+
+    Raises:
+        BudgetExceeded: it may not be sent.
+    """
+    charge = _CHARGE.get()
+    if charge is not None and charge.prepaid:
+        charge.prepaid -= 1
+    else:
+        _reserve(_SCOPES.get(), requests=1, tokens=0)
+    tries = _TRIES.get()
+    while tries is not None:
+        tries.count += 1
+        tries = tries.around
+
+
+def charge_fetch() -> None:
+    """Note an HTTP request that fetches what was paid before; no budget refuses it."""
+    for scope in _SCOPES.get():
+        scope.settle(reserved=0, usage=None, requests=1)
+
+
+def charge_lost(usage: Usage) -> None:
+    """Note what a request has probably taken whose reply nobody waited for; its requests were paid as they left."""
+    for scope in _SCOPES.get():
+        scope.settle(reserved=0, usage=usage)
+
+
+@dataclass(slots=True)
+class Tries:
+    """How many HTTP requests left inside a `counting_tries` block."""
+
+    count: int = 0
+    around: Tries | None = None
+
+
+_TRIES: ContextVar[Tries | None] = ContextVar("SimpleLLMFunc.tries", default=None)
+
+
+@contextmanager
+def counting_tries() -> Iterator[Tries]:
+    """Count the HTTP requests of the block, of one that is cancelled too; not to be left open over a ``yield``."""
+    before = _TRIES.get()
+    tries = Tries(around=before)
+    _TRIES.set(tries)
+    try:
+        yield tries
+    finally:
+        _TRIES.set(before)
+
+
+def _reserve(scopes: tuple[Spent, ...], *, requests: int, tokens: int, usd: float = 0.0) -> None:
+    taken: list[Spent] = []
+    try:
+        for scope in scopes:
+            scope.reserve(requests=requests, tokens=tokens, usd=usd)
+            taken.append(scope)
+    except BudgetExceeded:
+        for scope in taken:
+            scope.settle(reserved=tokens, usage=None, requests=-requests, reserved_usd=usd)
+        raise

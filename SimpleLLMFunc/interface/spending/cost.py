@@ -1,0 +1,251 @@
+"""What a Usage costs in USD, told by the `genai-prices` package (extra `cost`), whose prices are in its wheel.
+
+A price is looked up by the provider and by the model that the reply names, else the one that was asked for. None
+means that nobody knows: the extra is missing, or the model is in no list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from SimpleLLMFunc.config import is_local_address
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.logger.failures import shown_error
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.runtime.threads import importing
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.usage import Usage
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+
+__all__ = ["load_prices", "price_of", "priced", "require_prices"]
+
+R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
+
+_THEIR_NAMES = {
+    "gemini": "google",
+    "moonshot": "moonshotai",
+    "xai": "x-ai",
+    "zhipu": "zhipuai",
+    **{
+        name: name
+        for name in (
+            "anthropic", "azure", "deepseek", "fireworks", "groq", "mistral", "openai", "openrouter", "together"
+        )
+    },
+}  # fmt: skip
+"""Our names of providers, and those of the price list."""
+
+_FREE = frozenset({"local", "ollama"})
+"""Providers that compute on the user's own machine."""
+
+_NOT_LISTED = frozenset({"qwen", "siliconflow", "volcengine"})
+"""Known services without prices in the list; the maker's price of a model is not theirs."""
+
+_CLOSED_WEIGHTS = ("chatgpt", "claude", "gemini", "gpt-", "grok", "o1", "o3", "o4")
+_OPEN_WEIGHTS = ("gpt-oss",)
+
+_MISSING = object()
+_module: Any = None
+
+
+def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None = None) -> float | None:
+    """Return what `usage` costs in USD, None when that is not known.
+
+    Behind an address that is in no list (a gateway, a double) a model counts what its maker takes. On this machine
+    and its network only models count so whose weights nobody can run at home.
+
+    The first call imports the prices, for about 0.3 s; `load_prices` does so off the event loop.
+
+    Args:
+        usage: cached tokens count by their own price, reasoning tokens as output.
+        model: as the service calls it.
+        provider: our name of who serves it.
+        base_url: where it is reached.
+    """
+    if provider in _FREE and not model.endswith("cloud"):  # Ollama passes its models named -cloud on
+        return 0.0
+    tariff = _tariff(model, provider, base_url)
+    if tariff is None:
+        return None
+    if not (0 <= usage.cached_tokens <= usage.input_tokens and 0 <= usage.reasoning_tokens <= usage.output_tokens):
+        usage = Usage(
+            max(usage.input_tokens, 0),
+            max(usage.output_tokens, 0),
+            min(max(usage.cached_tokens, 0), max(usage.input_tokens, 0)),
+            min(max(usage.reasoning_tokens, 0), max(usage.output_tokens, 0)),
+        )
+    try:
+        return tariff(usage)
+    except (LookupError, ValueError, ArithmeticError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _may_be_listed(model: str, provider: str, base_url: str | None) -> bool:
+    """Whether a look into the list is worth its import, which takes 0.3 s and 3 MB."""
+    # "scripted" is the name that doubles have by default.
+    if not model or model == "scripted" or provider in _NOT_LISTED or provider in _FREE:
+        return False
+    if provider in _THEIR_NAMES or not is_local_address(base_url):
+        return True
+    name = model.lower().rpartition("/")[2]
+    return name.startswith(_CLOSED_WEIGHTS) and not name.startswith(_OPEN_WEIGHTS)
+
+
+@lru_cache(maxsize=1024)
+def _tariff(model: str, provider: str, base_url: str | None) -> Callable[[Usage], float] | None:
+    """Return what prices a usage, None where there is no price; remembered, because every look into the list is slow."""
+    if not _may_be_listed(model, provider, base_url) or _genai_prices() is None:
+        return None
+    asked = (model, provider, base_url)
+    try:
+        return _flat_tariff(*asked) or partial(_price, *asked)
+    except (LookupError, ValueError, ArithmeticError):
+        return None
+
+
+def _flat_tariff(model: str, provider: str, base_url: str | None) -> Callable[[Usage], float] | None:
+    """Return a tariff of fixed rates; None where a price depends on the hour or on the length of the request.
+
+    The package takes a quarter of the time of a whole call for one price, and rates do not change between two calls.
+
+    Raises:
+        LookupError: there is no price.
+    """
+    calculation = _calculated(Usage(), model, provider, base_url)
+    listed, current = calculation.model.prices, calculation.model_price
+    if listed is not current or not all(
+        isinstance(rate, Decimal) for rate in vars(current).values() if rate is not None
+    ):
+        return None
+    # Asked for and not read from the fields: which rate counts where one is missing is the package's to say.
+    million = 10**6
+    rates: list[Decimal] = [
+        _calculated(probe, model, provider, base_url).total_price / million
+        for probe in (Usage(million), Usage(million, 0, million), Usage(0, million), Usage(0, million, 0, million))
+    ]
+    # Whole numbers of the smallest part of a USD that any rate has: as exact as Decimal, in a tenth of the time.
+    whole: int = 10 ** max(0, *(-int(rate.as_tuple().exponent) for rate in rates))
+    read, cached, written, reasoned = (int(rate * whole) for rate in rates)
+
+    def tariff(usage: Usage) -> float:
+        if not usage.cached_tokens and not usage.reasoning_tokens:
+            return (read * usage.input_tokens + written * usage.output_tokens) / whole
+        return (
+            read * (usage.input_tokens - usage.cached_tokens)
+            + cached * usage.cached_tokens
+            + written * (usage.output_tokens - usage.reasoning_tokens)
+            + reasoned * usage.reasoning_tokens
+        ) / whole
+
+    probe = Usage(7_919, 6_007, 1_013, 211)
+    return tariff if tariff(probe) == _price(model, provider, base_url, probe) else None
+
+
+def _price(model: str, provider: str, base_url: str | None, usage: Usage) -> float:
+    return float(_calculated(usage, model, provider, base_url).total_price)
+
+
+def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -> Any:
+    """Return what the package calculates."""
+    prices = _genai_prices()
+    counts = {
+        "input_tokens": usage.input_tokens,
+        "cache_read_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "output_reasoning_tokens": usage.reasoning_tokens,
+    }
+    spent = prices.Usage(**counts)
+    theirs = _THEIR_NAMES.get(provider)
+    if theirs is not None:
+        return prices.calc_price(spent, model, provider_id=theirs)
+    if base_url is not None and not is_local_address(base_url):
+        try:
+            return prices.calc_price(spent, model, provider_api_url=base_url)
+        except LookupError:
+            pass  # an address that the list does not know
+    maker, slash, name = model.partition("/")
+    if slash:  # openai/gpt-4o, as gateways call it
+        return prices.calc_price(spent, name, provider_id=maker)
+    return prices.calc_price(spent, model)
+
+
+def _genai_prices() -> Any:
+    """Return the package, None where it is not installed."""
+    global _module  # noqa: PLW0603 - what was found to be missing is not looked for at each call
+    if _module is None:
+        try:
+            import genai_prices
+
+            with suppress(LookupError):  # its data come with the first question, whatever that is
+                genai_prices.calc_price(genai_prices.Usage(input_tokens=1), "gpt-4o", provider_id="openai")
+        except ImportError:
+            _module = _MISSING
+        except Exception as error:  # noqa: BLE001 - a broken package must not break the call that it would price
+            push_warning(f"genai-prices cannot be used, so no cost is known: {shown_error(error)}")
+            _module = _MISSING
+        else:
+            _module = genai_prices
+    return None if _module is _MISSING else _module
+
+
+# --- what the rest of the library asks -------------------------------------------------------------------
+
+
+async def load_prices(llm: LLM_Interface, model: str = "") -> None:
+    """Import the prices where `llm` (or `model` there) needs them and they are not there yet, in a worker thread."""
+    if _module is None and any(
+        _may_be_listed(name, part.provider, part.base_url) for part in _parts(llm) for name in (part.model_name, model)
+    ):
+        await importing(_genai_prices)
+
+
+async def priced(reply: R, llm: LLM_Interface) -> R:
+    """Return the reply (or chunk) of `llm` with its cost in the usage, as far as it is known."""
+    usage = reply.usage
+    if usage is None or usage.cost is not None:
+        return reply
+    if _module is None:
+        await load_prices(llm, reply.model)
+    cost = llm.price(usage.tokens, reply.model)
+    return reply if cost is None else reply.with_usage(usage.with_cost(cost))
+
+
+async def require_prices(llm: LLM_Interface) -> None:
+    """Return if a limit in USD can be kept with `llm`: its price is known, or nobody sends a bill.
+
+    Raises:
+        ConfigError: it would be ignored: a service that takes money, and no price.
+    """
+    await load_prices(llm)
+    unknown = [
+        part
+        for part in _parts(llm)
+        if part.base_url is not None and not is_local_address(part.base_url) and part.price(Usage()) is None
+    ]
+    if not unknown:
+        return
+    names = ", ".join(sorted({f"{part.model_name} ({part.provider})" for part in unknown}))
+    way_out = (
+        f"Install genai-prices, which may know it: {install_line('cost')}. Or limit"
+        if _genai_prices() is None
+        else "The installed genai-prices does not list it. Update that, or limit"
+    )
+    raise ConfigError(
+        f"budget(usd=…) cannot be kept: the price of {names} is not known. {way_out} tokens instead: budget(tokens=…)."
+    )
+
+
+def _parts(llm: LLM_Interface) -> Iterator[LLM_Interface]:
+    """Yield the models that answer in the end."""
+    if not llm.members:
+        yield llm
+    for member in llm.members:
+        yield from _parts(member)

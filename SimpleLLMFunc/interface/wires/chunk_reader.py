@@ -1,0 +1,250 @@
+"""The events of one stream, read into chunks, and judged: is the answer complete, and what is it if it broke off? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from SimpleLLMFunc.errors import (
+    BODY_LIMIT,
+    BadReply,
+    ConnectionFailed,
+    DeadlineExceeded,
+    StreamInterrupted,
+)
+from SimpleLLMFunc.interface.attempts.retry import Again, TryFailed
+from SimpleLLMFunc.interface.body_json import decode, mend
+from SimpleLLMFunc.interface.http.exchange import now
+from SimpleLLMFunc.interface.wires.per_choice import PerChoice
+from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
+from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
+from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
+from SimpleLLMFunc.logger.redact import redact_head
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.wire import index_of, mappings
+
+__all__ = ["INTERRUPTED", "ChunkReader", "bad_reply"]
+
+INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error", "abort", "aborted", "cancelled"})
+"""Finish reasons by which a service says that it broke off; every other one ends an answer."""
+
+_DONE = b"[DONE]"
+_LONGEST_DONE = 64
+"""Bytes; what is longer says something else."""
+
+
+def bad_reply(
+    problem: str, head: str, model: str, tries: int, *, status: int | None = None, again: Again = "once"
+) -> TryFailed:
+    """Return what a reply is that is none of the protocol; `head` is how it begins."""
+    return TryFailed(
+        BadReply(model, problem=problem, head=redact_head(head, 2000), status=status, tries=tries), again=again
+    )
+
+
+class ChunkReader:
+    """Reads the events of one stream and keeps what is needed to judge it.
+
+    Attributes:
+        count: of the chunks so far.
+        is_done: the service said that nothing more comes.
+    """
+
+    __slots__ = (
+        "_finished",
+        "_halves",
+        "_has_answer",
+        "_has_shown",
+        "_has_usage",
+        "_headers",
+        "_is_finished",
+        "_model",
+        "_open",
+        "_texts",
+        "_thoughts",
+        "_tries",
+        "count",
+        "is_done",
+    )
+
+    def __init__(self, model: str, tries: int, headers: Mapping[str, str]) -> None:
+        self._model = model
+        self._tries = tries
+        self._headers = headers
+        self._texts: list[str] = []
+        self._is_finished: PerChoice[bool] = PerChoice()
+        self._open = self._finished = 0  # how many choices
+        self._halves: dict[int, str] | None = None
+        self._thoughts = StreamedThoughts()
+        self._has_shown = False
+        self._has_answer = False
+        self._has_usage = False
+        self.count = 0
+        self.is_done = False
+
+    @property
+    def partial(self) -> str:
+        """The text so far."""
+        return "".join(self._texts)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended."""
+        return self.is_done or self._has_usage or bool(self._finished and not self._open)
+
+    def chunks(self, events: Iterable[ServerSentEvent]) -> Iterator[ChatCompletionChunk]:
+        """Yield the chunks in some events, as far as the end of the stream; raises what `read` does."""
+        for event in events:
+            chunk = self.read(event)
+            if chunk is not None:
+                yield chunk
+                del chunk  # not kept while the next one is waited for; the same in the generators around this one
+            elif self.is_done:
+                return
+
+    def read(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
+        """Return the chunk in an event, None where there is none.
+
+        Raises:
+            StreamInterrupted, BadReply: the stream broke after some text.
+            TryFailed: it broke before.
+        """
+        data = event.data
+        if len(data) < _LONGEST_DONE and data.strip() == _DONE:
+            self.is_done = True
+            return None
+        try:
+            value = decode(data, mended=False)
+        except ValueError:
+            if event.event == "error":
+                raise self.broken(f"the service said: {event.text}") from None
+            raise self._bad_event(event, "an event is not JSON") from None
+        if not isinstance(value, dict):
+            raise self._bad_event(event, "an event is not a JSON object")
+        kind = value.get("object")
+        if value.get("error") or event.event == "error" or kind == "error":
+            raise self._error(value)
+        if "choices" not in value and "usage" not in value:
+            return None  # a ping, or an event of a kind we do not know
+        if self._halves or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
+            self._join_halves(value)
+        chunk = self._thoughts.apart(
+            # A whole reply may be the only event of a stream.
+            chunk_of_reply(ChatCompletion.from_dict(value, tries=self._tries))
+            if kind == "chat.completion"
+            else ChatCompletionChunk.from_dict(value, tries=self._tries)
+        )
+        self._note(chunk)
+        return chunk
+
+    def rest(self) -> ChatCompletionChunk | None:
+        """Return what the end of the stream shows to be text, None where there is nothing."""
+        rest = self._thoughts.rest()
+        if rest:
+            self._note(rest)
+        return rest
+
+    def _join_halves(self, value: dict[str, Any]) -> None:
+        """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
+        halves = self._halves = self._halves or {}
+        for position, choice in enumerate(mappings(value.get("choices"))):
+            delta = choice.get("delta")
+            if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
+                continue
+            index = index_of(choice, position)
+            text = halves.pop(index, "") + (delta.get("content") or "")
+            if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
+                halves[index] = text[-1]
+                text = text[:-1]
+            if text or delta.get("content"):
+                delta["content"] = text
+        mended = mend(value)
+        value.clear()
+        value.update(mended)
+
+    def _note(self, chunk: ChatCompletionChunk) -> None:
+        self.count += 1
+        adds = False
+        for choice in chunk.choices:
+            delta = choice.delta
+            if delta.content:
+                adds = self._has_shown = True
+                if choice.index == 0:
+                    self._texts.append(delta.content)
+            adds = adds or bool(delta.tool_calls)
+            if not choice.finish_reason:
+                if self._is_finished.get(choice.index) is None:
+                    self._is_finished.put(choice.index, False)
+                    self._open += 1
+            elif choice.finish_reason in INTERRUPTED:
+                raise self.broken(f"the service said: {choice.finish_reason}")
+            else:
+                known = self._is_finished.get(choice.index)
+                self._is_finished.put(choice.index, True)
+                self._open -= known is False
+                self._finished += known is not True
+        self._has_answer = self._has_answer or adds
+        if chunk.usage is not None and not adds and self._has_answer:
+            self._has_usage = True
+
+    def broken(self, reason: str, again: Again = "always") -> Exception:
+        """Return what a break at this point is."""
+        error = StreamInterrupted(
+            self._model, partial=self.partial, reason=redact_head(reason, BODY_LIMIT), tries=self._tries
+        )
+        return error if self._has_shown else TryFailed(error, again=again)
+
+    def ending(self, last: ServerSentEvent | None) -> Iterator[ChatCompletionChunk]:
+        """Yield what the end of the stream shows to be an answer; `last` is an event that it cut off.
+
+        Raises:
+            StreamInterrupted: the answer had not ended, after some text.
+            TryFailed: the same before.
+        """
+        if last is not None and (ended := self._last(last)) is not None:
+            yield ended
+        if not self.is_complete:
+            raise self.broken("the connection was closed")
+        if rest := self.rest():
+            yield rest
+
+    def _last(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
+        """Return the chunk of an event that the end cut off before its blank line; a cut in its middle leaves none."""
+        try:
+            return self.read(event)
+        except BadReply:
+            return None
+        except TryFailed as failed:
+            if isinstance(failed.error, BadReply):
+                return None
+            raise
+
+    def end(self, error: TryFailed | DeadlineExceeded, *, is_checked: bool) -> None:
+        """Judge how the stream broke, which does not matter once it is complete, and checked; else it is raised."""
+        if self.is_complete and is_checked:
+            return
+        if isinstance(error, DeadlineExceeded):
+            error.partial = self.partial
+            raise error
+        if isinstance(error.error, ConnectionFailed):
+            raise self.broken(error.error.reason) from error.__cause__
+        if self.partial:
+            # Whatever it was: what has been shown is not asked for again.
+            raise self.broken(str(error.error)) from error.__cause__
+        raise error
+
+    def _bad_event(self, event: ServerSentEvent, problem: str) -> Exception:
+        failed = bad_reply(problem, event.text, self._model, self._tries)
+        if not self._has_shown:
+            return failed
+        return BadReply(
+            self._model, problem=problem, head=redact_head(event.text, 2000), partial=self.partial, tries=self._tries
+        )
+
+    def _error(self, value: dict[str, Any]) -> Exception:
+        error = read_error(value)
+        status = status_of_error(error)
+        if self._has_shown or status is None:
+            return self.broken(f"the service said: {error.message}")
+        return failure_of(status, error, headers=self._headers, now=now(), model=self._model, tries=self._tries)

@@ -1,0 +1,379 @@
+"""Puts the pieces of a stream together: tool calls, choices, whole replies; pure."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from SimpleLLMFunc.interface.wires.nesting import Nesting
+from SimpleLLMFunc.interface.wires.per_choice import PerChoice
+from SimpleLLMFunc.type.completion import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatMessage,
+    Choice,
+    ChoiceDelta,
+    ChunkChoice,
+    CompletionUsage,
+    FunctionCall,
+    ToolCall,
+    ToolCallDelta,
+)
+
+__all__ = ["ReplyAssembler", "assemble_tool_calls", "new_call_id", "rekeyed"]
+
+_GROWING_FIELDS = frozenset({"data", "transcript", "thinking", "text", "summary"})
+"""Texts of extra fields that come piece by piece; every other text is whole each time."""
+
+
+class _Pieces(list[str]):
+    """A text of an extra field as far as it has arrived; joined at the end, so that the work stays linear."""
+
+
+def new_call_id() -> str:
+    """Return an id for a tool call that came without one; unique over a whole conversation."""
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+# --- tool calls ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A tool call as far as its pieces have arrived."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+    turn: int = 0
+    nesting: Nesting | None = None
+    seen: int = 0
+    """How many pieces of the arguments `nesting` has seen."""
+    is_spoilt: bool = False
+    """The brackets were closed over what is no JSON, which nothing that follows can put right."""
+
+    def is_whole(self) -> bool:
+        """Whether the arguments are a complete JSON object, so that more text cannot belong to them.
+
+        Some services repeat the id with every piece, and this is asked at each: the text is read when its brackets are
+        closed, not before.
+        """
+        nesting = self.nesting = self.nesting or Nesting()
+        while self.seen < len(self.arguments):
+            nesting.feed(self.arguments[self.seen])
+            self.seen += 1
+        if self.is_spoilt or not nesting.is_closed:
+            return False
+        try:
+            value = json.loads("".join(self.arguments))
+        except (ValueError, RecursionError):
+            self.is_spoilt = True
+            return False
+        return isinstance(value, dict)
+
+    def take(self, delta: ToolCallDelta, turn: int) -> None:
+        """Add a piece."""
+        self.turn = turn
+        if delta.id and not self.id:
+            self.id = delta.id
+        if delta.name:
+            self.name = _joined_name(self.name, delta.name)
+        if delta.arguments:
+            self.arguments.append(delta.arguments)
+        if delta.extra:
+            _merge(self.extra, delta.extra)
+
+
+def _says(text: str | None) -> bool:
+    return bool(text and text.strip())
+
+
+def _joined_name(name: str, piece: str) -> str:
+    # Most servers send the name once; some repeat it in every chunk, some let it grow, a few send it in pieces.
+    if piece.startswith(name):
+        return piece
+    return name if name.startswith(piece) else name + piece
+
+
+class _CallAssembler:
+    """Sorts the pieces of tool calls into calls."""
+
+    def __init__(self) -> None:
+        self._calls: list[_OpenCall] = []
+        self._turn = 0
+
+    def add(self, deltas: Iterable[ToolCallDelta]) -> None:
+        """Take the pieces that one chunk brought."""
+        self._turn += 1
+        for delta in deltas:
+            call = self._call_of(delta)
+            if call is None:
+                call = _OpenCall(delta.index)
+                self._calls.append(call)
+            call.take(delta, self._turn)
+
+    def _call_of(self, delta: ToolCallDelta) -> _OpenCall | None:
+        """Return the call that a piece belongs to, None when it begins a new one."""
+        same_index = [call for call in self._calls if call.index == delta.index]
+        if not same_index:
+            return None
+        latest = same_index[-1]
+        if not delta.name:
+            # A piece without a name goes on with a call: the one it names by id, else the latest.
+            return next((call for call in reversed(same_index) if delta.id and call.id == delta.id), latest)
+        if delta.id:
+            known = next((call for call in reversed(same_index) if call.id == delta.id), None)
+            if known is not None:
+                return None if _says(delta.arguments) and known.is_whole() else known
+            if latest.id:
+                return None
+        elif latest.turn == self._turn:
+            return None  # two named entries of one chunk are two calls
+        if not any(latest.arguments):
+            return latest
+        # A name after arguments: the same name again belongs to the same call until that one is finished.
+        if delta.name != latest.name:
+            return None
+        return None if _says(delta.arguments) and latest.is_whole() else latest
+
+    def calls(self, new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
+        """Return the calls in order, each with an id of its own."""
+        found = self._calls
+        if all(call.index is not None for call in found):
+            found = sorted(found, key=lambda call: call.index or 0)
+        return rekeyed(
+            [
+                ToolCall(
+                    id=call.id,
+                    function=FunctionCall(call.name, "".join(call.arguments)),
+                    extra=_settled(call.extra),
+                )
+                for call in found
+            ],
+            new_id,
+        )
+
+
+def are_in_order(calls: Sequence[ToolCall]) -> bool:
+    """Whether `rekeyed` would change nothing."""
+    for call in calls:
+        if not call.id or not call.function.arguments.strip():
+            return False
+    return len(calls) == 1 or len({call.id for call in calls}) == len(calls)
+
+
+def rekeyed(calls: Iterable[ToolCall], new_id: Callable[[], str] = new_call_id) -> tuple[ToolCall, ...]:
+    """Return the calls with an id each that no other has, and ``{}`` for empty arguments."""
+    taken: set[str] = set()
+    result: list[ToolCall] = []
+    for call in calls:
+        if not call.id or call.id in taken:
+            call = replace(call, id=new_id())  # noqa: PLW2901 - the call, put right
+        if not call.function.arguments.strip():
+            call = replace(call, function=FunctionCall(call.function.name, "{}"))  # noqa: PLW2901 - as above
+        taken.add(call.id)
+        result.append(call)
+    return tuple(result)
+
+
+def assemble_tool_calls(deltas: Iterable[ToolCallDelta], *, new_id: Callable[[], str] = new_call_id) -> list[ToolCall]:
+    """Return the tool calls that `deltas` add up to, in order."""
+    assembler = _CallAssembler()
+    for delta in deltas:
+        assembler.add((delta,))
+    return list(assembler.calls(new_id))
+
+
+# --- whole replies ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _OpenChoice:
+    """One choice as far as it has arrived."""
+
+    index: int
+    role: str = "assistant"
+    content: list[str] = field(default_factory=list)
+    # What most replies do not have is None until it comes.
+    reasoning: list[str] | None = None
+    refusal: list[str] | None = None
+    calls: _CallAssembler | None = None
+    finish_reason: str | None = None
+    logprobs: dict[str, Any] | None = None
+    extra: dict[str, Any] | None = None
+    has_content: bool = False
+
+    def take(self, choice: ChunkChoice) -> None:
+        """Add what a chunk brought for this choice."""
+        self.take_delta(choice.delta)
+        if choice.finish_reason:
+            self.finish_reason = choice.finish_reason
+        if choice.logprobs is not None:
+            self.logprobs = self.logprobs or {}
+            _merge(self.logprobs, {"logprobs": choice.logprobs})
+
+    def take_delta(self, delta: ChoiceDelta) -> None:
+        """Add what a delta brings."""
+        if delta.content is not None:
+            self.has_content = True
+            if delta.content:
+                self.content.append(delta.content)
+        if delta.tool_calls:
+            if self.calls is None:
+                self.calls = _CallAssembler()
+            self.calls.add(delta.tool_calls)
+        if delta.reasoning_content:
+            self.reasoning = self.reasoning or []
+            self.reasoning.append(delta.reasoning_content)
+        if delta.refusal:
+            self.refusal = self.refusal or []
+            self.refusal.append(delta.refusal)
+        if delta.role:
+            self.role = delta.role
+        if delta.extra:
+            self.extra = self.extra or {}
+            _merge(self.extra, delta.extra)
+
+    def text(self) -> str:
+        """The text so far."""
+        if len(self.content) > 1:
+            self.content = ["".join(self.content)]
+        return self.content[0] if self.content else ""
+
+    def whole(self, new_id: Callable[[], str]) -> Choice:
+        """Return the choice put together."""
+        text = self.text()
+        calls = self.calls.calls(new_id) if self.calls else None
+        return Choice(
+            message=ChatMessage(
+                role=self.role,
+                # A message that only calls tools has no content, though its first chunk often says "".
+                content=text if text or (self.has_content and not calls) else None,
+                tool_calls=calls,
+                refusal="".join(self.refusal or ()) or None,
+                reasoning_content="".join(self.reasoning or ()) or None,
+                extra=_settled(self.extra or {}),
+            ),
+            index=self.index,
+            finish_reason=self.finish_reason,
+            logprobs=_settled((self.logprobs or {}).get("logprobs")),
+        )
+
+
+class ReplyAssembler:
+    """Puts the chunks of a stream together into the reply that they add up to.
+
+    A chunk whose `tries` is higher than that of the chunk before begins the reply anew: the stream broke before it
+    had shown any text, and was asked for again.
+    """
+
+    __slots__ = ("_choices", "_created", "_id", "_is_cached", "_is_done", "_model", "_new_id", "_tries", "_usage")
+
+    def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
+        self._new_id = new_id
+        self._tries = 0
+        self._is_cached = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._choices: PerChoice[_OpenChoice] = PerChoice()
+        self._id = self._model = ""
+        self._created = 0
+        self._usage: CompletionUsage | None = None
+        self._is_done = False
+
+    def add(self, chunk: ChatCompletionChunk) -> None:
+        """Take the next chunk."""
+        if chunk.tries != self._tries:
+            if self._tries:
+                self._begin()
+            self._tries = chunk.tries
+        self._is_cached = chunk.cached
+        if not self._id:
+            self._id = chunk.id
+        if not self._model:
+            self._model = chunk.model
+        if not self._created:
+            self._created = chunk.created
+        adds = False
+        for choice in chunk.choices:
+            known = self._choices.get(choice.index) or self._choices.put(choice.index, _OpenChoice(choice.index))
+            known.take(choice)
+            adds = adds or bool(choice.delta.content or choice.delta.tool_calls)
+        if chunk.usage is not None:
+            # The last one counts: some servers repeat the growing usage in every chunk.
+            self._usage = chunk.usage
+            if not adds and self.has_answer:
+                self._is_done = True
+
+    def mark_done(self) -> None:
+        """Note that the stream said ``[DONE]``."""
+        self._is_done = True
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether any text or any piece of a tool call has arrived."""
+        return any(choice.content or choice.calls for _, choice in self._choices.items())
+
+    @property
+    def text(self) -> str:
+        """The text of the choice with the lowest index, as far as it has arrived."""
+        return next((choice.text() for _, choice in self._choices.items()), "")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended: ``[DONE]``, a finish reason for every choice, or the usage after content."""
+        if self._is_done:
+            return True
+        return bool(self._choices) and all(choice.finish_reason for _, choice in self._choices.items())
+
+    def completion(self, tries: int | None = None) -> ChatCompletion:
+        """Return the reply as far as it has arrived; `tries` is taken from the chunks where it is not given."""
+        reply = ChatCompletion(
+            choices=tuple(choice.whole(self._new_id) for _, choice in self._choices.items()),
+            id=self._id,
+            model=self._model,
+            created=self._created,
+            usage=self._usage,
+            tries=(self._tries or (0 if self._is_cached else 1)) if tries is None else tries,
+            cached=self._is_cached,
+        )
+        return replace(reply, raw=reply.to_dict())
+
+
+# --- fields that only some providers send ---
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add one piece of the extra fields: known texts and lists grow, objects merge, everything else is replaced."""
+    for name, new in more.items():
+        old = into.get(name)
+        if isinstance(new, Mapping):
+            into[name] = old if isinstance(old, dict) else {}
+            _merge(into[name], new)
+        elif isinstance(new, list):
+            if not isinstance(old, list):
+                into[name] = list(new)
+            elif old != new:  # some servers repeat the whole list in every chunk
+                old.extend(new)
+        elif isinstance(new, str) and name in _GROWING_FIELDS:
+            if isinstance(old, _Pieces):
+                old.append(new)
+            else:
+                into[name] = _Pieces([new])
+        elif new is not None or name not in into:
+            into[name] = new
+
+
+def _settled(value: Any) -> Any:
+    """Return extra fields as JSON data, growing texts joined."""
+    if isinstance(value, _Pieces):
+        return "".join(value)
+    if isinstance(value, dict):
+        return {name: _settled(item) for name, item in value.items()}
+    return value

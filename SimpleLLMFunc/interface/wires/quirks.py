@@ -1,0 +1,202 @@
+"""How providers deviate from the protocol, and the assembler of streamed deltas; pure.
+
+What deviates, and is put right here:
+
+* tool-call deltas without `index` (Gemini), with ``index: 0`` for every call (Ollama), with id and name repeated in
+  each chunk (vLLM and others), without id, with an id that two calls share, with arguments as an object or as ``""``;
+* reasoning under several names, apart from the answer (or at its beginning: `thoughts.py`);
+* usage in every chunk, in the choice, or in a field of its own: counted once;
+* a plain JSON reply to a request for a stream;
+* system messages that must stand first, reasoning that must (or must not) go back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires.delta_assembly import (
+    ReplyAssembler,
+    are_in_order,
+    assemble_tool_calls,
+    new_call_id,
+    rekeyed,
+)
+from SimpleLLMFunc.type.completion import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChoiceDelta,
+    ChunkChoice,
+    ToolCall,
+    ToolCallDelta,
+)
+from SimpleLLMFunc.type.message import Message
+
+__all__ = [
+    "ReplyAssembler",
+    "assemble_tool_calls",
+    "chunk_of_reply",
+    "new_call_id",
+    "normalise_reply",
+    "wire_messages",
+]
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+_CALLING = frozenset({"role", "content", "tool_calls"})
+
+
+# --- whole replies ---------------------------------------------------------------------------------------
+
+
+def normalise_reply(reply: ChatCompletion) -> ChatCompletion:
+    """Return a whole reply with its tool calls put right: an id each that no other has, ``{}`` for no arguments."""
+    for choice in reply.choices:
+        if choice.message.tool_calls and not are_in_order(choice.message.tool_calls):
+            break
+    else:
+        return reply
+    return replace(
+        reply,
+        choices=tuple(
+            replace(choice, message=replace(choice.message, tool_calls=rekeyed(choice.message.tool_calls)))
+            if choice.message.tool_calls
+            else choice
+            for choice in reply.choices
+        ),
+    )
+
+
+def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:
+    """Return a whole reply as the one chunk of a stream, for servers that do not stream what they were asked to."""
+    return ChatCompletionChunk(
+        choices=tuple(
+            ChunkChoice(
+                delta=ChoiceDelta(
+                    role=choice.message.role,
+                    content=choice.message.content,
+                    tool_calls=tuple(
+                        ToolCallDelta(
+                            index, call.id, call.function.name, call.function.arguments, call.type, call.extra
+                        )
+                        for index, call in enumerate(choice.message.tool_calls)
+                    )
+                    if choice.message.tool_calls
+                    else None,
+                    refusal=choice.message.refusal,
+                    reasoning_content=choice.message.reasoning_content,
+                    extra=choice.message.extra,
+                ),
+                index=choice.index,
+                finish_reason=choice.finish_reason,
+                logprobs=choice.logprobs,
+            )
+            for choice in reply.choices
+        ),
+        id=reply.id,
+        model=reply.model,
+        created=reply.created,
+        usage=reply.usage,
+        tries=reply.tries,
+        cached=reply.cached,
+    )
+
+
+# --- messages --------------------------------------------------------------------------------------------
+
+
+def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[str, Any]]:
+    """Return the messages as the wire wants them; nothing of the caller's is changed.
+
+    System messages come first, as one: many services refuse a second one, or one in the middle. Reasoning goes back
+    only where the provider asks for it. Assistant messages always have `content`, their calls have `type` and
+    arguments as text.
+
+    Raises:
+        UsageError: there is no message, or one is not a message.
+    """
+    if not messages:
+        raise UsageError("there is no message to send. Give at least one, such as a user message.")
+    system: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for position, item in enumerate(messages):
+        message: dict[str, Any] = item if type(item) is dict else _as_dict(item, position)  # type: ignore[assignment]
+        role = message.get("role")
+        # In an assistant's message of a role and a text there is nothing to put right.
+        if role == "user" or (role == "assistant" and len(message) == 2 and type(message.get("content")) is str):
+            others.append(message)
+            continue
+        if type(role) is not str:
+            message = _as_dict(item, position)
+        if role in {"system", "developer"}:
+            system.append(message)
+        elif role == "assistant":
+            others.append(_assistant(message, profile))
+        else:
+            others.append(message)
+    return [*_one_system(system), *others]
+
+
+def _as_dict(item: Any, position: int) -> dict[str, Any]:
+    if hasattr(item, "model_dump"):  # an object of the openai package
+        item = item.model_dump(exclude_none=True)
+    if not isinstance(item, Mapping) or not isinstance(item.get("role"), str):
+        raise UsageError(
+            f"message {position} is not a message: it needs 'role' and 'content', and is {type(item).__name__}"
+        )
+    return cast("dict[str, Any]", item)
+
+
+def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(messages) < 2:
+        return messages
+    contents = [message.get("content") for message in messages]
+    if all(isinstance(content, str) for content in contents):
+        return [{**messages[0], "content": "\n\n".join(cast("list[str]", contents))}]
+    parts: list[Any] = []
+    for content in contents:
+        if isinstance(content, str):
+            parts.append({"type": "text", "text": content})
+        elif content:
+            parts.extend(content)
+    return [{**messages[0], "content": parts}]
+
+
+def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    if calls and type(calls) is list and message.keys() == _CALLING and all(map(_is_whole, calls)):
+        return message  # as this package writes it
+    drops = [
+        name
+        for name in message
+        if (name in _REASONING_FIELDS and not profile.keep_reasoning)
+        or (message[name] is None and name != "content")
+        or (name == "tool_calls" and not calls)
+    ]
+    if not calls and not drops and message.get("content") is not None:
+        return message
+    sent = {name: value for name, value in message.items() if name not in drops}
+    if sent.get("content") is None:
+        # Null is for messages that call tools; an empty answer is an empty text.
+        sent["content"] = None if calls else ""
+    if calls:
+        sent["tool_calls"] = [call if _is_whole(call) else ToolCall.from_dict(call).to_dict() for call in calls]
+    return sent
+
+
+def _is_whole(call: Any) -> bool:
+    """Whether a call is as this package writes it, with nothing to put right."""
+    function = call.get("function") if type(call) is dict else None
+    return (
+        type(function) is dict
+        and len(call) == 3
+        and len(function) == 2
+        and bool(call.get("type"))
+        and type(call["type"]) is str
+        and type(call.get("id")) is str
+        and type(function.get("name")) is str
+        and bool(function.get("arguments"))
+        and type(function["arguments"]) is str
+    )

@@ -1,0 +1,194 @@
+"""Reasoning that a model writes into its answer, ``<think>…</think>`` and its kin: put where other providers put theirs; pure.
+
+Only blocks that the answer begins with are reasoning; tags further on belong to the text. What has been put apart once
+stays as it is: the interfaces of this package do it where a reply arrives, and the loop for whatever interface did not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from SimpleLLMFunc.interface.wires.per_choice import PerChoice
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
+
+__all__ = ["StreamedThoughts", "answer_in", "without_thoughts"]
+
+_END_OF = {
+    "<think>": "</think>",
+    "<thought>": "</thought>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+}
+"""How models mark their reasoning: the tags that they were trained to write, not those that a prompt asks for."""
+
+_BEGIN = re.compile("|".join(map(re.escape, _END_OF)))
+_LONGEST_BEGIN = max(map(len, _END_OF))
+_BLANKS = re.compile(r"\s*")
+_PERHAPS = re.compile(r"\s*(?:[<\[◁]|$)")
+"""Where this does not match, a text begins with no block, nor with a part of a tag."""
+
+_MOST_BLANKS = 1000
+"""Characters of white space before the first block; after more of it nobody waits for one."""
+
+
+class _Splitter:
+    """Splits one text, as it arrives, into reasoning and answer.
+
+    Attributes:
+        is_over: whatever comes now is answer.
+        held: text that may be the beginning of a tag, or the white space before one.
+    """
+
+    __slots__ = ("_end", "_is_behind", "held", "is_over")
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.held = ""
+        self._end = ""  # of the block that is open
+        self._is_behind = False
+
+    def feed(self, piece: str) -> tuple[str, str]:
+        """Take in the next piece; return what it adds to the reasoning and what to the answer."""
+        if self.is_over:
+            return "", piece
+        if not self.held and not self._end and not self._is_behind and not _PERHAPS.match(piece):
+            self.is_over = True
+            return "", piece
+        text, self.held = self.held + piece, ""
+        reasoning: list[str] = []
+        position = 0
+        while True:
+            if self._end:
+                end = text.find(self._end, position)
+                if end < 0:
+                    self.held = _begun(self._end, text, position)
+                    reasoning.append(text[position : len(text) - len(self.held)])
+                    return "".join(reasoning), ""
+                reasoning.append(text[position:end])
+                position = end + len(self._end)
+                self._end, self._is_behind = "", True
+            blanks = _BLANKS.match(text, position)
+            start = blanks.end() if blanks else position
+            if self._is_behind or start - position <= _MOST_BLANKS:
+                if begin := _BEGIN.match(text, start):
+                    self._end = _END_OF[begin.group()]
+                    position = begin.end()
+                    continue
+                if _may_begin(text[start : start + _LONGEST_BEGIN]):
+                    self.held = text[start if self._is_behind else position :]  # too little to tell
+                    return "".join(reasoning), ""
+            self.is_over = True
+            return "".join(reasoning), text[start if self._is_behind else position :]
+
+    def close(self) -> tuple[str, str]:
+        """Return what was held back, when nothing more will come."""
+        held, self.held = self.held, ""
+        return (held, "") if self._end else ("", held)
+
+
+def _may_begin(text: str) -> bool:
+    return any(begin.startswith(text) for begin in _END_OF)
+
+
+def _begun(tag: str, text: str, start: int) -> str:
+    """Return how much of a closing tag the end of `text` may be."""
+    size = next((size for size in range(len(tag) - 1, 0, -1) if text.endswith(tag[:size], start)), 0)
+    return text[len(text) - size :]
+
+
+class StreamedThoughts:
+    """Takes the reasoning out of the chunks of one stream."""
+
+    __slots__ = ("_is_plain", "_last", "_splitters", "_tries")
+
+    def __init__(self) -> None:
+        self._splitters: PerChoice[_Splitter] = PerChoice()
+        self._tries = 0
+        self._is_plain = False
+        self._last: ChatCompletionChunk | None = None  # as long as something is held back
+
+    def apart(self, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+        """Return the chunk with its reasoning apart; a little of its text may come with a later one."""
+        if chunk.tries > self._tries:
+            self._splitters.clear()  # the stream began, or broke and began anew
+            self._tries = chunk.tries
+            self._is_plain = False
+        elif self._is_plain and len(chunk.choices) < 2 and (not chunk.choices or chunk.choices[0].index == 0):
+            return chunk  # nothing but the answer of one choice can come any more
+        choices = tuple(map(self._apart, chunk.choices))
+        self._last = chunk if any(splitter.held for _, splitter in self._splitters.items()) else None
+        zero = self._splitters.get(0)
+        self._is_plain = self._last is None and zero is not None and zero.is_over
+        is_same = all(new is old for new, old in zip(choices, chunk.choices, strict=True))
+        return chunk if is_same else replace(chunk, choices=choices)
+
+    def rest(self) -> ChatCompletionChunk | None:
+        """Return what was held back at the end of a stream that named no finish reason; None for nothing."""
+        choices = []
+        for index, splitter in self._splitters.items():
+            reasoning, text = splitter.close()
+            if reasoning or text:
+                choices.append(
+                    ChunkChoice(ChoiceDelta(content=text or None, reasoning_content=reasoning or None), index)
+                )
+        if self._last is None or not choices:
+            return None
+        return replace(self._last, choices=tuple(choices), usage=None, raw={})
+
+    def _apart(self, choice: ChunkChoice) -> ChunkChoice:
+        splitter = self._splitters.get(choice.index)
+        if splitter is None:
+            splitter = self._splitters.put(choice.index, _Splitter())
+        content = choice.delta.content
+        if splitter.is_over or not (content or choice.finish_reason):
+            return choice
+        reasoning, text = splitter.feed(content) if content else ("", "")
+        if choice.finish_reason:
+            more, rest = splitter.close()
+            reasoning, text = reasoning + more, text + rest
+        if not reasoning and text == (content or ""):
+            return choice
+        delta = replace(
+            choice.delta,
+            content=text or None,
+            reasoning_content=(choice.delta.reasoning_content or "") + reasoning or None,
+        )
+        return replace(choice, delta=delta)
+
+
+def without_thoughts(reply: ChatCompletion) -> ChatCompletion:
+    """Return a whole reply with its reasoning apart."""
+    for choice in reply.choices:
+        if choice.message.content and _PERHAPS.match(choice.message.content):
+            break
+    else:
+        return reply
+    choices = tuple(map(_without, reply.choices))
+    is_same = all(new is old for new, old in zip(choices, reply.choices, strict=True))
+    return reply if is_same else replace(reply, choices=choices)
+
+
+def _split(text: str) -> tuple[str, str]:
+    splitter = _Splitter()
+    reasoning, answer = splitter.feed(text)
+    more, rest = splitter.close()
+    return reasoning + more, answer + rest
+
+
+def answer_in(text: str) -> str:
+    """Return what of a text, perhaps a part of one, is answer."""
+    if not _PERHAPS.match(text):
+        return text
+    return _split(text)[1]
+
+
+def _without(choice: Choice) -> Choice:
+    message = choice.message
+    content = message.content or ""
+    reasoning, text = _split(content)
+    if text == content:
+        return choice
+    reasoning = (message.reasoning_content or "") + reasoning
+    kept = text or (None if message.tool_calls else "")
+    return replace(choice, message=replace(message, content=kept, reasoning_content=reasoning or None))

@@ -1,0 +1,1 @@
+"""Around a pipeline: several votes, plain code before or after the model, a stronger model where the votes abstain."""

@@ -1,0 +1,352 @@
+"""Who answers a call of a function that does more than ask its model once: votes, plain code, a fallback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
+from contextlib import aclosing
+from contextvars import copy_context
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
+from SimpleLLMFunc.base.run.mappable import Answer
+from SimpleLLMFunc.base.run.result import AnswerSource, Result
+from SimpleLLMFunc.base.run.review import AnswerReview
+from SimpleLLMFunc.errors import (
+    BadReply,
+    BudgetExceeded,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RateLimited,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    StreamInterrupted,
+    UsageError,
+)
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope
+from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement, Emit, PlainCode
+from SimpleLLMFunc.llm_decorator.answering.voting import voted
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, problems_of
+from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.logger.redact import shown_value
+from SimpleLLMFunc.type.markers import ABSTAIN, Confident
+from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.utils import in_context, stepped
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+
+__all__ = ["Answering"]
+
+_OUT_OF_REACH = (
+    ServerUnavailable,
+    ConnectionFailed,
+    RateLimited,
+    StreamInterrupted,
+    BadReply,
+    BudgetExceeded,
+    DeadlineExceeded,
+)
+"""The service is down, the budget spent, the deadline near. A refused key or request is a mistake to be seen."""
+
+_NOTHING_SPENT = Usage(cost=0.0)
+
+
+class Answering:
+    """Answers the calls of one function, bound to whatever instance.
+
+    Args:
+        first, fallback: plain code beside the model.
+        agreement: counts who answered.
+    """
+
+    def __init__(self, first: PlainCode | None, fallback: PlainCode | None, agreement: Agreement) -> None:
+        self._first = first
+        self._fallback = fallback
+        self._agreement = agreement
+        self._chance = random.Random()  # noqa: S311 - draws samples
+
+    # --- the views ---
+
+    async def _value(self, work: Awaitable[tuple[Result[Any], str]]) -> Any:
+        return (await work)[0].value
+
+    def value(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+        """Return the value of a call when awaited."""
+        return self._value(self._begun(core, args, kwargs))
+
+    async def _result(self, work: Awaitable[tuple[Result[Any], str]]) -> Result[Any]:
+        return (await work)[0]
+
+    def result(
+        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Coroutine[Any, Any, Result[Any]]:
+        """Return the result of a call when awaited."""
+        return self._result(self._begun(core, args, kwargs))
+
+    async def answer(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
+        """Return the answer for a row of a map."""
+        result, text = await self._begun(core, args, kwargs)
+        return Answer(result.value, text, result.output_mode, result.usage, result.tries)
+
+    def stream(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        """Yield growing values of the model; what a vote or plain code decides comes at once.
+
+        After something was shown no fallback answers.
+        """
+        return self._call(core, args, kwargs, None).streamed()
+
+    def events(
+        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the events of all runs as they happen; those of votes alternate."""
+        return in_context(self._events(core, args, kwargs), copy_context())
+
+    async def _events(
+        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> AsyncGenerator[ReActEvent, None]:
+        emit = Emit()
+        work = asyncio.ensure_future(self._begun(core, args, kwargs, emit))
+        work.add_done_callback(lambda _: emit.events.put_nowait(None))
+        try:
+            while (event := await emit.events.get()) is not None:
+                yield event
+            await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    # --- one call ---
+
+    def _begun(
+        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
+    ) -> Awaitable[tuple[Result[Any], str]]:
+        """Return the work of a call; it sees the context variables of this moment."""
+        return stepped(self._call(core, args, kwargs, emit).answered(), copy_context())
+
+    def _call(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None) -> _Call:
+        given = dict(kwargs)
+        given.pop("_abort_signal", None)
+        signature, _ = core.signature_of(args, given)
+        instance = core.instance
+        if instance is None and core.takes_instance and args:
+            instance = args[0]
+        return _Call(self, core, signature, instance, args, kwargs, emit)
+
+    def draws(self, sample: float) -> bool:
+        """Draw whether a call is one in which both are asked."""
+        return bool(sample) and self._chance.random() < sample
+
+
+class _Call:
+    """One call."""
+
+    def __init__(
+        self,
+        answering: Answering,
+        core: FunctionCore,
+        signature: FunctionSignature,
+        instance: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        emit: Emit | None,
+    ) -> None:
+        self._owner = answering
+        self._core = core
+        self._signature = signature
+        self._instance = instance
+        self._args = args
+        self._kwargs = kwargs
+        self._emit = emit
+        self._began = time.monotonic()
+        self._is_sampled = answering.draws(core.options.sample)
+
+    async def answered(self) -> tuple[Result[Any], str]:
+        owner = self._owner
+        first, fallback, agreement = owner._first, owner._fallback, owner._agreement  # noqa: SLF001 - its own class
+        with deadline_scope(self._core.options.deadline) as clock:
+            if first is not None:
+                said = await self._said_by(first, clock)
+                if said is not ABSTAIN:
+                    return await self._first_answered(first, said, agreement)
+            try:
+                found = await self._by_model(clock, has_fallback=fallback is not None)
+            except _OUT_OF_REACH as error:
+                if fallback is None:
+                    raise
+                return await self._fell_back(fallback, error, clock, agreement)
+            agreement.count("model")
+            if fallback is not None and self._is_sampled:
+                await self._compare_fallback(fallback, found[0], clock, agreement)
+            return found
+
+    async def streamed(self) -> AsyncGenerator[Any, None]:
+        if self._core.confident_output is not None:
+            yield (await self.answered())[0].value
+            return
+        owner = self._owner
+        first, fallback, agreement = owner._first, owner._fallback, owner._agreement  # noqa: SLF001 - its own class
+        clock = Deadline.after(self._core.options.deadline).stricter(current_deadline())
+        if first is not None:
+            said = await self._said_by(first, clock)
+            if said is not ABSTAIN:
+                yield (await self._first_answered(first, said, agreement))[0].value
+                return
+        is_shown = False
+        try:
+            with deadline_scope(self._time_for_model(clock, has_fallback=fallback is not None)):
+                run = self._core.start(self._args, dict(self._kwargs), stream=True, is_shared=False)
+            assert isinstance(run.review, AnswerReview), "a function is reviewed"
+            async with aclosing(growing_values(run.events, run.review)) as values:
+                async for value in values:
+                    is_shown = True
+                    yield value
+        except _OUT_OF_REACH as error:
+            if fallback is None or is_shown:
+                raise
+            yield (await self._fell_back(fallback, error, clock, agreement))[0].value
+            return
+        agreement.count("model")
+
+    # --- the model ---
+
+    async def _by_model(self, clock: Deadline, *, has_fallback: bool) -> tuple[Result[Any], str]:
+        with deadline_scope(self._time_for_model(clock, has_fallback=has_fallback)):
+            return await self._asked()
+
+    def _time_for_model(self, clock: Deadline, *, has_fallback: bool) -> float | None:
+        """Return the seconds that the model has, None for no limit of its own.
+
+        Raises:
+            DeadlineExceeded: what is left is kept for the fallback.
+        """
+        left = clock.left()
+        if not has_fallback or left is None:
+            return None
+        allowed = left - self._core.options.fallback_reserve
+        if allowed <= 0:
+            raise DeadlineExceeded(clock.seconds, doing="waiting for the model")
+        return allowed
+
+    async def _asked(self) -> tuple[Result[Any], str]:
+        core = self._core
+        if core.confident_output is not None:
+            return await voted(core, self._signature, self._args, self._kwargs, self._emit)
+        run = core.start(self._args, dict(self._kwargs), stream=self._emit is not None)
+        if self._emit is not None:
+            await self._emit.all_of(run)
+        result = await core.result(run)
+        return result, result.text
+
+    # --- plain code ---
+
+    async def _said_by(self, code: PlainCode, clock: Deadline) -> Any:
+        bound = self._signature.bound_args
+        said = await code(bound.args, bound.kwargs, self._instance, clock)
+        return said if said is ABSTAIN else self._checked(said, code.name)
+
+    def _checked(self, said: Any, name: str) -> Any:
+        """Return what the code said, of the annotated type.
+
+        Raises:
+            UsageError: it is something else.
+        """
+        core = self._core
+        problem = ""
+        if core.confident_output is not None and isinstance(said, Confident):
+            return said
+        try:
+            said = core.spec.adapter.validate_python(said, strict=True)
+        except ValidationError as error:
+            problem = problems_of(error)
+        if not problem and core.spec.quotes:
+            violations = QuoteCheck(self._signature.bound_args.arguments)(said)
+            problem = f"{violations[0][0]}: expected {violations[0][1]}" if violations else ""
+        if problem:
+            raise UsageError(
+                f"{self._signature.func_name}: the plain code of {name}= returned {shown_value(said, 120)}, which is not "
+                f"what the function returns ({problem})."
+            )
+        return Confident(said, asked=0) if core.confident_output is not None else said
+
+    def _by_code(self, value: Any, source: AnswerSource, usage: Usage, trace_id: str) -> tuple[Result[Any], str]:
+        text = self._text_of(value)
+        return Result(
+            value=value,
+            text=text,
+            attempts=[],
+            repairs=[],
+            output_mode="text" if self._core.spec.is_text else "prompt",
+            output_mode_reason=f"{source}: plain code answered",
+            tool_calls=[],
+            messages=[],
+            usage=usage,
+            seconds=time.monotonic() - self._began,
+            trace_id=trace_id,
+            cost=usage.cost,
+            tries=0,
+            source=source,
+        ), text
+
+    def _text_of(self, value: Any) -> str:
+        text = answer_text(self._core.spec, value.value if isinstance(value, Confident) else value)
+        if isinstance(value, Confident):
+            mode = "text" if self._core.spec.is_text else "prompt"
+            return json.dumps({"asked": 1, "escalated": False, "answers": [[mode, text]]})
+        return text
+
+    async def _first_answered(self, code: PlainCode, said: Any, agreement: Agreement) -> tuple[Result[Any], str]:
+        agreement.count("first")
+        usage = _NOTHING_SPENT
+        if self._is_sampled:
+            try:
+                asked, _ = await self._asked()
+                usage = asked.usage
+                self._compare(said, asked.value, code.name, agreement)
+            except SimpleLLMFuncError as error:
+                # Asked only to compare: the call has its answer.
+                agreement.count_failure()
+                usage = error.usage or _NOTHING_SPENT
+                push_warning(f"{self._signature.func_name!r}: the model could not be compared with first=: {error}")
+        return self._by_code(said, "first", usage, self._signature.trace_id)
+
+    async def _fell_back(
+        self, code: PlainCode, error: SimpleLLMFuncError, clock: Deadline, agreement: Agreement
+    ) -> tuple[Result[Any], str]:
+        said = await self._said_by(code, clock)
+        if said is ABSTAIN:
+            raise error
+        agreement.count("fallback")
+        push_warning(f"{self._signature.func_name!r} is answered by its fallback: {error}")
+        found = self._by_code(
+            said, "fallback", error.usage or _NOTHING_SPENT, error.trace_id or self._signature.trace_id
+        )
+        return replace(found[0], attempts=list(error.attempts)), found[1]
+
+    async def _compare_fallback(
+        self, code: PlainCode, found: Result[Any], clock: Deadline, agreement: Agreement
+    ) -> None:
+        try:
+            said = await self._said_by(code, clock)
+        except Exception as error:  # noqa: BLE001 - asked only to compare: the call has its answer
+            agreement.count_failure()
+            push_warning(
+                f"{self._signature.func_name!r}: fallback= could not be compared with the model: {shown_error(error)}"
+            )
+            return
+        if said is not ABSTAIN:
+            self._compare(said, found.value, code.name, agreement)
+
+    def _compare(self, said: Any, answered: Any, source: Any, agreement: Agreement) -> None:
+        code, model = (each.value if isinstance(each, Confident) else each for each in (said, answered))
+        arguments: Mapping[str, Any] = dict(self._signature.bound_args.arguments)
+        agreement.compare(Disagreement(arguments, code, model, source), is_same=bool(code == model))

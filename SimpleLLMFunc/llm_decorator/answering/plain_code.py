@@ -1,0 +1,251 @@
+"""Plain code beside a model: called, checked against the function, compared with what the model says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import textwrap
+import typing
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.llm_decorator.core import Run
+
+__all__ = ["Agreement", "Disagreement", "Emit", "PlainCode", "code_version"]
+
+_SHOWN = 100
+
+
+class Emit:
+    """Where the events of several runs come together, for the view `events`."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
+
+    async def all_of(self, run: Run) -> None:
+        """Read a run to its end."""
+        events = run.events
+        try:
+            async for event in events:
+                self.events.put_nowait(event)
+        finally:
+            await events.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A call that plain code and the model answered differently."""
+
+    arguments: Mapping[str, Any]
+    code: Any
+    model: Any
+    source: Literal["first", "fallback"] = "first"
+
+
+class Agreement:
+    """How plain code and the model share the calls of a function, and how often they say the same.
+
+    Attributes:
+        by_first, by_model, by_fallback: calls that each of them answered.
+        compared: calls in which both were asked (a share of `sample`).
+        agreed: those in which both said the same.
+        failed: those in which the one that was only asked to compare failed.
+        disagreements: the latest hundred.
+    """
+
+    def __init__(self) -> None:
+        self._lock = ForkSafeLock()
+        self.reset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = ForkSafeLock()
+
+    def reset(self) -> None:
+        """Count anew."""
+        self.by_first = self.by_model = self.by_fallback = 0
+        self.compared = self.agreed = self.failed = 0
+        self.disagreements: deque[Disagreement] = deque(maxlen=_SHOWN)
+
+    @property
+    def rate(self) -> float | None:
+        """Share of the compared calls in which both said the same; None where none was compared."""
+        return self.agreed / self.compared if self.compared else None
+
+    def count(self, source: Literal["first", "model", "fallback"]) -> None:
+        """Count a call that was answered."""
+        with self._lock:
+            name = f"by_{source}"
+            setattr(self, name, getattr(self, name) + 1)
+
+    def count_failure(self) -> None:
+        """Count a comparison that could not be made."""
+        with self._lock:
+            self.failed += 1
+
+    def compare(self, disagreement: Disagreement, *, is_same: bool) -> None:
+        """Count a call that both answered."""
+        with self._lock:
+            self.compared += 1
+            if is_same:
+                self.agreed += 1
+            else:
+                self.disagreements.append(disagreement)
+
+    def __repr__(self) -> str:
+        rate = "" if self.rate is None else f", {self.agreed} of {self.compared} compared agree ({self.rate:.1%})"
+        by = f"{self.by_first} by code, {self.by_model} by the model, {self.by_fallback} by the fallback"
+        return f"<Agreement: {by}{rate}>"
+
+
+class PlainCode:
+    """A plain function that is called with the arguments of a decorated one.
+
+    Args:
+        name: "first" or "fallback".
+        code: the function, sync (then it runs in a thread) or async.
+        func_name: of the decorated function.
+        signature: of the same, as it is called.
+        hints: of the same, "return" included.
+        is_method: the decorated function stands in a class.
+
+    Raises:
+        SignatureError: it does not take these arguments, or its annotations contradict those of the function.
+    """
+
+    def __init__(
+        self,
+        name: Literal["first", "fallback"],
+        code: Callable[..., Any],
+        func_name: str,
+        signature: inspect.Signature,
+        hints: Mapping[str, Any],
+        *,
+        is_method: bool,
+    ) -> None:
+        self.name: Literal["first", "fallback"] = name
+        self._code = code
+        self._is_async = inspect.iscoroutinefunction(code) or inspect.iscoroutinefunction(type(code).__call__)
+        self.takes_instance = False
+        try:
+            own = inspect.signature(code)
+        except (TypeError, ValueError):
+            return  # a function of C that does not say what it takes
+        args, kwargs = _filled(signature)
+        if is_method and _takes(own, (None, *args), kwargs):
+            self.takes_instance = True
+        elif not _takes(own, args, kwargs):
+            raise SignatureError(
+                f"{func_name}: {name}={getattr(code, '__name__', code)!r} takes {own}, but is called with the arguments "
+                f"of {func_name}{signature}."
+            )
+        self._check_names(own, signature, func_name)
+        self._check_types(own, signature, hints, func_name)
+
+    def _check_names(self, own: inspect.Signature, signature: inspect.Signature, func_name: str) -> None:
+        names = [name for name, each in signature.parameters.items() if each.kind is not each.KEYWORD_ONLY]
+        mine = list(own.parameters)[1 if self.takes_instance else 0 :]
+        for given, taken in zip(names, mine, strict=False):
+            if given != taken and taken in signature.parameters:
+                raise SignatureError(
+                    f"{func_name}: {self.name}= takes {taken!r} where {func_name} has {given!r}. Give both the same order."
+                )
+
+    def _check_types(
+        self, own: inspect.Signature, signature: inspect.Signature, hints: Mapping[str, Any], func_name: str
+    ) -> None:
+        try:
+            mine = typing.get_type_hints(self._code)
+        except (NameError, TypeError, AttributeError):
+            return
+        for name in signature.parameters:
+            if name in own.parameters and not _may_be(hints.get(name), mine.get(name)):
+                raise SignatureError(
+                    f"{func_name}: {self.name}= takes {name!r} as {_named(mine[name])}, {func_name} as "
+                    f"{_named(hints[name])}."
+                )
+        returned, wanted = _without_abstention(mine.get("return")), hints.get("return", str)
+        if not _may_be(returned, wanted):
+            raise SignatureError(f"{func_name}: {self.name}= returns {_named(returned)}, {func_name} {_named(wanted)}.")
+
+    async def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], instance: Any, clock: Deadline) -> Any:
+        """Return what the code says, `ABSTAIN` where it leaves the call to the model.
+
+        Raises:
+            DeadlineExceeded: it took too long.
+        """
+        if self.takes_instance:
+            args = (instance, *args)
+        limit = asyncio.timeout(clock.left())
+        try:
+            async with limit:
+                said = self._code(*args, **kwargs) if self._is_async else await in_thread(self._run, args, kwargs)
+                return await said if inspect.isawaitable(said) else said
+        except Abstain:
+            return ABSTAIN
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise DeadlineExceeded(clock.seconds, doing=f"running the plain code of {self.name}=") from error
+
+    def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return self._code(*args, **kwargs)
+
+
+def code_version(code: Callable[..., Any]) -> list[str]:
+    """Return the name of plain code and a hash of its source: what makes it another one."""
+    name = f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', type(code).__qualname__)}"
+    try:
+        source = textwrap.dedent(inspect.getsource(code))
+    except (OSError, TypeError):
+        compiled = getattr(code, "__code__", None)
+        source = repr((compiled.co_code, compiled.co_names)) if compiled is not None else ""
+    return [name, hashlib.blake2b(source.encode(), digest_size=8).hexdigest()]
+
+
+def _filled(signature: inspect.Signature) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments as the code will get them: one for each parameter."""
+    parameters = signature.parameters.values()
+    args = tuple(None for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD))
+    return args, {each.name: None for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+
+def _takes(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _without_abstention(hint: Any) -> Any:
+    if get_origin(hint) not in {Union, UnionType}:
+        return None if hint is Abstention else hint
+    kept = [part for part in get_args(hint) if part is not Abstention and ABSTAIN not in get_args(part)]
+    return kept[0] if len(kept) == 1 else None
+
+
+def _may_be(given: Any, wanted: Any) -> bool:
+    """Say whether a value of the one type may be one of the other; only plain classes are judged."""
+    if isinstance(given, type) and isinstance(wanted, type) and not get_origin(given) and not get_origin(wanted):
+        return issubclass(given, wanted) or (given is int and wanted is float) or typing.is_typeddict(wanted)
+    return True
+
+
+def _named(hint: Any) -> str:
+    return getattr(hint, "__name__", None) or str(hint)

@@ -1,0 +1,1 @@
+"""OpenTelemetry: runs, model calls and tools as spans, tokens and seconds as metrics, after the GenAI conventions."""

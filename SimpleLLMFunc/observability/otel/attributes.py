@@ -1,0 +1,101 @@
+"""What spans and metrics say of a model, a request and a tool, under the names of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from SimpleLLMFunc.base.metadata import RunFacts
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.observability.otel.semconv import Attribute
+
+__all__ = ["address", "declared_path", "described", "is_in_process", "known", "request_params"]
+
+_PIECE = re.compile(r"\[\d+\]|[^.\[\]]+")
+
+_IN_PROCESS = frozenset({"local", "scripted", "batch"})
+"""Providers whose models run in this process, and those who read an answer that has come already."""
+
+
+def known(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that have a value."""
+    return {name: value for name, value in attributes.items() if value is not None and value != ""}
+
+
+def address(llm: LLM_Interface) -> dict[str, Any]:
+    """Return where a model is reached; nothing where it has no address."""
+    if not llm.base_url:
+        return {}
+    parts = urlsplit(llm.base_url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    port = port or {"https": 443, "http": 80}.get(parts.scheme)
+    return known({Attribute.SERVER_ADDRESS: parts.hostname, Attribute.SERVER_PORT: port})
+
+
+def is_in_process(llm: LLM_Interface) -> bool:
+    """Say whether a model runs in this process: then its span is no client's."""
+    if llm.members:
+        return all(map(is_in_process, llm.members))
+    return llm.base_url is None and llm.provider in _IN_PROCESS
+
+
+def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the conventions know of the parameters of a request; values of another kind are left out."""
+    stop = params.get("stop")
+    most = params.get("max_tokens", params.get("max_completion_tokens"))
+    numbers = {
+        Attribute.REQUEST_TEMPERATURE: params.get("temperature"),
+        Attribute.REQUEST_TOP_P: params.get("top_p"),
+        Attribute.REQUEST_MAX_TOKENS: most,
+        Attribute.REQUEST_SEED: params.get("seed"),
+    }
+    told: dict[str, Any] = {
+        name: value
+        for name, value in numbers.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    if isinstance(stop, str):
+        told[Attribute.REQUEST_STOP] = [stop]
+    elif isinstance(stop, (list, tuple)) and stop:
+        told[Attribute.REQUEST_STOP] = [str(each) for each in stop]
+    return told
+
+
+def described(facts: RunFacts, name: str) -> str:
+    """Return what the model is told of a tool."""
+    for tool in facts.function.tools:
+        function = tool.get("function") or {}
+        if function.get("name") == name:
+            return str(function.get("description") or "")
+    return ""
+
+
+def declared_path(path: str, schema: Mapping[str, Any] | None) -> str:
+    """Return the path of a part of an answer, each name that no type declares as ``*``.
+
+    The keys of a dict were chosen by the model: they are content, as its values are.
+
+    Args:
+        path: as violations and repairs write it: ``items[2].price``.
+        schema: JSON Schema of the answer; None declares nothing.
+    """
+    names = set(_declared(schema))
+    return _PIECE.sub(lambda piece: piece[0] if piece[0].startswith("[") or piece[0] in names else "*", path)
+
+
+def _declared(schema: Any) -> Iterator[str]:
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Mapping):
+            properties = node.get("properties")
+            if isinstance(properties, Mapping):
+                yield from properties
+            waiting += node.values()
+        elif isinstance(node, list | tuple):
+            waiting += node

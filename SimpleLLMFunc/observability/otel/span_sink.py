@@ -1,0 +1,436 @@
+"""OpenTelemetry: runs, model calls and tools as spans, tokens and seconds as metrics.
+
+Nothing of an SDK is imported here. Without one the API does nothing, and `default_sink` finds nothing to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from opentelemetry import baggage, context, metrics, trace
+from opentelemetry.context import Context
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
+
+from SimpleLLMFunc._version import __version__
+from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
+    MessageAppended,
+    ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
+    TryFailed,
+    TurnStarted,
+)
+from SimpleLLMFunc.base.metadata import RunFacts, SentRequest
+from SimpleLLMFunc.errors import ProviderError, SimpleLLMFuncError
+from SimpleLLMFunc.logger.redact import shown_text
+from SimpleLLMFunc.observability.otel.attributes import (
+    address,
+    declared_path,
+    described,
+    is_in_process,
+    known,
+    request_params,
+)
+from SimpleLLMFunc.observability.otel.content import chat_input, json_text, output_messages, parsed, tool_definitions
+from SimpleLLMFunc.observability.otel.meters import Meters
+from SimpleLLMFunc.observability.otel.semconv import PROVIDERS, SCHEMA_URL, Attribute, Event, Operation
+from SimpleLLMFunc.type.completion import ToolCall
+from SimpleLLMFunc.type.usage import Usage
+
+__all__ = ["SpanSink", "choose_content", "default_sink", "is_set_up"]
+
+_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_CAPTURES = frozenset({"true", "1", "yes", "on", "span_only", "span_and_event"})
+_LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
+_MOST_REPAIRS = 32
+_JSON = "application/json"
+
+
+@dataclass(slots=True)
+class _Call:
+    """A model call under way."""
+
+    span: Span
+    started: float
+    labels: dict[str, Any]
+    is_streamed: bool
+    first_chunk: float | None = None
+
+
+@dataclass(slots=True)
+class _ToolSpan:
+    """A tool under way."""
+
+    span: Span
+    ended: int | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run under way.
+
+    Attributes:
+        outside: what was going on around the run, to be put back at its end.
+        refused: the last error of a try.
+        rejected: the answer that the next request asks again for.
+    """
+
+    span: Span
+    inside: Context
+    outside: Context
+    facts: RunFacts
+    session_id: str
+    call: _Call | None = None
+    tools: dict[str, _ToolSpan] = field(default_factory=dict)
+    refused: BaseException | None = None
+    rejected: AnswerReviewed | None = None
+
+
+class SpanSink:
+    """Shows runs as spans, after the GenAI conventions: a sink for `watching`.
+
+    Whoever has set a tracer provider need not name it: it watches every run of the process by itself. Name it to give it
+    providers of its own, or to have the content of the messages in the spans.
+
+    Args:
+        tracer_provider: None takes the global one.
+        meter_provider: None takes the global one.
+        capture_content: put prompts, answers, arguments and values into the spans, redacted; None asks the variable
+            OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        capture_content: bool | None = None,
+    ) -> None:
+        self.captures_content = _is_captured() if capture_content is None else capture_content
+        name = ("SimpleLLMFunc", __version__)
+        self._tracer: Tracer = trace.get_tracer(*name, tracer_provider, SCHEMA_URL)
+        self._meters = Meters(metrics.get_meter(*name, meter_provider, SCHEMA_URL))
+        self._limit = _length_limit()
+        self._runs: dict[str, _Run] = {}
+
+    def __call__(self, trace_id: str, event: ReActEvent, /) -> None:  # noqa: C901, PLR0912 - one line for each kind of event
+        """Take in one event."""
+        if isinstance(event, RunStarted):
+            self._run_started(trace_id, event)
+            return
+        run = self._runs.get(trace_id)
+        if run is None:
+            return  # it began before this sink was there
+        match event:
+            case TurnStarted(sent=sent):
+                if sent is not None:
+                    self._turn_started(run, sent)
+            case TryFailed():
+                self._try_failed(run, event)
+            case ReplyDelta():
+                if run.call is not None and run.call.first_chunk is None:
+                    run.call.first_chunk = time.perf_counter() - run.call.started
+            case ReplyReceived():
+                self._reply_received(run, event)
+            case AnswerReviewed():
+                self._answer_reviewed(run, event)
+            case ToolCallStarted(call=call):
+                self._tool_started(run, call)
+            case ToolCallFinished():
+                self._tool_finished(run, event)
+            case RunFinished():
+                self._run_finished(trace_id, run, event)
+            case RunFailed():
+                self._run_failed(trace_id, run, event)
+            case ToolCallProgress() | MessageAppended():
+                pass
+            case _:
+                assert_never(event)
+
+    def enter_tool(self, trace_id: str, call: ToolCall) -> None:
+        """Make the span of the tool the current one in the task that runs it, so that what it does stands below."""
+        run = self._runs.get(trace_id)
+        tool = run.tools.get(call.id) if run is not None else None
+        if run is None or tool is None:
+            return
+        context.attach(trace.set_span_in_context(tool.span, run.inside))
+        task = asyncio.current_task()
+        if task is not None:
+            # Results are told in the order of the calls: of a tool that was ready early, the end is known only here.
+            task.add_done_callback(lambda _: setattr(tool, "ended", time.time_ns()))
+
+    # --- the run ---
+
+    def _run_started(self, trace_id: str, event: RunStarted) -> None:
+        facts = event.run
+        if facts is None:
+            return
+        outside = context.get_current()
+        session_id = facts.session_id or str(baggage.get_baggage(Attribute.SESSION, outside) or "")
+        user_id = facts.user_id or str(baggage.get_baggage(Attribute.USER, outside) or "")
+        function = facts.function
+        attributes = known(
+            {
+                Attribute.OPERATION: Operation.INVOKE_AGENT,
+                Attribute.AGENT_NAME: function.name,
+                Attribute.TRACE_ID: trace_id,
+                Attribute.FUNCTION_VERSION: function.version,
+                Attribute.SPAN_KIND: "AGENT",
+                Attribute.SESSION: session_id,
+                Attribute.USER: user_id,
+            }
+        )
+        span = self._tracer.start_span(
+            f"{Operation.INVOKE_AGENT} {function.name}", outside, SpanKind.INTERNAL, attributes
+        )
+        if self.captures_content and span.is_recording():
+            span.set_attribute(Attribute.INPUT_VALUE, self._text(dict(facts.arguments)))
+            span.set_attribute(Attribute.INPUT_MIME_TYPE, _JSON)
+        run = _Run(span, trace.set_span_in_context(span, outside), outside, facts, session_id)
+        self._runs[trace_id] = run
+        context.attach(run.inside)
+
+    def _run_finished(self, trace_id: str, run: _Run, event: RunFinished) -> None:
+        if self.captures_content and run.span.is_recording():
+            run.span.set_attribute(Attribute.OUTPUT_VALUE, self._text(event.value))
+            run.span.set_attribute(Attribute.OUTPUT_MIME_TYPE, _JSON)
+        self._end_run(trace_id, run, event.usage)
+
+    def _run_failed(self, trace_id: str, run: _Run, event: RunFailed) -> None:
+        error = event.error
+        abandoned = event.how == "abandoned"
+        if run.call is not None:
+            self._end_call(run, run.call, None if abandoned else error)
+        for tool in run.tools.values():
+            self._mark(tool.span, None if abandoned else error)
+            tool.span.end(tool.ended)
+        run.tools.clear()
+        if abandoned:
+            run.span.add_event(Event.ABANDONED)
+        else:
+            self._mark(run.span, error)
+        self._end_run(trace_id, run, error.usage if isinstance(error, SimpleLLMFuncError) else None)
+
+    def _end_run(self, trace_id: str, run: _Run, usage: Usage | None) -> None:
+        if usage is not None and usage.cost is not None:
+            run.span.set_attributes({Attribute.USAGE_COST: usage.cost, Attribute.OPERATION_COST: usage.cost})
+        run.span.end()
+        del self._runs[trace_id]
+        context.attach(run.outside)
+
+    # --- a model call ---
+
+    def _turn_started(self, run: _Run, sent: SentRequest) -> None:
+        self._asked_again(run)
+        if run.call is not None:  # the request before was refused, and is asked otherwise
+            self._end_call(run, run.call, run.refused)
+        llm, params = sent.llm, sent.params()
+        labels = {
+            Attribute.OPERATION: Operation.CHAT,
+            Attribute.PROVIDER: PROVIDERS.get(llm.provider, llm.provider),
+            Attribute.REQUEST_MODEL: llm.model_name,
+            **address(llm),
+        }
+        attributes: dict[str, Any] = {
+            **labels,
+            Attribute.REQUEST_STREAM: sent.stream,
+            Attribute.OUTPUT_TYPE: "text" if sent.output_mode == "text" else "json",
+            Attribute.CONVERSATION: run.session_id,
+            **request_params(params),
+        }
+        kind = SpanKind.INTERNAL if is_in_process(llm) else SpanKind.CLIENT
+        span = self._tracer.start_span(f"{Operation.CHAT} {llm.model_name}", run.inside, kind, known(attributes))
+        if self.captures_content and span.is_recording():
+            self._capture_request(span, sent)
+        run.call = _Call(span, time.perf_counter(), labels, sent.stream)
+        context.attach(trace.set_span_in_context(span, run.inside))
+
+    def _capture_request(self, span: Span, sent: SentRequest) -> None:
+        wire = sent.wire()
+        instructions, messages = chat_input(wire["messages"])
+        if instructions:
+            span.set_attribute(Attribute.SYSTEM_INSTRUCTIONS, self._text(instructions))
+        span.set_attribute(Attribute.INPUT_MESSAGES, self._text(messages))
+        if wire["tools"]:
+            span.set_attribute(Attribute.TOOL_DEFINITIONS, self._text(tool_definitions(wire["tools"])))
+
+    def _try_failed(self, run: _Run, event: TryFailed) -> None:
+        run.refused = event.error
+        span = run.call.span if run.call is not None else run.span
+        if not span.is_recording():
+            return
+        attributes = {
+            Attribute.TURN: event.turn,
+            Attribute.TRIES: event.tries,
+            Attribute.PAUSE: event.pause,
+            Attribute.REQUEST_MODEL: event.model,
+            Attribute.NEXT_MODEL: event.next_model,
+            Attribute.ERROR_TYPE: type(event.error).__name__,
+            Attribute.MESSAGE: self._told(event.error),
+        }
+        span.add_event(Event.TRY_FAILED, known(attributes))
+
+    def _reply_received(self, run: _Run, event: ReplyReceived) -> None:
+        call = run.call
+        if call is None:
+            return
+        reply, usage = event.reply, event.usage
+        reasons = [choice.finish_reason for choice in reply.choices if choice.finish_reason]
+        call.labels[Attribute.RESPONSE_MODEL] = reply.model
+        attributes: dict[str, Any] = {
+            Attribute.RESPONSE_ID: reply.id,
+            Attribute.RESPONSE_MODEL: reply.model,
+            Attribute.FINISH_REASONS: reasons or None,
+            Attribute.FIRST_CHUNK: call.first_chunk,
+            Attribute.CACHED: reply.cached or None,
+        }
+        if usage.total_tokens:
+            attributes[Attribute.INPUT_TOKENS] = usage.input_tokens
+            attributes[Attribute.OUTPUT_TOKENS] = usage.output_tokens
+            attributes[Attribute.CACHED_TOKENS] = usage.cached_tokens or None
+            attributes[Attribute.REASONING_TOKENS] = usage.reasoning_tokens or None
+        call.span.set_attributes(known(attributes))
+        if self.captures_content and call.span.is_recording():
+            call.span.set_attribute(Attribute.OUTPUT_MESSAGES, self._text(output_messages(reply)))
+        self._end_call(run, call, None, usage)
+
+    def _end_call(self, run: _Run, call: _Call, error: BaseException | None, usage: Usage | None = None) -> None:
+        run.call = None
+        self._mark(call.span, error)
+        call.span.end()
+        labels = known(call.labels)
+        failed = {} if error is None else {Attribute.ERROR_TYPE: type(error).__name__}
+        self._meters.duration.record(time.perf_counter() - call.started, {**labels, **failed})
+        if call.first_chunk is not None:
+            self._meters.first_chunk.record(call.first_chunk, labels)
+        if usage is not None and usage.total_tokens:
+            self._meters.tokens.record(usage.input_tokens, {**labels, Attribute.TOKEN_TYPE: "input"})
+            self._meters.tokens.record(usage.output_tokens, {**labels, Attribute.TOKEN_TYPE: "output"})
+        context.attach(run.inside)
+
+    def _answer_reviewed(self, run: _Run, event: AnswerReviewed) -> None:
+        if not run.span.is_recording():
+            return
+        attempt = event.attempt
+        for path, what in attempt.repairs[:_MOST_REPAIRS]:
+            where = self._path(run, path)
+            attributes = {Attribute.TURN: event.turn, Attribute.PATH: where, Attribute.MESSAGE: self._content(what)}
+            run.span.add_event(Event.REPAIR, known(attributes))
+        run.rejected = None if event.accepted else event
+
+    def _asked_again(self, run: _Run) -> None:
+        event, run.rejected = run.rejected, None
+        if event is None or not run.span.is_recording():
+            return
+        attempt = event.attempt
+        paths = [self._path(run, path) or "the whole answer" for path, _, _ in attempt.violations[:_MOST_REPAIRS]]
+        problems = [
+            f"{path or 'the whole answer'}: expected {expected}, got {got}"
+            for path, expected, got in attempt.violations[:_MOST_REPAIRS]
+        ]
+        message = self._content("; ".join(problems))
+        run.span.add_event(
+            Event.RE_ASK,
+            known({Attribute.TURN: event.turn, Attribute.PATHS: paths or None, Attribute.MESSAGE: message}),
+        )
+
+    # --- a tool ---
+
+    def _tool_started(self, run: _Run, call: ToolCall) -> None:
+        name = call.function.name
+        attributes = {
+            Attribute.OPERATION: Operation.EXECUTE_TOOL,
+            Attribute.TOOL_NAME: name,
+            Attribute.TOOL_CALL_ID: call.id,
+            Attribute.TOOL_TYPE: "function",
+            Attribute.TOOL_DESCRIPTION: described(run.facts, name),
+        }
+        span = self._tracer.start_span(
+            f"{Operation.EXECUTE_TOOL} {name}", run.inside, SpanKind.INTERNAL, known(attributes)
+        )
+        if self.captures_content and span.is_recording():
+            span.set_attribute(Attribute.TOOL_ARGUMENTS, self._text(parsed(call.function.arguments)))
+        run.tools[call.id] = _ToolSpan(span)
+
+    def _tool_finished(self, run: _Run, event: ToolCallFinished) -> None:
+        tool = run.tools.pop(event.call.id, None)
+        if tool is None:
+            return
+        if event.failed:
+            tool.span.set_attribute(Attribute.ERROR_TYPE, event.error_type or "_OTHER")
+            tool.span.set_status(Status(StatusCode.ERROR, self._content(str(event.content)) or event.error_type))
+        if self.captures_content and tool.span.is_recording():
+            tool.span.set_attribute(Attribute.TOOL_RESULT, self._text(parsed(event.content)))
+        tool.span.end(tool.ended)
+
+    # --- text ---
+
+    def _mark(self, span: Span, error: BaseException | None) -> None:
+        if error is not None:
+            span.set_attribute(Attribute.ERROR_TYPE, type(error).__name__)
+            span.set_status(Status(StatusCode.ERROR, self._told(error)))
+
+    def _told(self, error: BaseException) -> str:
+        """Return what may be said of an error: its text may repeat what was sent or answered."""
+        if self.captures_content:
+            return shown_text(str(error), 4000) or type(error).__name__
+        status = error.status if isinstance(error, ProviderError) else None
+        return f"{type(error).__name__} ({status})" if status else type(error).__name__
+
+    def _content(self, text: str) -> str:
+        return shown_text(text, 4000) if self.captures_content else ""
+
+    def _path(self, run: _Run, path: str) -> str:
+        return self._content(path) if self.captures_content else declared_path(path, run.facts.function.output_schema)
+
+    def _text(self, value: Any) -> str:
+        return json_text(value, self._limit)
+
+
+def _is_captured() -> bool:
+    return os.environ.get(_CAPTURE, "").strip().lower() in _CAPTURES
+
+
+def _length_limit() -> int | None:
+    """Return the length at which an SDK cuts attributes: JSON that is cut by others is JSON no more."""
+    for name in _LIMITS:
+        text = os.environ.get(name, "").strip()
+        if text.isdecimal():
+            return int(text)
+    return None
+
+
+# --- without being named -------------------------------------------------------------------------------------
+
+_NO_PROVIDERS = frozenset({"ProxyTracerProvider", "NoOpTracerProvider", "_ProxyMeterProvider", "NoOpMeterProvider"})
+
+
+_chosen: list[bool | None] = [None]
+
+
+def choose_content(capture_content: bool | None) -> None:
+    """Say whether the sink that nobody names puts content into the spans; None asks the environment."""
+    _chosen[0] = capture_content
+
+
+def is_set_up() -> bool:
+    """Say whether somebody has given OpenTelemetry a provider."""
+    providers = (trace.get_tracer_provider(), metrics.get_meter_provider())
+    return any(type(each).__name__ not in _NO_PROVIDERS for each in providers)
+
+
+def default_sink() -> SpanSink | None:
+    """Return what watches every run of the process; None as long as nobody has set up OpenTelemetry."""
+    return SpanSink(capture_content=_chosen[0]) if is_set_up() else None

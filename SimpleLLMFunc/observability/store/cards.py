@@ -1,0 +1,93 @@
+"""A run of the store, and a page of runs, as a notebook and a terminal show them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from SimpleLLMFunc.base.run.cards import Card, Part, conversation, counted, plainly
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.observability.store.rows import RunDetail, RunPage
+
+__all__ = ["page_card", "run_card"]
+
+
+def page_card(page: RunPage) -> Card:
+    """Return a page of the list as a card."""
+    rows = [
+        (
+            str(run.id),
+            _when(run.started),
+            run.function,
+            run.model,
+            run.status,
+            _seconds(run.seconds),
+            run.question,
+            run.answer,
+        )
+        for run in page.runs
+    ]
+    headers = ("run", "began", "function", "model", "status", "seconds", "arguments", "answer")
+    more = "there are more" if page.next is not None else ""
+    return Card("Runs", [("runs", str(len(rows))), ("next", more)], [Part(counted(len(rows), "run"), rows, headers)])
+
+
+def run_card(detail: RunDetail) -> Card:
+    """Return a run as a card."""
+    run = detail.summary
+    facts = [
+        ("status", run.status),
+        ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
+        ("value", "" if detail.value is None else plainly(detail.value)),
+        ("arguments", "" if not detail.arguments else plainly(detail.arguments)),
+        ("model", f"{run.model} ({run.provider})" if run.model else ""),
+        ("began", _when(run.started)),
+        ("seconds", _seconds(run.seconds)),
+        ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
+        ("cost", "" if run.cost is None else f"{run.cost:.6f} USD"),
+        ("version", run.version),
+        ("trace", run.trace_id),
+        ("part of", run.parent),
+    ]
+    turns = [
+        (
+            str(turn.turn),
+            _seconds(turn.seconds),
+            turn.model,
+            f"{turn.input_tokens} / {turn.output_tokens}",
+            turn.finish_reason,
+        )
+        for turn in detail.turns
+    ]
+    calls = [
+        (
+            call.name,
+            plainly(call.arguments),
+            plainly(call.content) if call.content is not None else "",
+            _seconds(call.seconds),
+        )
+        for call in detail.tool_calls
+    ]
+    tries = [(f"{each.at:.2f}", each.error, each.text) for each in detail.tries]
+    violations = [(str(path) or "the answer", *rest) for review in detail.reviews for path, *rest in review.violations]
+    repairs = [(str(path) or "the answer", *rest) for review in detail.reviews for path, *rest in review.repairs]
+    children = [(str(child.id), child.function, child.status, _seconds(child.seconds)) for child in detail.children]
+    parts = [
+        Part(counted(len(turns), "turn"), turns, ("turn", "seconds", "model", "read / written", "ended")),
+        Part(counted(len(tries), "failed try", "failed tries"), tries, ("after s", "error", "text")),
+        Part(counted(len(violations), "violation"), violations, ("where", "expected", "got")),
+        Part(counted(len(repairs), "repair"), repairs, ("where", "what")),
+        Part(counted(len(calls), "tool call"), calls, ("tool", "arguments", "result", "seconds")),
+        Part(counted(len(children), "run inside", "runs inside"), children, ("run", "function", "status", "seconds")),
+        conversation(detail.messages),
+    ]
+    return Card(f"Run {run.id}: {run.function}", facts, parts)
+
+
+def _when(moment: float) -> str:
+    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

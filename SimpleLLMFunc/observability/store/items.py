@@ -1,0 +1,139 @@
+"""What a trace store keeps of an event until its thread comes to it: taken as it is now, in the thread of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from SimpleLLMFunc.base.events import (
+    ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallProgress,
+    TryFailed,
+    TurnStarted,
+)
+from SimpleLLMFunc.observability.store.content import Content
+
+__all__ = ["Ended", "FailedTry", "Intake", "Item", "said", "size_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run ended without an answer; what the error said, not the error, which holds the frames of the run."""
+
+    status: str
+    error: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTry:
+    """A try failed; the same."""
+
+    turn: int
+    error: str
+    text: str
+    status: int | None
+    pause: float
+    model: str
+    next_model: str
+
+
+Item: TypeAlias = ReActEvent | Ended | FailedTry
+"""What comes from the runs."""
+
+
+class Intake:
+    """Takes in events, from the threads of the runs.
+
+    Args:
+        content: takes the snapshots of what a caller may change afterwards.
+    """
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._streaming: dict[str, int] = {}
+
+    def item_of(self, trace_id: str, event: ReActEvent) -> Item | None:
+        """Return what is kept of an event, whatever the caller does to its objects afterwards; None for nothing."""
+        match event:
+            case ReplyDelta(turn=turn):
+                if self._streaming.get(trace_id) == turn:
+                    return None
+                self._streaming[trace_id] = turn
+                return ReplyDelta(turn, "")
+            case ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
+                return ReplyReceived(turn, reply, usage, seconds)  # without the reply as it came, `raw`
+            case RunStarted(run=run):
+                facts = run and replace(run, arguments=self._content.snapshot(dict(run.arguments)))
+                return replace(event, messages=self._content.snapshot(event.messages), run=facts)
+            case RunFinished():
+                self._streaming.pop(trace_id, None)
+                return replace(event, messages=[], value=self._content.snapshot(event.value))
+            case RunFailed(how=how, error=error):
+                self._streaming.pop(trace_id, None)
+                if how == "error":
+                    return Ended("error", type(error).__name__, said(error))
+                return Ended("cancelled", "", how)
+            case TryFailed():
+                return _failed_try(event)
+            case ToolCallProgress():
+                return None
+            case TurnStarted():
+                self._streaming.pop(trace_id, None)
+                return event
+            case _:
+                return event
+
+
+def size_of(item: Item) -> int:
+    """Return about how many characters of text an item holds on to; what another one holds too is not counted again."""
+    match item:
+        case RunStarted(messages=messages):
+            return sum(_length(message.get("content")) for message in messages)
+        case ReplyReceived(reply=reply):
+            return len(reply.text)
+        case ToolCallFinished(content=content):
+            return _length(content)
+        case _:
+            return 0
+
+
+def _length(content: Any) -> int:
+    """Return about how many characters a content holds: a text, or parts with texts and files in base64."""
+    match content:
+        case str():
+            return len(content)
+        case Mapping():
+            return sum(map(_length, content.values()))
+        case list() | tuple():
+            return sum(map(_length, content))
+        case _:
+            return 0
+
+
+def _failed_try(event: TryFailed) -> FailedTry:
+    status = getattr(event.error, "status", None)
+    return FailedTry(
+        event.turn,
+        type(event.error).__name__,
+        said(event.error),
+        status if isinstance(status, int) else None,
+        event.pause,
+        event.model,
+        event.next_model,
+    )
+
+
+def said(error: BaseException) -> str:
+    """Return what an error says; one of the user's may fail at it."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - it is the user's class that failed, and the run is none the worse
+        return ""

@@ -1,0 +1,426 @@
+"""Reading a trace store: pages of runs, one run, functions and their versions, what changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.observability.store.content import unpack
+from SimpleLLMFunc.observability.store.rows import (
+    Changes,
+    FunctionSummary,
+    FunctionVersion,
+    Review,
+    RunDetail,
+    RunPage,
+    RunQuery,
+    RunSummary,
+    StoredToolCall,
+    StoredTry,
+    StoredTurn,
+)
+from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
+
+__all__ = ["LOST_SECONDS", "TraceReader", "conditions"]
+
+LOST_SECONDS = 60.0
+"""A process that has runs going on says so more often than this; one that does not has gone."""
+
+_MOST_RUNS = 500
+_MOST_CHILDREN = 500
+
+_COLUMNS = """
+    runs.id, runs.seq, runs.trace_id, runs.parent, runs.parent_call, runs.function, runs.version, runs.kind, runs.model,
+    runs.provider,
+    CASE WHEN runs.status = 'running' AND NOT EXISTS (
+        SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive
+    ) THEN 'lost' ELSE runs.status END,
+    runs.error, substr(runs.error_text, 1, 300), runs.started, runs.seconds, runs.first_chunk_seconds, runs.turns, runs.failed_tries,
+    runs.reasks, runs.repairs, runs.tool_calls, runs.failed_tool_calls, runs.input_tokens, runs.output_tokens,
+    runs.cached_tokens, runs.reasoning_tokens, runs.cost, runs.cached, runs.streamed, runs.finish_reason, runs.session,
+    runs.user, runs.question, runs.answer_head
+"""
+
+
+class TraceReader:
+    """Reads a trace store; several threads may use one, and others may write meanwhile.
+
+    The methods are synchronous and short; from an event loop, call them in a thread.
+
+    Args:
+        path: of the file.
+        create: make an empty store where there is none; else that is an error at the first use.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
+        self.path = Path(path)
+        self._file = TraceFile(self.path, create=create)
+
+    def __repr__(self) -> str:
+        return f"TraceReader({str(self.path)!r})"
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._file.close()
+
+    # --- the list ----------------------------------------------------------------------------------------
+
+    def runs(self, query: RunQuery | None = None, *, limit: int = 50, after: str | None = None) -> RunPage:
+        """Return a page of runs, newest first.
+
+        Args:
+            query: which ones.
+            limit: of runs on the page, at most 500.
+            after: `RunPage.next` of the page before.
+
+        Raises:
+            ConfigError: the file cannot be read, or `after` is none of ours.
+        """
+        limit = min(max(limit, 1), _MOST_RUNS)
+        with self.connection() as connection:
+            where, values = conditions(query, connection)
+            if after is not None:
+                values |= _place(after)
+                where += " AND runs.started <= :started AND (runs.started < :started OR runs.id < :id)"
+            found = connection.execute(
+                f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY runs.started DESC, runs.id DESC LIMIT :limit",  # noqa: S608
+                {**values, "limit": limit + 1},
+            ).fetchall()
+            seq = _seq(connection)
+        rows = [_summary(row) for row in found[:limit]]
+        return RunPage(rows, f"{rows[-1].started!r}:{rows[-1].id}" if len(found) > limit else None, seq)
+
+    def count(self, query: RunQuery | None = None, *, most: int = 10_000) -> int:
+        """Return how many runs there are; `most` where there are more."""
+        with self.connection() as connection:
+            where, values = conditions(query, connection)
+            (count,) = connection.execute(
+                f"SELECT count(*) FROM (SELECT 1 FROM runs WHERE {where} LIMIT :most)",  # noqa: S608
+                {**values, "most": most},
+            ).fetchone()
+        return int(count)
+
+    def changes(self, since: int, *, limit: int = 200) -> Changes:
+        """Return the runs that are new or different since `RunPage.seq` or `Changes.seq`."""
+        limit = min(max(limit, 1), _MOST_RUNS)
+        with self.connection() as connection:
+            found = connection.execute(
+                f"SELECT {_COLUMNS} FROM runs WHERE runs.seq > :since ORDER BY runs.seq LIMIT :limit",  # noqa: S608
+                {"since": since, "limit": limit + 1, "alive": _alive()},
+            ).fetchall()
+        rows = [_summary(row) for row in found[:limit]]
+        return Changes(rows, rows[-1].seq if rows else since, len(found) > limit)
+
+    def seq(self) -> int:
+        """Return the number of the latest change."""
+        with self.connection() as connection:
+            return _seq(connection)
+
+    # --- one run -----------------------------------------------------------------------------------------
+
+    def run(self, run: int | str) -> RunDetail | None:
+        """Return everything about one run; None where there is none.
+
+        Args:
+            run: its id, its trace id, or the beginning of a trace id where only one run has it.
+        """
+        with self.connection() as connection:
+            number = run if isinstance(run, int) else _found(connection, _stored(run))
+            row = connection.execute(
+                f"SELECT {_COLUMNS}, runs.error_text, runs.arguments, runs.answer, runs.value, "  # noqa: S608
+                "runs.output_mode, runs.incomplete FROM runs WHERE runs.id = :id",
+                {"id": number, "alive": _alive()},
+            ).fetchone()
+            if row is None:
+                return None
+            *columns, error_text, arguments, answer, value, output_mode, incomplete = row
+            summary = _summary(columns)
+            return RunDetail(
+                summary=summary,
+                error_text=error_text,
+                arguments=unpack(arguments),
+                answer=unpack(answer),
+                value=unpack(value),
+                output_mode=output_mode,
+                messages=_messages(connection, summary.id),
+                turns=_turns(connection, summary.id),
+                tries=_tries(connection, summary.id),
+                reviews=_reviews(connection, summary.id),
+                tool_calls=_tool_calls(connection, summary.id),
+                children=_children(connection, summary.trace_id),
+                parent_run=_latest(connection, summary.parent),
+                function_version=next(iter(_versions(connection, summary.function, summary.version)), None),
+                incomplete=bool(incomplete),
+            )
+
+    # --- functions ---------------------------------------------------------------------------------------
+
+    def functions(self) -> list[FunctionSummary]:
+        """Return every function that ran, the latest first."""
+        with self.connection() as connection:
+            rows = connection.execute(
+                """
+                SELECT function, count(*), sum(status = 'error'), max(started), count(DISTINCT version)
+                FROM runs GROUP BY function ORDER BY max(started) DESC
+                """
+            ).fetchall()
+            found = []
+            for name, runs, errors, last_seen, versions in rows:
+                version, kind = connection.execute(
+                    "SELECT version, kind FROM runs WHERE function = ? ORDER BY started DESC, id DESC LIMIT 1", (name,)
+                ).fetchone()
+                found.append(FunctionSummary(name, kind, versions, version, runs, errors, last_seen))
+        return found
+
+    def versions(self, function: str) -> list[FunctionVersion]:
+        """Return what a function was at different times, the latest first."""
+        with self.connection() as connection:
+            return _versions(connection, _stored(function))
+
+    def models(self) -> list[str]:
+        """Return the names of the models that were asked."""
+        return self._distinct("model")
+
+    def sessions(self) -> list[str]:
+        """Return the names of the conversations."""
+        return self._distinct("session")
+
+    def _distinct(self, column: str) -> list[str]:
+        # One step of the index for each name, however many runs there are.
+        with self.connection() as connection:
+            rows = connection.execute(
+                f"""
+                WITH RECURSIVE names (name) AS (
+                    SELECT min({column}) FROM runs WHERE {column} != ''
+                    UNION ALL
+                    SELECT (SELECT min({column}) FROM runs WHERE {column} > name AND {column} != '')
+                    FROM names WHERE name IS NOT NULL
+                    LIMIT 10000
+                )
+                SELECT name FROM names WHERE name IS NOT NULL
+                """  # noqa: S608 - the column is ours
+            ).fetchall()
+        return [name for (name,) in rows]
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection, with what SQLite says about the file made into one of our errors.
+
+        Raises:
+            ConfigError: the file cannot be read.
+        """
+        try:
+            with self._file.opened() as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise self._file.explained(error) from None
+
+
+def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[str, dict[str, Any]]:
+    """Return the condition on `runs` that a query means, and its values."""
+    query = query or RunQuery()
+    values: dict[str, Any] = {"alive": _alive()}
+    parts = ["1"]
+    for name in ("function", "model", "version", "parent", "session"):
+        if (wanted := getattr(query, name)) is not None:
+            values[name] = _stored(wanted)
+            parts.append(f"runs.{name} = :{name}")
+            if name in {"parent", "session"} and wanted:
+                parts.append(f"runs.{name} != ''")  # what the index is restricted to
+    if query.version is not None and query.function is None:
+        parts.append(_functions_with(values, connection))
+    if query.status in {"running", "lost"}:
+        seen = "SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive"
+        parts.append("runs.status = 'running' AND runs.status != 'ok'")
+        parts.append(f"{'NOT ' if query.status == 'lost' else ''}EXISTS ({seen})")
+    elif query.status is not None:
+        values["status"] = query.status
+        parts.append(
+            "runs.status = :status" if query.status == "ok" else "runs.status = :status AND runs.status != 'ok'"
+        )
+    if query.since is not None:
+        values["since"] = query.since
+        parts.append("runs.started >= :since")
+    if query.until is not None:
+        values["until"] = query.until
+        parts.append("runs.started < :until")
+    if query.text:
+        parts.append(_text_condition(query.text, connection, values))
+    return " AND ".join(parts), values
+
+
+def _functions_with(values: dict[str, Any], connection: sqlite3.Connection) -> str:
+    """Return the condition that names the functions of a version: its index begins with them."""
+    of_version = "SELECT function FROM versions WHERE versions.version = :version"
+    functions = connection.execute(f"{of_version} LIMIT 2", {"version": values["version"]}).fetchall()
+    if len(functions) != 1:
+        return f"runs.function IN ({of_version})"
+    ((values["function"],),) = functions
+    return "runs.function = :function"
+
+
+def _text_condition(text: str, connection: sqlite3.Connection, values: dict[str, Any]) -> str:
+    text = _stored(text.replace("\0", " "))
+    if len(text) >= 3 and has_text_index(connection):
+        values["text"] = '"' + text.replace('"', '""') + '"'
+        return "runs.id IN (SELECT rowid FROM run_texts WHERE run_texts MATCH :text)"
+    values["text"] = text.lower()
+    return "runs.id IN (SELECT rowid FROM run_texts WHERE instr(lower(run_texts.text), :text))"
+
+
+def _stored(text: str) -> str:
+    """Return text as it stands in the file: SQLite has no lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _place(after: str) -> dict[str, Any]:
+    started, _, number = after.partition(":")
+    try:
+        return {"started": float(started), "id": int(number)}
+    except ValueError:
+        raise ConfigError(f"{after[:100]!r} is no place in the list of runs. Give `RunPage.next`.") from None
+
+
+def _alive() -> float:
+    return time.time() - LOST_SECONDS
+
+
+def _seq(connection: sqlite3.Connection) -> int:
+    (seq,) = connection.execute("SELECT seq FROM counter").fetchone()
+    return int(seq)
+
+
+def _found(connection: sqlite3.Connection, trace_id: str) -> int | None:
+    """Return the id of the run with this trace id, or with the only one that begins so."""
+    row = connection.execute("SELECT id FROM runs WHERE trace_id = ? ORDER BY id DESC LIMIT 1", (trace_id,)).fetchone()
+    if row is not None:
+        return int(row[0])
+    if not trace_id:
+        return None
+    rows = connection.execute(
+        "SELECT id FROM runs WHERE trace_id >= ? AND trace_id < ? LIMIT 2",
+        (trace_id, f"{trace_id}\U0010ffff"),
+    ).fetchall()
+    return int(rows[0][0]) if len(rows) == 1 else None
+
+
+def _summary(row: Sequence[Any]) -> RunSummary:
+    values = list(row)
+    for flag in (27, 28):  # cached, streamed
+        values[flag] = bool(values[flag])
+    return RunSummary(*values)
+
+
+def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM runs WHERE runs.parent = :trace_id AND runs.parent != '' "  # noqa: S608
+        "ORDER BY runs.started LIMIT :limit",
+        {"trace_id": trace_id, "limit": _MOST_CHILDREN, "alive": _alive()},
+    ).fetchall()
+    return [_summary(row) for row in rows]
+
+
+def _latest(connection: sqlite3.Connection, trace_id: str) -> RunSummary | None:
+    """Return the latest run with this trace id; None where there is none."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM runs WHERE runs.trace_id = :trace_id ORDER BY runs.started DESC LIMIT 1",  # noqa: S608
+        {"trace_id": trace_id, "alive": _alive()},
+    ).fetchone()
+    return None if row is None or not trace_id else _summary(row)
+
+
+def _messages(connection: sqlite3.Connection, run: int) -> list[Any]:
+    rows = connection.execute(
+        "SELECT messages.message, prompts.message FROM messages LEFT JOIN prompts ON prompts.id = messages.prompt "
+        "WHERE run = ? ORDER BY number",
+        (run,),
+    ).fetchall()
+    return [unpack(message if prompt is None else prompt) for message, prompt in rows]
+
+
+def _turns(connection: sqlite3.Connection, run: int) -> list[StoredTurn]:
+    rows = connection.execute(
+        """
+        SELECT number, turn, started, seconds, first_chunk_seconds, model, provider, url, request, reply, finish_reason,
+               tries, cached, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost
+        FROM turns WHERE run = ? ORDER BY number
+        """,
+        (run,),
+    ).fetchall()
+    return [
+        StoredTurn(*[*row[:8], unpack(row[8]), unpack(row[9]), row[10], row[11], bool(row[12]), *row[13:]])
+        for row in rows
+    ]
+
+
+def _tries(connection: sqlite3.Connection, run: int) -> list[StoredTry]:
+    rows = connection.execute(
+        "SELECT number, turn, at, error, text, status, pause, model, next_model FROM tries WHERE run = ? ORDER BY number",
+        (run,),
+    ).fetchall()
+    return [StoredTry(*row) for row in rows]
+
+
+def _reviews(connection: sqlite3.Connection, run: int) -> list[Review]:
+    rows = connection.execute(
+        "SELECT number, turn, at, accepted, violations, repairs, text FROM reviews WHERE run = ? ORDER BY number",
+        (run,),
+    ).fetchall()
+    return [
+        Review(*[*row[:3], bool(row[3]), unpack(row[4]) or [], unpack(row[5]) or [], unpack(row[6])]) for row in rows
+    ]
+
+
+def _tool_calls(connection: sqlite3.Connection, run: int) -> list[StoredToolCall]:
+    rows = connection.execute(
+        "SELECT number, turn, call_id, name, started, seconds, arguments, content, failed FROM tool_calls WHERE run = ? "
+        "ORDER BY number",
+        (run,),
+    ).fetchall()
+    return [StoredToolCall(*[*row[:6], unpack(row[6]), unpack(row[7]), bool(row[8])]) for row in rows]
+
+
+def _versions(connection: sqlite3.Connection, function: str, version: str | None = None) -> list[FunctionVersion]:
+    only = "" if version is None else "AND versions.version = :version"
+    rows = connection.execute(
+        f"""
+        SELECT versions.version, versions.kind, versions.docstring, versions.signature, versions.place,
+               versions.schema, versions.tools, versions.first_seen, max(runs.started), count(runs.id),
+               sum(runs.status = 'error')
+        FROM versions LEFT JOIN runs ON runs.version = versions.version AND runs.function = versions.function
+        WHERE versions.function = :function {only}
+        GROUP BY versions.version ORDER BY coalesce(max(runs.started), versions.first_seen) DESC
+        """,  # noqa: S608 - both texts are ours
+        {"function": function, "version": version},
+    ).fetchall()
+    return [
+        FunctionVersion(
+            function=function,
+            version=row[0],
+            kind=row[1],
+            docstring=row[2],
+            signature=row[3],
+            place=row[4],
+            schema=unpack(row[5]),
+            tools=unpack(row[6]) or [],
+            prompts=_prompts(connection, function, row[0]),
+            first_seen=row[7],
+            last_seen=row[8] if row[8] is not None else row[7],
+            runs=row[9],
+            errors=row[10] or 0,
+        )
+        for row in rows
+    ]
+
+
+def _prompts(connection: sqlite3.Connection, function: str, version: str) -> list[Any]:
+    rows = connection.execute(
+        "SELECT message FROM prompts WHERE function = ? AND version = ? ORDER BY id DESC LIMIT 10", (function, version)
+    ).fetchall()
+    return [unpack(message) for (message,) in rows]

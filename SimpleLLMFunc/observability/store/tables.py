@@ -1,0 +1,314 @@
+"""The tables of a trace store, and how a file of an earlier version becomes one of this version."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.logger.failures import redacted_cause
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "TraceFile", "has_text_index"]
+
+APPLICATION_ID = 0x534C5452
+"""In the header of our files: "SLTR"."""
+
+_FIRST = (
+    """
+    CREATE TABLE counter (
+        seq INTEGER NOT NULL
+    )
+    """,
+    "INSERT INTO counter (seq) VALUES (0)",
+    """
+    CREATE TABLE processes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL,
+        seen REAL NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE versions (
+        function TEXT NOT NULL,
+        version TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        docstring TEXT NOT NULL,
+        signature TEXT NOT NULL,
+        place TEXT NOT NULL,
+        schema,
+        tools,
+        first_seen REAL NOT NULL,
+        PRIMARY KEY (function, version)
+    )
+    """,
+    """
+    CREATE TABLE prompts (
+        id INTEGER PRIMARY KEY,
+        function TEXT NOT NULL,
+        version TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        message NOT NULL,
+        first_seen REAL NOT NULL,
+        UNIQUE (function, version, digest)
+    )
+    """,
+    """
+    CREATE TABLE runs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        seq INTEGER NOT NULL,
+        process INTEGER NOT NULL,
+        trace_id TEXT NOT NULL,
+        parent TEXT NOT NULL,
+        parent_call TEXT NOT NULL,
+        function TEXT NOT NULL,
+        version TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        model TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        session TEXT NOT NULL,
+        user TEXT NOT NULL,
+        status TEXT NOT NULL,
+        error TEXT NOT NULL,
+        error_text TEXT NOT NULL,
+        started REAL NOT NULL,
+        seconds REAL,
+        first_chunk_seconds REAL,
+        turns INTEGER NOT NULL,
+        failed_tries INTEGER NOT NULL,
+        reasks INTEGER NOT NULL,
+        repairs INTEGER NOT NULL,
+        tool_calls INTEGER NOT NULL,
+        failed_tool_calls INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        cost REAL,
+        cached INTEGER NOT NULL,
+        streamed INTEGER NOT NULL,
+        finish_reason TEXT NOT NULL,
+        output_mode TEXT NOT NULL,
+        question TEXT NOT NULL,
+        answer_head TEXT NOT NULL,
+        arguments,
+        answer,
+        value,
+        incomplete INTEGER NOT NULL
+    )
+    """,
+    "CREATE UNIQUE INDEX runs_by_seq ON runs (seq)",
+    "CREATE INDEX runs_by_time ON runs (started)",
+    "CREATE INDEX runs_by_function ON runs (function, started)",
+    # Holds all that the lists of functions and of versions count.
+    "CREATE INDEX runs_by_function_version ON runs (function, version, started, status)",
+    "CREATE INDEX runs_by_version ON runs (version, started)",
+    "CREATE INDEX runs_by_model ON runs (model, started)",
+    "CREATE INDEX runs_by_status ON runs (status, started)",
+    "CREATE INDEX runs_by_parent ON runs (parent, started)",
+    "CREATE INDEX runs_by_session ON runs (session, started)",
+    "CREATE INDEX runs_by_trace ON runs (trace_id)",
+    """
+    CREATE TABLE turns (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        started REAL NOT NULL,
+        seconds REAL,
+        first_chunk_seconds REAL,
+        model TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        url TEXT NOT NULL,
+        request,
+        reply,
+        finish_reason TEXT NOT NULL,
+        tries INTEGER NOT NULL,
+        cached INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        cost REAL,
+        PRIMARY KEY (run, number)
+    )
+    """,
+    """
+    CREATE TABLE tries (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        at REAL NOT NULL,
+        error TEXT NOT NULL,
+        text TEXT NOT NULL,
+        status INTEGER,
+        pause REAL,
+        model TEXT NOT NULL,
+        next_model TEXT NOT NULL,
+        PRIMARY KEY (run, number)
+    )
+    """,
+    """
+    CREATE TABLE reviews (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        at REAL NOT NULL,
+        accepted INTEGER NOT NULL,
+        violations,
+        repairs,
+        text,
+        PRIMARY KEY (run, number)
+    )
+    """,
+    """
+    CREATE TABLE tool_calls (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        call_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        started REAL NOT NULL,
+        seconds REAL,
+        arguments,
+        content,
+        failed INTEGER NOT NULL,
+        PRIMARY KEY (run, number)
+    )
+    """,
+    """
+    CREATE TABLE messages (
+        run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        message,
+        prompt INTEGER,
+        PRIMARY KEY (run, number)
+    )
+    """,
+)
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    for statement in _FIRST:
+        connection.execute(statement)
+
+
+def _add_text_index(connection: sqlite3.Connection) -> None:
+    """Version 2: what can be searched for stands in an index of its own, by three characters, so Chinese is found too."""
+    try:
+        connection.execute("CREATE VIRTUAL TABLE run_texts USING fts5 (text, tokenize = 'trigram')")
+    except sqlite3.OperationalError as error:
+        # An SQLite without FTS5, or older than 3.34: searched from end to end.
+        if "no such" not in str(error) and "tokenizer" not in str(error):
+            raise
+        connection.execute("CREATE TABLE run_texts (text TEXT NOT NULL)")
+    connection.execute(
+        "INSERT INTO run_texts (rowid, text) "
+        "SELECT id, function || char(10) || question || char(10) || answer_head || char(10) || error_text FROM runs"
+    )
+
+
+def _thin_out_indexes(connection: sqlite3.Connection) -> None:
+    """Version 3: only rows that a search by it picks out stand in an index; each costs every run a write."""
+    for name in ("function_version", "version", "status", "parent", "session"):
+        connection.execute(f"DROP INDEX runs_by_{name}")
+    # In the order of the list, so that it serves a function's version too.
+    connection.execute("CREATE INDEX runs_by_function_version ON runs (function, version, started, id, status)")
+    # Asked for together with the condition that they have; see `reader.conditions`.
+    connection.execute("CREATE INDEX runs_by_status ON runs (status, started) WHERE status != 'ok'")
+    connection.execute("CREATE INDEX runs_by_parent ON runs (parent, started) WHERE parent != ''")
+    connection.execute("CREATE INDEX runs_by_session ON runs (session, started) WHERE session != ''")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_begin, _add_text_index, _thin_out_indexes)
+"""What makes a file of each version out of one of the version before; the first begins with an empty file."""
+
+SCHEMA_VERSION = len(MIGRATIONS)
+"""Of the files that this version writes; `PRAGMA user_version` in the file."""
+
+
+class TraceFile:
+    """A trace store's file, brought to this version when it is opened.
+
+    Args:
+        path: of the file.
+        create: make it where there is none.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        self._create = create
+        self._ready: sqlite3.Connection | None = None
+        self._file = SqliteFile(path, application_id=APPLICATION_ID, tables=(), unusable=self.unusable)
+
+    @contextmanager
+    def opened(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection, held by nobody else meanwhile.
+
+        Raises:
+            ConfigError: there is no file, it cannot be opened, or is none of ours, or of a later version.
+            sqlite3.Error: it is damaged, locked, or the disk is full.
+        """
+        with self._file.lock:
+            if not self._create and not self.path.exists():
+                raise ConfigError(
+                    f"there is no trace store at {redact(str(self.path))!r}. Runs are kept where "
+                    "SIMPLELLMFUNC_TRACE=path or watching(TraceStore(path)) says so."
+                )
+            connection = self._file.connection()
+            if connection is not self._ready:
+                self._bring_up_to_date(connection)
+                self._ready = connection
+            yield connection
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        with self._file.lock:
+            self._ready = None
+            self._file.close()
+
+    def unusable(self, reason: str) -> SimpleLLMFuncError:
+        """Return the error for a file that cannot be used."""
+        return ConfigError(
+            f"{redact(str(self.path))!r} cannot be used as a trace store: {redact(reason)}. Give the path of another file."
+        )
+
+    def explained(self, error: sqlite3.Error) -> ConfigError:
+        """Return the error for what SQLite said about the file."""
+        if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+            made = self.unusable(f"the file is damaged ({error})")
+        else:
+            made = self.unusable(str(error))
+        made.__cause__ = redacted_cause(error)
+        assert isinstance(made, ConfigError), "that is what unusable makes"
+        return made
+
+    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
+        if _version(connection) < SCHEMA_VERSION:
+            with transaction(connection):
+                # Looked at again: another process may have done it in the meantime.
+                for step in MIGRATIONS[_version(connection) :]:
+                    step(connection)
+                connection.execute(f"PRAGMA user_version = {max(_version(connection), SCHEMA_VERSION)}")
+        found = _version(connection)
+        if found > SCHEMA_VERSION:
+            self._file.close()
+            raise self.unusable(
+                f"it was made by a newer SimpleLLMFunc (schema {found}, this one knows up to {SCHEMA_VERSION}); "
+                "pip install --upgrade SimpleLLMFunc reads it"
+            )
+        connection.execute("PRAGMA foreign_keys = ON")
+
+
+def has_text_index(connection: sqlite3.Connection) -> bool:
+    """Say whether texts are found by an index."""
+    (statement,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'run_texts'").fetchone()
+    return "fts5" in statement
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)

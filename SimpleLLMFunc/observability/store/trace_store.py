@@ -1,0 +1,386 @@
+"""TraceStore: every run in one SQLite file, written beside the calls and never in their way."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import sqlite3
+import sys
+import threading
+import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+from weakref import WeakSet
+
+from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished
+from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.logger import push_info, push_warning
+from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.observability.store.content import Content
+from SimpleLLMFunc.observability.store.items import Intake, Item, said, size_of
+from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.observability.store.tables import TraceFile
+from SimpleLLMFunc.observability.store.writer import HEARTBEAT, TraceWriter
+from SimpleLLMFunc.observability.store.writer_runs import Fold
+from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+
+__all__ = ["TraceStore", "TraceStoreWarning", "from_environment"]
+
+_Waiting: TypeAlias = tuple[str, float, Item, int]
+"""An item with its trace id, when it happened, and its size."""
+
+_DAY = 86_400.0
+_LARGEST_BATCH = 2000
+_REST_SECONDS = 5.0
+"""How long the thread waits for something to do before it goes."""
+
+_LONGEST_PAUSE = 30.0
+"""Seconds between tries to write where writing fails."""
+
+_SMALLEST_FILE = 256 * 1024
+
+_MOST_INCOMPLETE = 10_000
+
+_MOST_CHARS = 64_000_000
+"""Characters of texts that may wait for the thread, and bytes that may wait for the disk."""
+
+
+class TraceStoreWarning(RuntimeWarning):
+    """Runs are missing from a trace store: its file cannot be written, or events came faster than they can be.
+
+    Shown once for each store, for nobody may be there to see it missing: a call is never the worse for it. To have it
+    not shown: ``warnings.filterwarnings("ignore", category=TraceStoreWarning)``.
+    """
+
+
+class TraceStore:
+    """Keeps every run that it is shown: ``with watching(TraceStore("runs.sqlite")): …``, or SIMPLELLMFUNC_TRACE=path.
+
+    A call hands over what happened and goes on; a thread writes it in batches. What goes wrong with the file costs
+    entries in it and one `TraceStoreWarning`, which is logged too, and never a call. Several processes may write the same file. Texts are redacted; no key
+    is ever in it. What was not written yet is written at the end of the interpreter; a process that dies before loses
+    its last batch.
+
+    Args:
+        path: of the file; made with its folders when something is written.
+        content: False keeps no arguments, messages, answers and results of tools, only their sizes and hashes.
+        max_age: seconds after which a run goes; None for never.
+        max_bytes: of the file, about; beyond that the oldest runs go. None for no limit.
+        max_text: characters of one text that are kept.
+        queue_size: events that may wait for the thread; more are dropped, counted, and warned of once.
+        interval: seconds that a batch is gathered.
+
+    Attributes:
+        writes_to: by which a run that several stores of one file watch is kept in it once.
+        dropped: events that are in no file because the thread could not follow, or the file could not be written.
+
+    Raises:
+        ConfigError: an argument that cannot be.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        content: bool = True,
+        max_age: float | None = 30 * _DAY,
+        max_bytes: int | None = 1 << 30,
+        max_text: int = 65_536,
+        queue_size: int = 50_000,
+        interval: float = 0.2,
+    ) -> None:
+        _check(max_age=max_age, max_bytes=max_bytes, max_text=max_text, queue_size=queue_size, interval=interval)
+        self.path = Path(path)
+        self.writes_to = f"trace:{os.path.abspath(self.path)}"  # noqa: PTH100 - asks the disk nothing, as resolve() would
+        self.content = content
+        self.dropped = 0
+        self._settings: dict[str, Any] = {
+            "content": content,
+            "max_age": max_age,
+            "max_bytes": max_bytes,
+            "max_text": max_text,
+            "queue_size": queue_size,
+            "interval": interval,
+        }
+        self._content = Content(keep=content, max_text=max_text)
+        self._file = TraceFile(self.path, create=True)
+        self._writer = TraceWriter(self._file, max_age=max_age, max_bytes=max_bytes)
+        self._queue_size = queue_size
+        self._interval = interval
+        self._starting = ForkSafeLock()
+        self._counting = ForkSafeLock()
+        self._reader: TraceReader | None = None
+        self._problem = ""
+        self._has_warned = False
+        self._begin_anew()
+        renew_in_child(self)
+        _stores.add(self)
+
+    def __call__(self, trace_id: str, event: ReActEvent) -> None:
+        """Take in one event of a run; a sink."""
+        item = self._intake.item_of(trace_id, event)
+        if item is None:
+            return
+        is_end = isinstance(event, RunFinished | RunFailed)
+        size = size_of(item)
+        if self._queue.qsize() >= self._queue_size or self._waiting_chars + size > _MOST_CHARS:
+            self._incomplete.add(trace_id)
+            if not is_end:  # which takes next to no room, and without which the run would seem to go on
+                self._drop(1, "events come faster than they can be written")
+                return
+        if size:
+            with self._counting:
+                self._waiting_chars += size
+        self._queue.put((trace_id, time.monotonic(), item, size))
+        if self._queue.qsize() >= _LARGEST_BATCH:
+            self._hurry.set()
+        if self._thread is None:
+            self._start()
+        if is_end and _is_ending:
+            self.flush(1.0)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until all that happened so far is in the file; return whether it is.
+
+        Not for an event loop: ``await asyncio.to_thread(store.flush)``.
+        """
+        done = threading.Event()
+        self._queue.put(done)
+        self._hurry.set()
+        if self._thread is None and not self._start():
+            self._round()
+        return done.wait(timeout) and not self._problem
+
+    def flush_at_end(self) -> None:
+        """Write what waits, where anything may: also what the thread holds in its hands."""
+        if self._thread is not None or not self._queue.empty():
+            self.flush()
+
+    def close(self) -> None:
+        """Write what waits and close the file; what comes later opens it again."""
+        self.flush_at_end()
+        self._file.close()
+        if self._reader is not None:
+            self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def reader(self) -> TraceReader:
+        """Reads the same file."""
+        if self._reader is None:
+            self._reader = TraceReader(self.path, create=True)
+        return self._reader
+
+    def __repr__(self) -> str:
+        return f"TraceStore({redact(str(self.path))!r}{'' if self.content else ', content=False'})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (str(self.path), self._settings)
+
+    def renew_in_child(self) -> None:
+        """Leave what waits to the parent process; the child has its own."""
+        self._begin_anew()
+        self._writer.begin_anew()
+
+    # --- in the thread of the run ------------------------------------------------------------------------
+
+    def _begin_anew(self) -> None:
+        self._queue: queue.SimpleQueue[_Waiting | threading.Event] = queue.SimpleQueue()
+        self._hurry = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._fold = Fold(self._content)
+        self._incomplete: set[str] = set()
+        self._intake = Intake(self._content)
+        self._waiting_chars = 0
+        self._retry_at = 0.0
+        self._pause = 1.0
+        self._writing = threading.Lock()
+
+    def _start(self) -> bool:
+        """See that somebody will write; return False where no thread can be had any more."""
+        with self._starting:
+            if self._thread is not None:
+                return True
+            if sys.is_finalizing():
+                return False
+            thread = threading.Thread(target=self._serve, name="SimpleLLMFunc-trace", daemon=True)
+            self._thread = thread
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is about to end, or the system has no more
+                self._thread = None
+                return False
+        return True
+
+    def _drop(self, count: int, why: str) -> None:
+        self.dropped += count
+        if not self._has_warned:
+            self._has_warned = True
+            text = (
+                f"the trace store {redact(str(self.path))!r} is missing something: {why}. Calls go on; "
+                "TraceStore.dropped counts what is lost."
+            )
+            push_warning(text)
+            # Who has set up no log would not hear of it. Where warnings are errors there is nobody here to catch one.
+            with suppress(TraceStoreWarning):
+                warnings.warn(text, TraceStoreWarning, stacklevel=2)
+
+    # --- in the thread that writes -----------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        mine = threading.current_thread()
+        while True:
+            self._gather()
+            if self._queue.empty() and not self._fold.runs:
+                # First gone, then looked once more: who has put something meanwhile has either seen that, or is seen.
+                self._thread = None
+                if self._queue.empty() or not self._take_over(mine):
+                    return
+
+    def _take_over(self, mine: threading.Thread) -> bool:
+        with self._starting:
+            if self._thread is None:
+                self._thread = mine
+            return self._thread is mine
+
+    def _gather(self) -> None:
+        """Wait for something to do, and do it."""
+        try:
+            first = self._queue.get(timeout=HEARTBEAT / 2 if self._fold.runs else _REST_SECONDS)
+        except queue.Empty:
+            self._round([])
+            return
+        batch = [first]
+        if not isinstance(first, threading.Event):
+            # Not woken by every event: that would take the processor from the runs each time.
+            self._hurry.wait(self._interval)
+        self._hurry.clear()
+        while len(batch) < _LARGEST_BATCH and not isinstance(batch[-1], threading.Event):
+            try:
+                batch.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        if not self._queue.empty():
+            self._hurry.set()  # somebody may wait for what is left
+        self._round(batch)
+
+    def _round(self, batch: list[_Waiting | threading.Event] | None = None) -> None:
+        """Take in a batch, or all that waits, and write it."""
+        waiting: list[threading.Event] = []
+        with self._writing:
+            self._content.begin_batch()
+            if batch is None:
+                batch = []
+                while not self._queue.empty():
+                    batch.append(self._queue.get_nowait())
+            chars = 0
+            for each in batch:
+                if isinstance(each, threading.Event):
+                    waiting.append(each)
+                else:
+                    trace_id, at, item, size = each
+                    chars += size
+                    self._take(trace_id, at, item)
+            if chars:
+                with self._counting:
+                    self._waiting_chars -= chars
+            self._write(at_once=bool(waiting))
+        for each in waiting:
+            each.set()
+
+    def _take(self, trace_id: str, at: float, item: Item) -> None:
+        try:
+            self._fold.take(trace_id, at, item)
+        except Exception as error:  # noqa: BLE001 - an object of the user's that cannot be shown must not end the thread
+            self._incomplete.add(trace_id)
+            self._drop(1, f"an event could not be read: {redact(f'{type(error).__name__}: {error}')}")
+
+    def _write(self, *, at_once: bool = False) -> None:
+        fold = self._fold
+        for trace_id in self._incomplete & fold.runs.keys():
+            self._incomplete.discard(trace_id)
+            fold.runs[trace_id].columns["incomplete"] = True
+            fold.runs[trace_id].is_dirty = True
+        if len(self._incomplete) > _MOST_INCOMPLETE:
+            self._incomplete.clear()  # runs whose beginning was dropped: nobody asks for them any more
+        if not fold.runs or (not at_once and time.monotonic() < self._retry_at):
+            self._make_room()
+            return
+        try:
+            self._writer.write(fold.runs.values())
+        except (ConfigError, sqlite3.Error, OSError) as error:
+            self._failed(error)
+        else:
+            fold.forget_written()
+            if self._problem:
+                self._problem, self._pause, self._retry_at = "", 1.0, 0.0
+                push_info(f"the trace store {redact(str(self.path))!r} is written again.")
+
+    def _failed(self, error: Exception) -> None:
+        """Try again later, with what has not been written; say so once."""
+        self._problem = said(error)
+        self._retry_at = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        text = said(error) if isinstance(error, ConfigError) else f"it cannot be written: {redact(said(error))}"
+        self._drop(0, text.rstrip("."))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Let the oldest runs go while more waits to be written than may."""
+        runs = self._fold.runs
+        if not self._problem:
+            return
+        rows = [row for run in runs.values() for row in (run.columns, *run.rows.values())]
+        size = sum(len(cell) for row in rows for cell in row.values() if isinstance(cell, str | bytes))
+        if len(rows) <= self._queue_size and size <= _MOST_CHARS:
+            return
+        for trace_id in list(runs)[: max(len(runs) // 2, 1)]:
+            self._drop(len(runs.pop(trace_id).rows) + 1, self._problem)
+
+
+def from_environment() -> TraceStore | None:
+    """Return the store that SIMPLELLMFUNC_TRACE names, None where it names none.
+
+    SIMPLELLMFUNC_TRACE_CONTENT=0 (or no, off, false) keeps sizes and hashes only.
+    """
+    path = Settings.from_environment().trace
+    if path is None:
+        return None
+    keeps = os.environ.get("SIMPLELLMFUNC_TRACE_CONTENT", "").strip().lower() not in {"0", "no", "off", "false"}
+    return TraceStore(Path(path).expanduser(), content=keeps)
+
+
+def _again(path: str, settings: dict[str, Any]) -> TraceStore:
+    return TraceStore(path, **settings)
+
+
+def _check(**settings: float | None) -> None:
+    for name, value in settings.items():
+        if value is not None and not value > 0:
+            raise ConfigError(f"TraceStore: {name} is {value!r}; it must be above 0.")
+    max_bytes = settings["max_bytes"]
+    if max_bytes is not None and max_bytes < _SMALLEST_FILE:
+        raise ConfigError(f"TraceStore: max_bytes is {max_bytes}; an empty store takes nearly {_SMALLEST_FILE}.")
+
+
+_stores: WeakSet[TraceStore] = WeakSet()
+_is_ending = False
+
+
+def _write_all() -> None:
+    global _is_ending  # noqa: PLW0603 - the interpreter ends once
+    _is_ending = True
+    for store in tuple(_stores):
+        store.flush_at_end()
+
+
+atexit.register(_write_all)

@@ -1,0 +1,464 @@
+"""Events become rows: what a trace store remembers of the runs under way until they are written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
+    MessageAppended,
+    ReplyDelta,
+    ReplyReceived,
+    RunFinished,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnStarted,
+)
+from SimpleLLMFunc.base.metadata import FunctionFacts, SentRequest
+from SimpleLLMFunc.errors import ConfigError, cut
+from SimpleLLMFunc.interface.http.secret_parts import Address
+from SimpleLLMFunc.interface.wires.request_body import endpoint
+from SimpleLLMFunc.observability.otel.attributes import declared_path
+from SimpleLLMFunc.observability.store.content import Content, pack, storable
+from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
+from SimpleLLMFunc.type.completion import ToolCall
+from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+
+__all__ = ["Fold", "OpenRun", "Prompt"]
+
+_HEAD = 300
+"""Characters of the arguments and of the answer in the list of runs."""
+
+_MOST_VERSIONS = 256
+"""Functions whose description is held ready."""
+
+_SEARCHED = 2_000
+"""Characters of each of them that can be searched for."""
+
+
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A message that many runs begin with, kept once for a version.
+
+    Attributes:
+        stored: as it stands in the file.
+        digest: by which it is known.
+    """
+
+    stored: str | bytes
+    digest: str
+
+
+@dataclass(slots=True, eq=False)
+class OpenRun:
+    """A run under way.
+
+    Attributes:
+        began: on the monotonic clock.
+        columns: of its row.
+        rows: of other tables, by table and number, that are to be written.
+        id: of its row; None until that is written.
+        is_dirty: its row is to be written.
+        is_rejected: the latest answer was.
+        version: what the function is, to be written; None afterwards.
+        texts: what can be searched for.
+        numbers: of the last row, by table.
+        calls: of tools that go on, by id.
+        turn: the latest.
+        output_schema: of the function's answer.
+    """
+
+    trace_id: str
+    began: float
+    columns: Row
+    rows: dict[tuple[str, int], Row] = field(default_factory=dict)
+    id: int | None = None
+    is_dirty: bool = True
+    has_ended: bool = False
+    is_rejected: bool = False
+    version: Row | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, Row] = field(default_factory=dict)
+    turn: Row | None = None
+    usage: Usage = NO_USAGE
+    output_schema: Mapping[str, Any] | None = None
+
+    def next_number(self, table: str) -> int:
+        """Return the number of the next row of a table."""
+        self.numbers[table] = self.numbers.get(table, 0) + 1
+        return self.numbers[table]
+
+    @property
+    def text(self) -> str:
+        """What can be searched for."""
+        return "\n".join(text for text in self.texts.values() if text)
+
+
+class Fold:
+    """Takes in what comes from the runs.
+
+    Args:
+        content: decides what is kept.
+
+    Attributes:
+        runs: under way, or ended and not written yet, by trace id.
+    """
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self.runs: dict[str, OpenRun] = {}
+        self._versions: dict[int, tuple[FunctionFacts, Row]] = {}
+
+    def take(self, trace_id: str, at: float, item: Item) -> None:
+        """Take in one item; `at` is when it happened, on the monotonic clock."""
+        if isinstance(item, RunStarted):
+            self.runs[trace_id] = run = self._begin(trace_id, at, item)
+            self._start_messages(run, item.messages)
+            return
+        run_or_none = self.runs.get(trace_id)
+        if run_or_none is None or run_or_none.has_ended:
+            return  # its beginning was dropped, or belongs to the parent of this process
+        run = run_or_none
+        self._note(run, at, item)
+        run.is_dirty = True
+
+    def forget_written(self) -> None:
+        """Let go of the runs that have ended and are written."""
+        self.runs = {trace_id: run for trace_id, run in self.runs.items() if not run.has_ended or run.is_dirty}
+
+    def _note(self, run: OpenRun, at: float, item: Item) -> None:
+        since = at - run.began
+        match item:
+            case TurnStarted():
+                self._begin_turn(run, since, item)
+            case ReplyDelta():
+                self._first_chunk(run, since)
+            case ReplyReceived():
+                self._end_turn(run, since, item)
+            case FailedTry():
+                self._failed_try(run, since, item)
+            case AnswerReviewed():
+                self._review(run, since, item)
+            case ToolCallStarted(turn=turn, call=call):
+                self._begin_call(run, since, turn, call)
+            case ToolCallFinished():
+                self._end_call(run, since, item)
+            case MessageAppended(turn=turn, message=message):
+                self._message(run, turn, message)
+            case RunFinished():
+                self._finish(run, since, item)
+            case Ended():
+                self._end(run, since, item)
+            case _:
+                pass  # a tool's progress is shown while it happens, and not kept
+
+    # --- the run -----------------------------------------------------------------------------------------
+
+    def _begin(self, trace_id: str, at: float, item: RunStarted) -> OpenRun:
+        facts = item.run
+        function = facts.function if facts is not None else FunctionFacts(trace_id.partition("_")[0])
+        arguments = facts.arguments if facts is not None else {}
+        kept = self.content.kept_fields(arguments)
+        name = self.content.text(function.name)
+        columns = dict.fromkeys(_COUNTS, 0) | {
+            "trace_id": self.content.text(trace_id),
+            "parent": self.content.text(facts.parent_trace_id) if facts else "",
+            "parent_call": self.content.text(facts.parent_call_id) if facts else "",
+            "function": name,
+            "version": function.version,
+            "kind": function.kind,
+            "model": "",
+            "provider": "",
+            "session": self.content.text(facts.session_id) if facts else "",
+            "user": self.content.text(facts.user_id) if facts else "",
+            "status": "running",
+            "error": "",
+            "error_text": "",
+            "started": time.time() - (time.monotonic() - at),
+            "seconds": None,
+            "first_chunk_seconds": None,
+            "cost": None,
+            "finish_reason": "",
+            "output_mode": "",
+            "question": "",
+            "answer_head": "",
+            "arguments": pack(kept),
+            "answer": None,
+            "value": None,
+        }
+        run = OpenRun(trace_id, at, columns)
+        run.output_schema = function.output_schema
+        run.texts["function"] = name
+        if arguments:
+            shown = storable(_shown(kept)) if self.content.keep else ""
+            columns["question"] = cut(shown, _HEAD)
+            run.texts["arguments"] = shown[:_SEARCHED]
+        run.version = {**self._version(function), "first_seen": columns["started"]}
+        return run
+
+    def _version(self, function: FunctionFacts) -> Row:
+        # One object for all runs of a function: written out once.
+        known = self._versions.get(id(function))
+        if known is not None and known[0] is function:
+            return known[1]
+        row = {
+            "function": self.content.text(function.name),
+            "version": function.version,
+            "kind": function.kind,
+            "docstring": self.content.text(function.docstring),
+            "signature": self.content.text(function.signature),
+            "place": self.content.text(function.place),
+            "schema": None if function.output_schema is None else pack(self.content.data(function.output_schema)),
+            "tools": pack(self.content.data(list(function.tools))),
+        }
+        if len(self._versions) >= _MOST_VERSIONS:
+            self._versions.clear()
+        self._versions[id(function)] = (function, row)
+        return row
+
+    def _finish(self, run: OpenRun, since: float, item: RunFinished) -> None:
+        run.columns |= {
+            "status": "ok",
+            "seconds": since,
+            "finish_reason": item.reply.finish_reason or "",
+            "cached": item.reply.cached,
+            "value": self.content.packed(item.value),
+        }
+        self._answer(run, item.reply.text)
+        run.has_ended = True
+
+    def _end(self, run: OpenRun, since: float, item: Ended) -> None:
+        run.columns |= {
+            "status": item.status,
+            "seconds": since,
+            "error": item.error,
+            "error_text": self.content.head(item.text, 2000),
+        }
+        run.texts["error"] = f"{item.error} {run.columns['error_text']}"
+        run.has_ended = True
+
+    def _answer(self, run: OpenRun, text: str) -> None:
+        run.columns["answer"] = self.content.packed(text)
+        run.columns["answer_head"] = self.content.head(text, _HEAD)
+        run.texts["answer"] = self.content.head(text, _SEARCHED)
+
+    # --- turns -------------------------------------------------------------------------------------------
+
+    def _begin_turn(self, run: OpenRun, since: float, item: TurnStarted) -> None:
+        run.columns["reasks"] += run.is_rejected  # an answer that is the last one is rejected, but not asked for again
+        run.is_rejected = False
+        if item.sent is None and run.turn is not None and run.turn["turn"] == item.turn and run.turn["reply"] is None:
+            # A stream that broke, asked for again as it was.
+            run.turn["first_chunk_seconds"] = None
+            return
+        number = run.next_number("turns")
+        run.turn = run.rows["turns", number] = dict.fromkeys(_USAGE, 0) | {
+            "number": number,
+            "turn": item.turn,
+            "started": since,
+            "seconds": None,
+            "first_chunk_seconds": None,
+            "model": "",
+            "provider": "",
+            "url": "",
+            "request": None,
+            "reply": None,
+            "finish_reason": "",
+            "tries": 0,
+            "cached": False,
+            "cost": None,
+        }
+        if item.sent is not None:
+            self._sent(run, run.turn, item.sent)
+
+    def _sent(self, run: OpenRun, row: Row, sent: SentRequest) -> None:
+        model = self.content.text(str(sent.llm.model_name))
+        provider = self.content.text(str(sent.llm.provider))
+        row |= {"model": model, "provider": provider, "url": self.content.text(_url(sent))}
+        run.columns |= {"model": model, "provider": provider, "output_mode": sent.output_mode}
+        run.columns["streamed"] = run.columns["streamed"] or sent.stream
+        row["request"] = self.content.packed(_body(sent))
+
+    def _first_chunk(self, run: OpenRun, since: float) -> None:
+        if run.turn is None or run.turn["first_chunk_seconds"] is not None:
+            return
+        run.turn["first_chunk_seconds"] = since - run.turn["started"]
+        self._touch(run)
+        if run.columns["first_chunk_seconds"] is None:
+            run.columns["first_chunk_seconds"] = since
+
+    def _touch(self, run: OpenRun) -> None:
+        """Have the row of the turn written again."""
+        if run.turn is not None:
+            run.rows["turns", run.turn["number"]] = run.turn
+
+    def _end_turn(self, run: OpenRun, since: float, item: ReplyReceived) -> None:
+        reply, usage = item.reply, item.usage
+        if run.turn is None:
+            return
+        run.usage += usage
+        run.turn |= {
+            "seconds": since - run.turn["started"],
+            "reply": self.content.packed(reply.to_dict()),
+            "finish_reason": reply.finish_reason or "",
+            "tries": reply.tries,
+            "cached": reply.cached,
+            **_counts(usage),
+        }
+        self._touch(run)
+        run.columns |= {"turns": run.columns["turns"] + 1, **_counts(run.usage)}
+        if not reply.tool_calls:
+            self._answer(run, reply.text)
+
+    def _failed_try(self, run: OpenRun, since: float, item: FailedTry) -> None:
+        number = run.next_number("tries")
+        run.rows["tries", number] = {
+            "number": number,
+            "turn": item.turn,
+            "at": since,
+            "error": item.error,
+            "text": self.content.head(item.text, 2000),
+            "status": item.status,
+            "pause": item.pause,
+            "model": self.content.text(item.model),
+            "next_model": self.content.text(item.next_model),
+        }
+        run.columns["failed_tries"] += 1
+
+    def _review(self, run: OpenRun, since: float, item: AnswerReviewed) -> None:
+        number = run.next_number("reviews")
+        attempt = item.attempt
+        run.rows["reviews", number] = {
+            "number": number,
+            "turn": item.turn,
+            "at": since,
+            "accepted": item.accepted,
+            "violations": pack([self._without_content(run, each, 2) for each in attempt.violations]),
+            "repairs": pack([self._without_content(run, each, 1) for each in attempt.repairs]),
+            "text": self.content.packed(attempt.text),
+        }
+        if item.accepted:
+            run.columns["repairs"] = len(attempt.repairs)
+        run.is_rejected = not item.accepted
+
+    def _without_content(self, run: OpenRun, parts: tuple[str, ...], plain: int) -> list[str]:
+        """Return the parts of a violation or a repair, of which only the first ones quote nothing.
+
+        The very first is a path, in which the keys of a dict were chosen by the model.
+        """
+        path, *others = parts
+        if not self.content.keep:
+            path = declared_path(path, run.output_schema)
+        return [
+            self.content.text(path),
+            *(self.content.text(part) if n < plain else self.content.about(part) for n, part in enumerate(others, 1)),
+        ]
+
+    # --- tools and messages ------------------------------------------------------------------------------
+
+    def _begin_call(self, run: OpenRun, since: float, turn: int, call: ToolCall) -> Row:
+        number = run.next_number("tool_calls")
+        name = self.content.text(call.function.name)
+        row = run.rows["tool_calls", number] = {
+            "number": number,
+            "turn": turn,
+            "call_id": self.content.text(call.id),
+            "name": name,
+            "started": since,
+            "seconds": None,
+            "arguments": self.content.packed(call.function.arguments),
+            "content": None,
+            "failed": False,
+        }
+        run.calls[call.id] = row
+        run.columns["tool_calls"] += 1
+        run.texts["tools"] = f"{run.texts.get('tools', '')} {name}"[-_SEARCHED:]
+        return row
+
+    def _end_call(self, run: OpenRun, since: float, item: ToolCallFinished) -> None:
+        row = run.calls.pop(item.call.id, None)
+        if row is None:
+            row = self._begin_call(run, max(since - item.seconds, 0.0), item.turn, item.call)
+            del run.calls[item.call.id]
+        row |= {"seconds": item.seconds, "content": self.content.packed(item.content), "failed": item.failed}
+        run.rows["tool_calls", row["number"]] = row
+        run.columns["failed_tool_calls"] += item.failed
+
+    def _start_messages(self, run: OpenRun, messages: list[Message]) -> None:
+        for message in messages:
+            self._message(run, 0, message)
+
+    def _message(self, run: OpenRun, turn: int, message: Mapping[str, Any]) -> None:
+        number = run.next_number("messages")
+        if message.get("role") == "system" and number == 1:
+            kept: dict[str, Any] = {"message": None, "prompt": self._prompt(message)}
+        else:
+            kept = {"message": pack(self._kept_message(message)), "prompt": None}
+        run.rows["messages", number] = {"number": number, "turn": turn, **kept}
+
+    def _prompt(self, message: Mapping[str, Any]) -> Prompt:
+        text = message.get("content")
+        if not isinstance(text, str) or len(message) != 2:
+            text = ""  # which no prompt is known by
+        known = self.content.prompts.get(text)
+        if known is None:
+            stored = pack(self._kept_message(message))
+            known = stored, hashlib.sha256(stored if isinstance(stored, bytes) else stored.encode()).hexdigest()
+            if text:
+                self.content.prompts[text] = known
+        return Prompt(*known)
+
+    def _kept_message(self, message: Mapping[str, Any]) -> Any:
+        # Who speaks, and which calls belong together, is no content.
+        return self.content.kept_fields(message, always={"role", "name", "tool_call_id"})
+
+
+_USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_COUNTS = (
+    *_USAGE, "turns", "failed_tries", "reasks", "repairs", "tool_calls", "failed_tool_calls", "cached", "streamed",
+    "incomplete",
+)  # fmt: skip
+
+
+def _counts(usage: Usage) -> Row:
+    return {name: getattr(usage, name) for name in (*_USAGE, "cost")}
+
+
+def _shown(value: Any) -> str:
+    """Return arguments as a person reads them in a list: a single one without its name."""
+    if isinstance(value, Mapping):
+        if len(value) == 1:
+            return _shown(next(iter(value.values())))
+        return ", ".join(f"{name}={_shown(each)}" for name, each in value.items())
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _url(sent: SentRequest) -> str:
+    base_url = sent.llm.base_url
+    if not base_url:
+        return ""
+    try:
+        return Address(endpoint(base_url)).shown
+    except (ConfigError, ValueError):
+        return ""
+
+
+def _body(sent: SentRequest) -> Any:
+    """Return the body on the wire; where an interface cannot render it any more, what it was asked for."""
+    wire = sent.wire()
+    messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
+    try:
+        return sent.llm.render(messages, tools=tools, response_format=response_format, stream=sent.stream, **wire)
+    except Exception:  # noqa: BLE001 - an interface of the user's may raise anything, and the run is none the worse
+        return {"messages": messages, "tools": tools, "response_format": response_format, **wire}

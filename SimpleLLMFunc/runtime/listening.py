@@ -1,0 +1,90 @@
+"""Listening at an address of this machine, and serving there until cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.runtime.threads import import_module
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ["THIS_MACHINE", "address_of", "listening", "serve_until_cancelled"]
+
+THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
+"""The names by which only this machine is reached."""
+
+
+@contextlib.contextmanager
+def listening(
+    host: str, port: int, *, others: str = "", offered: str = "the functions are offered"
+) -> Iterator[socket.socket]:
+    """Yield a socket that clients can connect to.
+
+    Args:
+        host: an address of this machine.
+        port: 0 for any that is free.
+        others: why no other machine may call, and what to do; empty where it may.
+        offered: what is there, with its verb: the beginning of the error for another machine's address.
+
+    Raises:
+        ConfigError: other machines could call, and may not; or the port is taken.
+    """
+    if others and host not in THIS_MACHINE:
+        raise ConfigError(f"{offered} on this machine only ({', '.join(THIS_MACHINE)}), not at {host!r}: {others}")
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"{host}:{port} cannot be used. A port is a number up to 65535; 0 takes any free one.")
+    try:
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(
+            f"{host}:{port} cannot be used ({reason}). Choose another port, or 0 for any free one."
+        ) from error
+    with listener:
+        yield listener
+
+
+def address_of(host: str, listener: socket.socket) -> str:
+    """Return the address that clients use."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}"
+
+
+async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, *, grace: int = 1, **options: Any) -> None:
+    """Serve an application with uvicorn until cancelled, or until Ctrl-C.
+
+    Args:
+        app: what answers.
+        listener: where clients connect.
+        grace: seconds that answers under way have left when it ends.
+        **options: of `uvicorn.Config`.
+    """
+    await import_module("uvicorn")  # takes its time
+    import uvicorn
+
+    config = uvicorn.Config(
+        # The strict one of the two parsers that uvicorn may find here.
+        app,
+        http="h11",
+        log_config=None,
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=grace,
+        **options,
+    )
+    web = uvicorn.Server(config)
+    # Signals are for the program to handle: Ctrl-C cancels us, as it does everything that asyncio.run runs.
+    web.capture_signals = contextlib.nullcontext  # type: ignore[assignment, method-assign]
+    serving = asyncio.ensure_future(web.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        # Not cancelled: it would leave its connections open.
+        web.should_exit = True
+        await asyncio.wait({serving})

@@ -1,0 +1,199 @@
+"""The daemon thread that runs the library's own event loop: begun at the first call, wound up with the interpreter."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import selectors
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import Context
+from typing import Any, TypeVar
+
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.runtime.forking import ForkSafeLock, forget_in_child
+
+__all__ = ["TOO_LATE", "LoopThread", "loop_thread"]
+
+T = TypeVar("T")
+
+EXIT_SECONDS = 2.0
+"""How long the end of the interpreter waits for cancelled work to tidy up."""
+
+TOO_LATE = "the interpreter is about to end: no further call can be made here. Make it earlier."
+
+
+class LoopThread:
+    """A daemon thread that runs an event loop until the interpreter ends."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._ending = False
+        self._thread = threading.Thread(target=self._serve, name="SimpleLLMFunc", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._loop.close()
+            raise
+
+    def check_alive(self) -> None:
+        """Raise in a daemon thread whose call the end of the interpreter has cut off.
+
+        Raises:
+            SystemExit: that is so. A thread that it ends says nothing: a traceback would tell no more than that.
+        """
+        if self._ending:
+            raise SystemExit(TOO_LATE)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the thread."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """False in a forked child, which inherits the object but not the thread."""
+        return os.getpid() == self._pid
+
+    def check_elsewhere(self) -> None:
+        """Raise in the thread itself, where waiting for its loop would never end.
+
+        Raises:
+            UsageError: that is so.
+        """
+        if self.is_current:
+            raise UsageError(
+                "a synchronous call from the thread of the library's own event loop would wait for itself for ever. "
+                "Await the asynchronous form here, or make the calling tool a plain def, which runs in its own thread."
+            )
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Have the loop call `function` soon; from any thread."""
+        if not self.is_of_this_process:
+            raise UsageError("this iterator belongs to the parent process. Make a new one after the fork.")
+        try:
+            self._loop.call_soon_threadsafe(function)
+        except RuntimeError as error:  # the loop is closed
+            raise UsageError(TOO_LATE) from error
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start `work` in the caller's context, and do not wait for it; from any thread."""
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError as error:  # the loop is closed
+            work.close()
+            raise UsageError(TOO_LATE) from error
+
+    def create_task(self, work: Coroutine[Any, Any, T], context: Context) -> asyncio.Task[T]:
+        """Start `work` in `context`; from the thread itself only."""
+        return self._loop.create_task(work, context=context)
+
+    def stop(self) -> None:
+        """Cancel what runs, give it `EXIT_SECONDS` to tidy up, and close the loop."""
+        self._ending = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(EXIT_SECONDS * 3)
+
+    def abandon(self) -> None:
+        """Leave the loop to the parent process: in the child nobody will ever run its tasks, and none is missed."""
+        for task in asyncio.all_tasks(self._loop):
+            # asyncio's own way to say so (gather uses it); else each is complained about at the child's end.
+            task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+        self._loop.set_debug(False)  # what the child's end finalizes is not on the loop's thread, and harmless
+        selector = getattr(self._loop, "_selector", None)
+        if selector is None:
+            return
+        # The child's end closes the generators and transports that it has inherited. They must not reach what is the
+        # parent's: neither the poll object, from which they would take its sockets (and its streams would hear nothing
+        # any more), nor the sockets themselves, on which they would end its TLS sessions.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in [key.fd for key in selector.get_map().values()]:
+            os.dup2(nothing, descriptor, inheritable=False)
+        os.close(nothing)
+        self._loop._selector = selectors.DefaultSelector()  # type: ignore[attr-defined] # noqa: SLF001
+        selector.close()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        while not self._ending:
+            # A task may raise these (a tool that calls sys.exit, say). asyncio has already given them to the task,
+            # whose caller will see them; that they also stop the loop would hit everybody else.
+            with suppress(KeyboardInterrupt, SystemExit):
+                self._loop.run_forever()
+        if self._has_wound_up():
+            self._loop.close()
+        else:
+            # Something ignores its cancellation. Closing the loop under it would only add noise to the exit: keep
+            # it alive in this thread, which ends with the process.
+            threading.Event().wait()
+
+    def _has_wound_up(self) -> bool:
+        try:
+            return self._loop.run_until_complete(_wind_up(self._loop))
+        except (KeyboardInterrupt, SystemExit):  # raised by a task in answer to its cancellation
+            return False
+
+
+async def _wind_up(loop: asyncio.AbstractEventLoop) -> bool:
+    """Cancel every task and close every async generator of `loop`; return whether all of them ended."""
+    tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, tasks = await asyncio.wait(tasks, timeout=EXIT_SECONDS)
+    closing = asyncio.ensure_future(loop.shutdown_asyncgens())
+    _, late = await asyncio.wait({closing}, timeout=EXIT_SECONDS)
+    return not tasks and not late
+
+
+def loop_thread() -> LoopThread | None:
+    """Return the thread, built at the first call; None where the interpreter is about to end, and has none.
+
+    Raises:
+        UsageError: the interpreter has begun to take itself apart.
+    """
+    global _running  # noqa: PLW0603 - one per process is the point
+    if sys.is_finalizing():
+        raise UsageError(TOO_LATE)  # threads do not run any more: starting one would wait for ever
+    with _starting:
+        if _running is None and not (_has_stopped or _is_after_the_end()):
+            try:
+                _running = LoopThread()
+            except RuntimeError:
+                return None
+            atexit.register(_stop)
+        return _running
+
+
+def _is_after_the_end() -> bool:
+    """Whether this is the main thread after its end: in a function that `atexit` calls, perhaps the last one."""
+    thread = threading.current_thread()
+    return thread is threading.main_thread() and not thread.is_alive()
+
+
+def _stop() -> None:
+    global _running, _has_stopped
+    atexit.unregister(_stop)
+    thread, _running, _has_stopped = _running, None, True
+    if thread is not None:
+        thread.stop()
+
+
+_running: LoopThread | None = None
+_has_stopped = False
+_starting = ForkSafeLock()
+
+
+def _forget_the_parent() -> None:
+    global _running
+    thread, _running = _running, None  # it did not come along
+    if thread is not None:
+        thread.abandon()
+
+
+forget_in_child(_forget_the_parent)

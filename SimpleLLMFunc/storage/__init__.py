@@ -1,0 +1,4 @@
+"""How the library opens a database: one SQLite file, opened at first use, marked as ours, shared by threads and processes.
+
+The cache, checkpoints, traces and the assistant's memory stand on it.
+"""

@@ -1,0 +1,218 @@
+"""One SQLite file that is ours: opened at first use, marked, shared by threads and processes, left alone by forks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.logger.failures import redacted_cause
+from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+
+__all__ = ["SqliteFile", "is_damage", "transaction"]
+
+_HEADER = b"SQLite format 3\x00"
+BUSY_SECONDS = 5.0
+"""How long a writer waits for another one."""
+
+_PAUSE_SECONDS = 0.005
+
+_LARGEST_LOG = 16 * 1024 * 1024
+"""Bytes that the log keeps on the disk after its content has gone into the file."""
+
+_abandoned: list[sqlite3.Connection] = []
+"""Connections of a parent process: a child must neither use nor close them, so it keeps them as they are."""
+
+
+class SqliteFile:
+    """A database in WAL mode; nothing is opened before the first use.
+
+    Args:
+        path: of the file, made with its folders; None for one in memory, which ends with this object.
+        application_id: 32 bits in the header by which our files of this kind are known.
+        tables: statements that make a new file.
+        unusable: makes the error for a file that cannot be used, from the reason.
+
+    Attributes:
+        lock: held by whoever uses the connection.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        application_id: int,
+        tables: Sequence[str],
+        unusable: Callable[[str], SimpleLLMFuncError],
+    ) -> None:
+        self.path = path
+        self.lock = ForkSafeLock()
+        self._application_id = application_id
+        self._tables = tables
+        self._unusable = unusable
+        self._held = _Held()
+        renew_in_child(self)
+        # Also at the end of the interpreter, and when nobody needs the file any more.
+        weakref.finalize(self, self._held.close)
+
+    def connection(self) -> sqlite3.Connection:
+        """Return the connection; opened again where the file is another one by now. Hold `lock` around its use.
+
+        Raises:
+            SimpleLLMFuncError: what `unusable` makes of it: it cannot be opened, or is none of ours.
+            sqlite3.Error: it is damaged, locked, or the disk is full.
+        """
+        path = self.path
+        if self._held.connection is not None and (path is None or self._held.file == _identity(path)):
+            return self._held.connection
+        self.close()
+        if path is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        else:
+            self._make(path)
+            if _size(path) == 1:
+                # SQLite takes it for an empty one, and would write over what somebody keeps there.
+                raise self._unusable("it is no such file")
+            connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
+            )
+        try:
+            self._set_up(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, sqlite3.DatabaseError) and is_damage(error) and not self.is_ours():
+                raise self._unusable("it is no such file") from None
+            raise
+        self._held.connection, self._held.file = connection, _identity(path) if path else None
+        return connection
+
+    def _make(self, path: Path) -> None:
+        """Make the file and its folders where they are not there; raises what `unusable` makes of it."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # What is inside may be nobody else's business; SQLite gives its other files the same rights.
+            # One that is there is not opened: closing it again would give up the locks that SQLite has on it for other
+            # connections of this process.
+            if not path.exists():
+                with suppress(FileExistsError):
+                    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            elif path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            elif not os.access(path, os.R_OK | os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except (OSError, ValueError) as error:
+            failure = self._unusable(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
+            cause = redacted_cause(error)
+        else:
+            return
+        # Not inside the block above: the original would stay as the context, and its path may hold a secret.
+        raise failure from cause
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again. One in memory is gone."""
+        with self.lock:
+            self._held.close()
+
+    def is_ours(self) -> bool:
+        """Whether the head of the file says that it is of this kind."""
+        if self.path is None:
+            return True
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(72)
+        except OSError:
+            return False
+        return head.startswith(_HEADER) and head[68:72] == self._application_id.to_bytes(4, "big")
+
+    def renew_in_child(self) -> None:
+        """Leave the parent's connection alone; the child opens its own."""
+        if self._held.connection is not None:
+            _abandoned.append(self._held.connection)
+            self._held.connection = None
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        # The mark and the tables stand in the file itself before the log begins: who reads the head sees whose it is.
+        with transaction(connection):
+            (mark,) = connection.execute("PRAGMA application_id").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if mark != self._application_id and (mark or tables):
+                raise self._unusable("it is the database of another program")
+            if not tables:
+                connection.execute(f"PRAGMA application_id = {self._application_id}")
+                for statement in self._tables:
+                    connection.execute(statement)
+        _begin_log(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+
+
+def _begin_log(connection: sqlite3.Connection) -> None:
+    """Have changes go into a log; who opens a new file at the same moment is waited for.
+
+    SQLite refuses this step at once where another connection stands in its way, however long it may wait elsewhere.
+    """
+    patience = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+@dataclass(slots=True)
+class _Held:
+    """An open connection, and the file that it leads to."""
+
+    connection: sqlite3.Connection | None = None
+    file: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):  # a damaged file is closed all the same
+                connection.close()
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write everything inside, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):  # some errors have rolled back already
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Say whether SQLite found the file itself broken, or no database at all."""
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,253 @@
+"""Cassettes: real exchanges recorded once, at the level of messages, and replayed for ever.
+
+    with use_cassette("tests/cassettes/translate.json"):
+        assert translate("Good morning") == "Bonjour"
+
+The first time the model is asked, and what it says is kept; from then on the file answers, and a request that is not in it
+fails with a comparison of what drifted. Under pytest, `@pytest.mark.llm_cassette` does the same for a test.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections import defaultdict, deque
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished, RunStarted
+from SimpleLLMFunc.base.metadata import FunctionFacts
+from SimpleLLMFunc.base.run.observers import watching_everywhere
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.current import standing_in
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.logger.context import get_current_context
+from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, read_cassette, update_cassette
+from SimpleLLMFunc.testing.cassettes.taped import RecordedLLM, TapedLLM
+from SimpleLLMFunc.testing.scripted import ScriptedLLM
+from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
+
+__all__ = ["Cassette", "RecordMode", "use_cassette"]
+
+RecordMode: TypeAlias = Literal["once", "new", "all", "none"]
+"""What may be recorded: everything where there is no file yet; what is not in the file; everything anew; nothing."""
+
+_MOST_COMPARED = 50
+_MOST_DIFF_LINES = 80
+
+
+class Cassette:
+    """A file of exchanges, and what one test has asked of it.
+
+    Args:
+        path: of the file.
+        record: what may be recorded.
+        test: who records; exchanges of the same test are replaced under "all".
+
+    Attributes:
+        unmatched: complaints about the requests that were neither replayed nor recorded.
+        recorded, replayed: how many exchanges.
+
+    Raises:
+        ConfigError: the file is no cassette, or there is no such mode.
+    """
+
+    def __init__(self, path: str | PathLike[str], record: RecordMode = "once", *, test: str = "") -> None:
+        if record not in get_args(RecordMode):
+            raise ConfigError(f"record must be one of {', '.join(get_args(RecordMode))}, not {record!r}.")
+        self.path = Path(path)
+        self.record: RecordMode = record
+        self.test = test
+        self.unmatched: list[str] = []
+        self.replayed = 0
+        self._there: list[Exchange] = []
+        self._waiting: dict[str, deque[Exchange]] = {}
+        self._may_record = record in {"new", "all"} or (record == "once" and not self.path.exists())
+        self._new: list[Exchange] = []
+        self._recorded: RecordedLLM | None = None
+        self._functions: dict[str, FunctionFacts] = {}
+        self._taped: dict[int, TapedLLM] = {}
+        self._lock = threading.Lock()
+        self.rewind()
+
+    def __repr__(self) -> str:
+        return f"Cassette({str(self.path)!r}, record={self.record!r}, replayed={self.replayed}, new={len(self._new)})"
+
+    @property
+    def recorded(self) -> int:
+        """How many exchanges were recorded now."""
+        return sum(exchange.is_whole for exchange in self._new)
+
+    @property
+    def may_record(self) -> bool:
+        """Whether the model may be asked."""
+        return self._may_record
+
+    def rewind(self) -> None:
+        """Begin at the beginning of the file, as for another attempt of the same test; save before what was recorded.
+
+        Raises:
+            ConfigError: the file is no cassette any more.
+        """
+        there = read_cassette(self.path)
+        with self._lock:
+            self._there, self._waiting = there, defaultdict(deque)
+            if self.record != "all":
+                for exchange in there:
+                    self._waiting[exchange.key].append(exchange)
+            self.unmatched.clear()
+            self.replayed = 0
+
+    def wrap(self, llm: LLM_Interface) -> LLM_Interface:
+        """Return a model that replays what `llm` said, or records it."""
+        if isinstance(llm, TapedLLM):
+            return llm
+        with self._lock:
+            taped = self._taped.get(id(llm))
+            if taped is None:
+                taped = self._taped[id(llm)] = TapedLLM(llm, self)
+            return taped
+
+    @contextmanager
+    def inserted(self) -> Generator[Cassette, None, None]:
+        """Replay or record all that is asked in the block, in all threads; doubles of tests are let alone."""
+        with ExitStack() as stack:
+            stack.enter_context(watching_everywhere(self._note))
+            stack.enter_context(standing_in(self._in_place_of))
+            yield self
+
+    def _in_place_of(self, llm: LLM_Interface | None) -> LLM_Interface | None:
+        if isinstance(llm, ScriptedLLM):
+            return None
+        if llm is not None:
+            return self.wrap(llm)
+        # Nobody named a model here, as on a machine that has no key: the one that was recorded, if it is one.
+        names = {(exchange.model, exchange.profile) for exchange in self._there}
+        if self._may_record or len(names) != 1:
+            return None
+        if self._recorded is None:
+            self._recorded = RecordedLLM(*names.pop())
+        return self.wrap(self._recorded)
+
+    def save(self) -> None:
+        """Write what was recorded into the file; without anything new it stays as it is.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with self._lock:
+            new, self._new = [exchange for exchange in self._new if exchange.is_whole], []
+        if new:
+            update_cassette(self.path, new, replacing=self.test if self.record == "all" else None)
+
+    # --- for the models ----------------------------------------------------------------------------------
+
+    def _note(self, trace_id: str, event: ReActEvent) -> None:
+        match event:
+            case RunStarted(run=run) if run is not None:
+                self._functions[trace_id] = run.function
+            case RunFinished() | RunFailed():
+                self._functions.pop(trace_id, None)
+            case _:
+                pass
+
+    def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
+        """Return the exchange of a request, and whether it is to be replayed; else its outcome is to be filled in.
+
+        Raises:
+            UnmatchedRequest: it was not recorded, and may not be.
+        """
+        facts = self._functions.get(trace_id)
+        context = get_current_context()
+        name = (facts.place or facts.name) if facts else context.function_name if context else ""
+        profile = llm.profile.name if PROFILES.get(llm.profile.name) == llm.profile else ""
+        version = facts.version if facts else ""
+        asked = Exchange(name, version, llm.model_name, self.test, request, profile=profile)
+        with self._lock:
+            waiting = self._waiting.get(asked.key)
+            if waiting:
+                self.replayed += 1
+                return waiting.popleft(), True
+            if self._may_record:
+                # In the order of asking, not of answering: identical questions are replayed in that order.
+                self._new.append(asked)
+                return asked, False
+        complaint = self._complaint(asked)
+        self.unmatched.append(complaint)
+        raise UnmatchedRequest(complaint)
+
+    def _complaint(self, asked: Exchange) -> str:
+        same = sum(each.key == asked.key for each in self._there)
+        who = f" of {asked.function.rpartition(':')[2]}()" if asked.function else ""
+        if not self.path.exists():
+            return (
+                f"there is no cassette {str(self.path)!r}, and record={self.record!r} records none. "
+                f"Record it: {_how('once')}.\nThe request{who}:\n{_text(asked)}"
+            )
+        if same:
+            return (
+                f"{str(self.path)!r} holds this request{who} {_times(same)}, and it was made once more. Record what "
+                f"is new: {_how('new')}, or everything anew: {_how('all')}.\nThe request:\n{_text(asked)}"
+            )
+        nearest = self._nearest(asked)
+        if nearest is None:
+            return f"{str(self.path)!r} holds no exchange. Record it: {_how('all')}.\nThe request{who}:\n{_text(asked)}"
+        number, exchange = nearest
+        diff = list(
+            difflib.unified_diff(
+                _text(exchange).split("\n"),
+                _text(asked).split("\n"),
+                f"recorded (exchange {number + 1} of {len(self._there)})",
+                "asked now",
+                lineterm="",
+            )
+        )
+        cut = [*diff[:_MOST_DIFF_LINES], f"… {len(diff) - _MOST_DIFF_LINES} more lines"]
+        shown = "\n".join(cut if len(diff) > _MOST_DIFF_LINES else diff)
+        return (
+            f"{str(self.path)!r} does not hold this request{who}. If the change is meant, record what is new: "
+            f"{_how('new')}, or everything anew: {_how('all')}.\nWhat drifted from the nearest one:\n{shown}"
+        )
+
+    def _nearest(self, asked: Exchange) -> tuple[int, Exchange] | None:
+        def likeness(candidate: tuple[int, Exchange]) -> tuple[bool, bool, float]:
+            number, exchange = candidate
+            lines = _text(exchange).split("\n")
+            ratio = (
+                difflib.SequenceMatcher(None, lines, wanted, autojunk=False).ratio() if number < _MOST_COMPARED else 0.0
+            )
+            return exchange.function == asked.function, exchange.test == asked.test, ratio
+
+        wanted = _text(asked).split("\n")
+        return max(enumerate(self._there), key=likeness, default=None)
+
+
+@contextmanager
+def use_cassette(path: str | PathLike[str], record: RecordMode = "once") -> Generator[Cassette, None, None]:
+    """Replay all that is asked in the block from a file, and record what may be recorded; for use without pytest.
+
+    Raises:
+        ConfigError: the file is no cassette, or cannot be written.
+    """
+    tape = Cassette(path, record)
+    try:
+        with tape.inserted():
+            yield tape
+    finally:
+        tape.save()
+
+
+def _how(mode: RecordMode) -> str:
+    return f"`pytest --llm-record={mode}` or record={mode!r}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _text(exchange: Exchange) -> str:
+    return f"[model] {exchange.model}\n{request_text(limit=100_000, **exchange.request)}"

@@ -1,0 +1,267 @@
+"""A cassette as a file: JSON that people read and compare, with the secrets taken out.
+
+A text of several lines stands as ``{"|": ["first line", "second line"]}``; all else is plain JSON. Images, sounds and
+files stand as the hash of what they hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import hashlib
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
+from SimpleLLMFunc.errors import CheckpointError, ConfigError
+from SimpleLLMFunc.logger.redact import MASK, looks_secret, redact
+
+__all__ = ["Exchange", "is_cassette", "plain_request", "read_cassette", "scrubbed", "update_cassette"]
+
+_FORMAT: Final = 1
+_ABOUT: Final = ("function", "version", "test", "model", "profile")
+_LINES: Final = "|"
+_LOCK_SECONDS: Final = 10.0
+_DATA_URL: Final = re.compile(r"data:(?P<mime>[^;,\s]{0,100})(?:;[^,\s]{0,100})?;base64,", re.IGNORECASE)
+_HEADERS: Final = frozenset({"extra_headers", "extra_query"})
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One question and what came back.
+
+    Attributes:
+        function: ``module:qualname`` of who asked, or a name; empty where nobody was known.
+        version: of that function when it asked.
+        model: the model that was asked.
+        test: the test it was recorded in; empty outside of tests.
+        profile: the name of what the model can do; empty where it has none of the known ones.
+        request: `messages`, `tools`, `response_format`, `params`: scrubbed, and without what changes by itself.
+        outcome: `reply`, `stream` or `error` with what came.
+    """
+
+    function: str
+    version: str
+    model: str
+    test: str
+    request: dict[str, Any]
+    outcome: dict[str, Any] = field(default_factory=dict)
+    profile: str = ""
+
+    @property
+    def key(self) -> str:
+        """The same for the same question to the same model."""
+        text = json.dumps([self.model, self.request], sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an outcome is known."""
+        return bool(self.outcome)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the exchange as it stands in the file."""
+        about = {name: getattr(self, name) for name in _ABOUT}
+        return {**{name: text for name, text in about.items() if text}, "request": self.request, **self.outcome}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Exchange:
+        """Read an exchange back."""
+        outcome = {name: data[name] for name in ("reply", "stream", "error", "left") if name in data}
+        about = {name: str(data.get(name, "")) for name in _ABOUT}
+        return cls(**about, request=dict(data["request"]), outcome=outcome)
+
+
+# --- what may stand in a file ----------------------------------------------------------------------------
+
+
+def plain_request(
+    messages: Iterable[Mapping[str, Any]], tools: Any, response_format: Any, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a request as it is written down and compared: without secrets, files by their hash, calls numbered."""
+    ids: dict[str, str] = {}
+    kept = {name: value for name, value in params.items() if value is not None}
+    request = {
+        "messages": [_plain_message(message, ids) for message in messages],
+        "tools": scrubbed(list(tools)) if tools else None,
+        "response_format": scrubbed(response_format),
+        "params": {
+            name: _without_values(value) if name in _HEADERS else scrubbed(value, name=name)
+            for name, value in sorted(kept.items())
+        },
+    }
+    # As it is read back: no tuples, no keys that are no texts.
+    plain: dict[str, Any] = json.loads(json.dumps({name: part for name, part in request.items() if part}, default=repr))
+    return plain
+
+
+def _plain_message(message: Mapping[str, Any], ids: dict[str, str]) -> dict[str, Any]:
+    plain: dict[str, Any] = {name: scrubbed(part) for name, part in message.items() if part is not None}
+    # Some providers give no ids, and ours are new each time.
+    if message.get("tool_calls"):
+        for call in plain["tool_calls"]:
+            call["id"] = ids.setdefault(str(call.get("id")), f"call_{len(ids) + 1}")
+    if "tool_call_id" in message:
+        plain["tool_call_id"] = ids.setdefault(str(message["tool_call_id"]), f"call_{len(ids) + 1}")
+    return plain
+
+
+def _without_values(headers: Any) -> Any:
+    return dict.fromkeys(sorted(headers), MASK) if isinstance(headers, Mapping) else MASK
+
+
+def scrubbed(value: Any, *, name: str = "") -> Any:
+    """Return JSON data without secrets, and with a hash in the place of what a file holds."""
+    if isinstance(value, str):
+        if name and looks_secret(name, value):
+            return MASK
+        return _scrubbed_text(value)
+    if isinstance(value, Mapping):
+        is_sound = isinstance(value.get("data"), str) and "format" in value
+        return {
+            _scrubbed_text(str(key)): _hashed("", part) if is_sound and key == "data" else scrubbed(part)
+            for key, part in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [scrubbed(item) for item in value]
+    return value
+
+
+def _scrubbed_text(text: str) -> str:
+    match = _DATA_URL.match(text)
+    return redact(text) if match is None else _hashed(f"data:{match['mime']};", text[match.end() :])
+
+
+def _hashed(head: str, data: str) -> str:
+    try:
+        content = base64.b64decode(data, validate=False)
+    except (binascii.Error, ValueError):
+        content = data.encode("utf-8", "backslashreplace")
+    return f"{head}sha256={hashlib.sha256(content).hexdigest()} ({len(content)} bytes)"
+
+
+# --- the file --------------------------------------------------------------------------------------------
+
+
+def read_cassette(path: Path) -> list[Exchange]:
+    """Return what was recorded; nothing where there is no file.
+
+    Raises:
+        ConfigError: it is no cassette, or one of a newer version.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the cassette {str(path)!r} cannot be read: {error}") from error
+    try:
+        data = json.loads(text)
+        if data["cassette"] != _FORMAT:
+            raise ConfigError(
+                f"the cassette {str(path)!r} has the format {data['cassette']!r}; this version of SimpleLLMFunc reads "
+                f"{_FORMAT}. Update SimpleLLMFunc, or delete the file and record anew."
+            )
+        return [Exchange.from_dict(_joined(each)) for each in data["exchanges"]]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(
+            f"{str(path)!r} is no cassette, or was damaged ({type(error).__name__}: {error}). Take it from version "
+            "control again, or delete it and record anew."
+        ) from error
+
+
+def is_cassette(path: Path) -> bool:
+    """Say whether a file looks like a cassette, by its first characters."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(64)
+    except OSError:
+        return False
+    return re.match(rb'\s*\{\s*"cassette"\s*:', head) is not None
+
+
+def update_cassette(path: Path, new: list[Exchange], *, replacing: str | None = None) -> None:
+    """Add exchanges to a file, which other processes may be adding to as well.
+
+    Args:
+        path: of the file; made where there is none.
+        new: what was recorded.
+        replacing: the test whose earlier exchanges go; None keeps all.
+
+    Raises:
+        ConfigError: the file cannot be written, or is no cassette.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path):
+            kept = [each for each in read_cassette(path) if replacing is None or each.test != replacing]
+            # By test: workers end in any order, and the file is to be the same.
+            every = sorted([*kept, *new], key=lambda each: each.test)
+            _write(path, {"cassette": _FORMAT, "exchanges": [_split(each.to_dict()) for each in every]})
+    except OSError as error:
+        raise ConfigError(f"the cassette {str(path)!r} cannot be written: {error.strerror or error}") from error
+
+
+def _write(path: Path, data: Any) -> None:
+    text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    text = _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        Path(name).chmod(0o644)  # like any file of the project; a temporary one is its owner's alone
+        os.replace(name, path)  # noqa: PTH105 - the same thing, and says that it replaces
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Generator[None, None, None]:
+    lock = FileLock(path)
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            lock.acquire()
+            break
+        except CheckpointError as error:
+            if time.monotonic() > until:
+                raise ConfigError(f"the cassette {str(path)!r} is being written by another process.") from error
+            time.sleep(0.02)
+    try:
+        yield
+    finally:
+        lock.release(ended_well=True)
+
+
+def _split(value: Any) -> Any:
+    """Return JSON data with texts of several lines as lists of lines."""
+    if isinstance(value, str):
+        return {_LINES: value.split("\n")} if "\n" in value else value
+    if isinstance(value, Mapping):
+        # A dict that looks like lines, and is none, gets another bar.
+        return {(f"{_LINES}{key}" if key.startswith(_LINES) else key): _split(part) for key, part in value.items()}
+    return [_split(item) for item in value] if isinstance(value, list) else value
+
+
+def _joined(value: Any) -> Any:
+    """Undo `_split`."""
+    if isinstance(value, dict):
+        if list(value) == [_LINES] and isinstance(value[_LINES], list):
+            return "\n".join(value[_LINES])
+        return {
+            (key[1:] if key.startswith(_LINES) and key != _LINES else key): _joined(part) for key, part in value.items()
+        }
+    return [_joined(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,235 @@
+"""A model as a cassette knows it, and its replies as they stand in the file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ContextTooLong, ProviderError, UsageError
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, plain_request, scrubbed
+from SimpleLLMFunc.testing.replies import assembled, split_reply
+from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type.usage import Usage
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.testing.cassettes.cassette import Cassette
+
+__all__ = ["RecordedLLM", "TapedLLM"]
+
+_KEPT_ERRORS: dict[str, type[BadRequest | ContextTooLong | AuthenticationError]] = {
+    # What a service says about the request. What it says about itself (busy, down) is not kept.
+    "BadRequest": BadRequest,
+    "ContextTooLong": ContextTooLong,
+    "AuthenticationError": AuthenticationError,
+}
+_HEAD = frozenset({"id", "object", "created", "system_fingerprint"})
+
+
+class TapedLLM(LLM_Interface):
+    """A model as a cassette knows it: replays, or asks the model itself and keeps what it says."""
+
+    def __init__(self, llm: LLM_Interface, tape: Cassette) -> None:
+        self.members = (llm,)
+        self.model_name, self.provider, self.base_url = llm.model_name, llm.provider, llm.base_url
+        self.profile, self.context_window = llm.profile, llm.context_window
+        self._llm = llm
+        self._tape = tape
+
+    def __repr__(self) -> str:
+        return f"TapedLLM({self._llm!r}, {str(self._tape.path)!r})"
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Return the recorded reply, or ask and record it.
+
+        Raises:
+            UnmatchedRequest: it was not recorded, and may not be.
+        """
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check()
+        exchange, is_replay = await self._begin(messages, tools, response_format, trace_id, params)
+        if is_replay:
+            await asyncio.sleep(0)  # like a reply from a network: not before others have had their turn
+            return assembled(_chunks(exchange)) if "stream" in exchange.outcome else _reply(exchange)
+        options: dict[str, Any] = {"tools": tools, "response_format": response_format, **params}
+        try:
+            reply = await self._llm.chat(messages, trace_id=trace_id, deadline=deadline, **options)
+        except ProviderError as error:
+            _keep_error(exchange, error)
+            raise
+        exchange.outcome = {"reply": _plain_reply(reply)}
+        return reply
+
+    async def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Yield the recorded reply in the pieces in which it came, or ask and record them; errors as in `chat`."""
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check()
+        exchange, is_replay = await self._begin(messages, tools, response_format, trace_id, params)
+        if is_replay:
+            for chunk in _chunks(exchange) if "stream" in exchange.outcome else split_reply(_reply(exchange)):
+                await asyncio.sleep(0)
+                clock.check()
+                yield chunk
+            if exchange.outcome.get("left"):
+                raise UnmatchedRequest(
+                    f"the recording in {str(self._tape.path)!r} ends here: whoever read this stream then had left. "
+                    f"Record it anew: `pytest --llm-record=all`."
+                )
+            return
+        options: dict[str, Any] = {"tools": tools, "response_format": response_format, **params}
+        chunks: list[ChatCompletionChunk] = []
+        left = True
+        try:
+            async with aclosing(
+                self._llm.chat_stream(messages, trace_id=trace_id, deadline=deadline, **options)
+            ) as stream:
+                async for chunk in stream:
+                    if chunks and chunk.tries > chunks[-1].tries:
+                        chunks.clear()  # it broke, and began anew
+                    chunks.append(chunk)
+                    yield chunk
+            left = False
+        except ProviderError as error:
+            chunks.clear()
+            _keep_error(exchange, error)
+            raise
+        finally:
+            if chunks:
+                exchange.outcome = {"stream": _plain_stream(chunks), **({"left": True} if left else {})}
+
+    async def _begin(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] | None,
+        response_format: dict[str, Any] | None,
+        trace_id: str,
+        params: Mapping[str, Any],
+    ) -> tuple[Exchange, bool]:
+        # Hashing images and comparing long prompts takes its time.
+        def begin() -> tuple[Exchange, bool]:
+            request = plain_request(messages, tools, response_format, params)
+            return self._tape.begin(self, trace_id, request)
+
+        return await in_thread(begin)
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Return the body that the model itself would send."""
+        return self._llm.render(messages, tools=tools, response_format=response_format, stream=stream, **params)
+
+    def price(self, usage: Usage, model: str = "") -> float | None:
+        """Return what `usage` costs."""
+        return self._llm.price(usage, model)
+
+
+class RecordedLLM(LLM_Interface):
+    """A model of which there is only what a cassette holds: its name, and what it could do."""
+
+    def __init__(self, model_name: str, profile: str) -> None:
+        self.model_name = model_name
+        self.profile = PROFILES.get(profile, GENERIC)
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> ChatCompletion:
+        """Refuse: it is only ever replayed.
+
+        Raises:
+            UsageError: always.
+        """
+        del messages, options
+        raise UsageError(
+            f"{self.model_name} is only recorded here. Name a model to ask: use_llm(OpenAICompatible(...))."
+        )
+
+    async def chat_stream(
+        self, messages: Sequence[Message], **options: Any
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Refuse, as `chat`."""
+        await self.chat(messages, **options)
+        yield ChatCompletionChunk(())
+
+
+# --- replies, to the file and back -----------------------------------------------------------------------
+
+
+def _plain_reply(reply: ChatCompletion) -> dict[str, Any]:
+    data = {name: part for name, part in reply.to_dict().items() if name not in _HEAD}
+    plain: dict[str, Any] = scrubbed(data)
+    return plain
+
+
+def _reply(exchange: Exchange) -> ChatCompletion:
+    _raise_kept(exchange)
+    head = {"id": f"cassette-{exchange.key[:8]}", "object": "chat.completion", "created": 0}
+    return ChatCompletion.from_dict({**head, **exchange.outcome["reply"]}, tries=0)
+
+
+def _plain_stream(chunks: Sequence[ChatCompletionChunk]) -> list[Any]:
+    """Return the chunks of a stream; a plain piece of text is a text."""
+    said = assembled(chunks).to_dict()
+    if scrubbed(said) != said:
+        # A secret that came in pieces is in none of them: cut anew, without it.
+        chunks = list(split_reply(ChatCompletion.from_dict(scrubbed(said))))
+    return [_plain_chunk(chunk, is_first=number == 0) for number, chunk in enumerate(chunks)]
+
+
+def _plain_chunk(chunk: ChatCompletionChunk, *, is_first: bool) -> Any:
+    # Who answered stands in the first one.
+    left_out = _HEAD if is_first else _HEAD | {"model"}
+    data = {name: part for name, part in chunk.to_dict().items() if name not in left_out}
+    return chunk.text if data == _piece(chunk.text) else scrubbed(data)
+
+
+def _piece(text: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+
+
+def _chunks(exchange: Exchange) -> list[ChatCompletionChunk]:
+    pieces = [_piece(each) if isinstance(each, str) else each for each in exchange.outcome["stream"]]
+    served = str(pieces[0].get("model", exchange.model)) if pieces else exchange.model
+    head = {"id": f"cassette-{exchange.key[:8]}", "object": "chat.completion.chunk", "created": 0, "model": served}
+    return [ChatCompletionChunk.from_dict({**head, **each}, tries=0) for each in pieces]
+
+
+def _keep_error(exchange: Exchange, error: ProviderError) -> None:
+    name = type(error).__name__
+    if name in _KEPT_ERRORS:
+        body = scrubbed(str(getattr(error, "body", "")))
+        exchange.outcome = {"error": {"type": name, "status": error.status, "body": body}}
+
+
+def _raise_kept(exchange: Exchange) -> None:
+    kept = exchange.outcome.get("error")
+    if kept:
+        raise _KEPT_ERRORS[kept["type"]](exchange.model, status=kept.get("status"), body=kept.get("body", ""))

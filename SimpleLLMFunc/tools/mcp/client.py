@@ -1,0 +1,251 @@
+"""The tools of a running MCP server, as our Tools: `tools_from_mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, TextIO, TypeAlias, TypeVar
+
+from SimpleLLMFunc.errors import ConfigError, ToolFailed, UsageError, cut
+from SimpleLLMFunc.logger.failures import shown_error
+from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.logger.redact import holds_little
+from SimpleLLMFunc.runtime.sync import run_sync, submit
+from SimpleLLMFunc.tools.context import NotConfirmed
+from SimpleLLMFunc.tools.mcp.connection import McpConnection
+from SimpleLLMFunc.tools.mcp.result import error_text, result_value
+from SimpleLLMFunc.tools.mcp.server import McpServer, http_server, require_mcp, stdio_server
+from SimpleLLMFunc.tools.running import in_thread, run_callable
+from SimpleLLMFunc.tools.tool import Tool
+from SimpleLLMFunc.type.wire import without_surrogates
+
+__all__ = ["McpTools", "tools_from_mcp"]
+
+T = TypeVar("T")
+
+Confirm: TypeAlias = bool | Callable[[str, dict[str, Any]], Any]
+
+_MAX_DESCRIPTION_CHARS: Final = 4096
+
+
+def tools_from_mcp(
+    *,
+    command: Sequence[str] | str | None = None,
+    url: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    only: Sequence[str] | None = None,
+    prefix: str = "",
+    timeout: float | None = 60.0,
+    start_timeout: float = 30.0,
+    confirm: Confirm = False,
+    untrusted: bool = True,
+    stderr: TextIO | None = None,
+) -> McpTools:
+    """Connect to an MCP server for the length of a block, and give its tools.
+
+    ``async with tools_from_mcp(command=["python", "server.py"]) as tools:`` or the same with a plain ``with``;
+    then ``toolkit=[*tools]``, in async and in sync functions. The tools work inside the block only.
+
+    The list is read once: tools that the server adds, takes away or describes anew later change nothing. What it
+    says about its tools the model reads, so connect to servers you trust, and name the tools you want with `only`.
+
+    Args:
+        command: the program to start and its arguments; it is ended with the block.
+        url: the address of a running server, instead: streamable HTTP, or SSE where it only speaks that.
+        env: variables for the process, beside the few that it inherits (PATH, HOME and the like; no keys).
+        cwd: the folder the process starts in.
+        headers: sent with every request to `url`, such as ``{"Authorization": "Bearer …"}``.
+        only: the tools wanted, by the server's names; None for all.
+        prefix: put before each name, to keep two servers apart.
+        timeout: seconds one call may take, None for no limit.
+        start_timeout: seconds until the server must have told its tools.
+        confirm: True has `toolkit_confirm` asked before every call; a callable ``(tool_name, arguments) -> bool``,
+            sync or async, is asked instead of it.
+        untrusted: results come from outside and enter in a delimited block; False for a server of your own.
+        stderr: where the process's stderr goes, an open file; None keeps its end, for the text of errors.
+
+    Raises:
+        ConfigError: neither or both of `command` and `url`, a value that cannot be, or the extra is missing; when the
+            block is entered also: the program cannot be started, or a tool in `only` is not there.
+        ConnectionFailed: on entering: refused, ended, no MCP server, or no answer in time.
+        ToolDefinitionError: on entering: a tool's schema cannot be used; leave it out with `only`.
+    """
+    if (command is None) == (url is None):
+        raise ConfigError('tools_from_mcp takes either command=[program, argument, …] or url="http://…".')
+    given = {"env": env, "cwd": cwd, "stderr": stderr} if url is not None else {"headers": headers}
+    if useless := [name for name, value in given.items() if value is not None]:
+        raise ConfigError(f"{useless[0]}= is for {'command' if url is not None else 'url'}= only.")
+    if isinstance(only, str):
+        raise ConfigError(f"only= is a list of names: only=[{only!r}].")
+    for name, seconds in (("timeout", timeout), ("start_timeout", start_timeout)):
+        _check_seconds(name, seconds, may_be_none=name == "timeout")
+    server = stdio_server(command, env, cwd, stderr) if command is not None else http_server(str(url), headers)
+    wanted = None if only is None else tuple(only)
+    return McpTools(server, start_timeout, _Options(wanted, prefix, timeout, confirm, untrusted))
+
+
+def _check_seconds(name: str, seconds: Any, *, may_be_none: bool) -> None:
+    if seconds is None and may_be_none:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+        raise ConfigError(f"{name}= is seconds above 0, not {seconds!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What the user wants of a server's tools."""
+
+    only: tuple[str, ...] | None
+    prefix: str
+    timeout: float | None
+    confirm: Confirm
+    untrusted: bool
+
+
+class McpTools:
+    """A connection to an MCP server that has yet to be opened; what `tools_from_mcp` returns.
+
+    A context manager, ``async with`` and ``with``: it gives the list of tools, and closes the connection at the end
+    of the block, also after an exception or a cancellation. It may be entered again when it has been left.
+    """
+
+    def __init__(self, server: McpServer, start_timeout: float, options: _Options) -> None:
+        self._server = server
+        self._start_timeout = start_timeout
+        self._options = options
+        self._connection: McpConnection | None = None
+
+    async def __aenter__(self) -> list[Tool]:
+        await in_thread(require_mcp)
+        connection = self._begin()
+        try:
+            # Checking the schemas of some hundred tools takes its time.
+            return await in_thread(self._tools, await _elsewhere(submit(connection.open())), connection)
+        except BaseException:
+            await self._end()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end()
+
+    def __enter__(self) -> list[Tool]:
+        require_mcp()
+        connection = self._begin()
+        try:
+            return self._tools(run_sync(connection.open()), connection)
+        except BaseException:
+            self._end_now()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_now()
+
+    def __repr__(self) -> str:
+        return f"tools_from_mcp({self._server.name!r})"
+
+    def _begin(self) -> McpConnection:
+        if self._connection is not None:
+            raise UsageError(f"the connection to the MCP server {self._server.name!r} is open already.")
+        self._connection = McpConnection(self._server, self._start_timeout)
+        return self._connection
+
+    async def _end(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.is_of_this_process:
+            # A cancellation ends our waiting, and not the closing.
+            await _elsewhere(submit(connection.close()))
+
+    def _end_now(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.is_of_this_process:
+            run_sync(connection.close())
+
+    def _tools(self, descriptions: list[dict[str, Any]], connection: McpConnection) -> list[Tool]:
+        """Return the tools that are wanted, in the server's order."""
+        only = self._options.only
+        known = [str(each["name"]) for each in descriptions]
+        if only is not None and (missing := [name for name in only if name not in known]):
+            raise ConfigError(
+                f"the MCP server {self._server.name!r} has no tool {cut(repr(missing[0]), 100)}. "
+                f"Its tools are: {cut(', '.join(known), 1000) or 'none'}."
+            )
+        chosen = {each["name"]: each for each in descriptions if only is None or each["name"] in only}
+        return [_tool(each, connection, self._options) for each in chosen.values()]
+
+
+async def _elsewhere(future: Future[T]) -> T:
+    """Wait for what runs on the library's own loop, from any loop; it goes on if the waiting is cancelled."""
+    return await asyncio.shield(asyncio.wrap_future(future))
+
+
+def _tool(description: Mapping[str, Any], connection: McpConnection, options: _Options) -> Tool:
+    server_name = str(description["name"])
+    name = without_surrogates(options.prefix + server_name)
+    call = _Call(server_name, name, connection, options)
+
+    async def run(**arguments: Any) -> Any:
+        return await call(arguments)
+
+    text = str(description.get("description") or description.get("title") or server_name)
+    return Tool(
+        func=run,
+        name=name,
+        description=cut(without_surrogates(text), _MAX_DESCRIPTION_CHARS),
+        parameters=description.get("inputSchema") or {"type": "object"},
+        # Where a callable is asked first, the limit must not run while a person thinks: `_Call` sets its own.
+        timeout=None if callable(options.confirm) else options.timeout,
+        confirm=options.confirm is True,
+        untrusted=options.untrusted,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Calls one tool of a server, from any loop."""
+
+    server_name: str
+    name: str
+    connection: McpConnection
+    options: _Options
+
+    async def __call__(self, arguments: dict[str, Any]) -> Any:
+        self.connection.check_process()
+        if callable(self.options.confirm):
+            await self._ask(self.options.confirm, arguments)
+        result = await self._answer(arguments)
+        if result.get("isError"):
+            raise ToolFailed(self.name, error_text(result))
+        # Comparing a long text with its data, or looking at a large image, would hold up the loop.
+        return result_value(result) if holds_little(result) else await in_thread(result_value, result)
+
+    async def _answer(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        limit = asyncio.timeout(self.options.timeout)
+        try:
+            async with limit:
+                return await asyncio.wrap_future(submit(self.connection.call(self.server_name, arguments)))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            seconds = self.options.timeout
+            raise ToolFailed(self.name, f"it took longer than {seconds:g} s and was given up") from None
+
+    async def _ask(self, confirm: Callable[[str, dict[str, Any]], Any], arguments: dict[str, Any]) -> None:
+        try:
+            # A thread for a sync one: it may well wait at a prompt.
+            is_allowed = bool(await run_callable(confirm, [self.name, dict(arguments)], {}))
+        except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
+            push_warning(f"confirm failed for the MCP tool {self.name}: {shown_error(error)}")
+            is_allowed = False
+        if not is_allowed:
+            raise NotConfirmed(self.name)

@@ -1,0 +1,327 @@
+"""One session with one MCP server, kept by a task on the library's own event loop.
+
+On that loop, because nobody blocks it: a sync function that is called inside a running loop blocks that one, and its
+tools could then never be answered by a session that lives there. In one task from beginning to end, because the
+transports of the `mcp` package must be closed by the task that opened them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from contextlib import suppress
+from typing import Any, Final
+
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, SimpleLLMFuncError, ToolFailed, UsageError, cut
+from SimpleLLMFunc.logger.records import push_debug, push_warning
+from SimpleLLMFunc.logger.redact import escape_control, redact
+from SimpleLLMFunc.tools.mcp.server import McpServer, Transport
+
+__all__ = ["McpConnection"]
+
+MAX_TOOLS: Final = 1000
+"""Tools that one server may have; a list that never ends is cut off here."""
+
+_CLOSE_SECONDS: Final = 5.0
+_NOTIFY_SECONDS: Final = 1.0
+_MAX_PAGES: Final = 100
+_MAX_FOREIGN_LINES: Final = 20
+_CONNECTION_CLOSED: Final = -32000
+_UNSUPPORTED_VERSION: Final = -32022
+_MAX_REASON_CHARS: Final = 1000
+
+
+class McpConnection:
+    """A connection: opened once, called from anywhere, closed once.
+
+    Args:
+        server: where it is.
+        start_timeout: seconds until its tools must be known.
+    """
+
+    def __init__(self, server: McpServer, start_timeout: float) -> None:
+        self.server = server
+        self._start_timeout = start_timeout
+        self._pid = os.getpid()
+        self._keeper: asyncio.Task[None] | None = None
+        self._listed: asyncio.Future[list[dict[str, Any]]] | None = None
+        self._gone: asyncio.Future[None] | None = None
+        self._session: Any = None
+        self._scope: Any = None  # of what can be given up at any time, unlike the closing of a transport
+        self._is_closed = False
+        self._reason = ""
+        self._foreign_lines = 0
+
+    # --- on the library's own loop ---
+
+    async def open(self) -> list[dict[str, Any]]:
+        """Connect, and return the server's tools as the protocol describes them.
+
+        Raises:
+            ConnectionFailed: it cannot be reached, is no MCP server, or does not answer in time.
+            ConfigError: the command cannot be started.
+        """
+        loop = asyncio.get_running_loop()
+        self._listed, self._gone = loop.create_future(), loop.create_future()
+        self._keeper = loop.create_task(self._live(loop.time() + self._start_timeout))
+        return await asyncio.shield(self._listed)
+
+    async def close(self) -> None:
+        """End the session and wait until nothing of it is left; never fails, may be called twice."""
+        self._is_closed = True
+        if self._scope is not None:
+            self._scope.cancel()
+        if self._keeper is not None:
+            await asyncio.wait({self._keeper})
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool and return the result as it was on the wire.
+
+        Raises:
+            UsageError: the connection was closed, or belongs to the parent process.
+            ToolFailed: the server is gone, or refuses the call.
+        """
+        if self._session is None or self._gone is None:
+            raise self._lost(name)
+        request = asyncio.ensure_future(_call_tool(self._session, name, arguments))
+        # Where nobody waits for it any more, what it raises is of no interest.
+        request.add_done_callback(lambda done: done.cancelled() or done.exception())
+        either: set[asyncio.Future[Any]] = {request, self._gone}
+        failure: SimpleLLMFuncError | None = None
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if request.done():
+                return request.result()
+        except Exception as error:  # noqa: BLE001 - whatever a server makes the package raise
+            if not _says_closed(error) and not await self._has_gone():
+                failure = ToolFailed(name, cut(_told(error)))
+        finally:
+            request.cancel()
+        # Not inside the block above: the package's error would stay as the context, secrets and all.
+        raise failure or self._lost(name)
+
+    # --- from any thread ---
+
+    def check_process(self) -> None:
+        """Refuse in a forked child, which has the object but neither loop nor session.
+
+        Raises:
+            UsageError: this is another process.
+        """
+        if not self.is_of_this_process:
+            raise UsageError(
+                f"the connection to the MCP server {self.server.name!r} belongs to the parent process. "
+                "Open one in this process with tools_from_mcp."
+            )
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """False in a forked child."""
+        return os.getpid() == self._pid
+
+    # --- the task that keeps it ---
+
+    async def _live(self, deadline: float) -> None:
+        assert self._listed is not None
+        assert self._gone is not None
+        problem: Exception | None = None
+        reason = ""
+        try:
+            for transport in self.server.transports():
+                found = await self._attempt(transport, deadline)
+                # What the first way said comes first: it is the one that a server of today speaks.
+                if found is not None and (problem is None or self._listed.done()):
+                    problem, reason = found, self._reason
+                elif found is not None:
+                    reason += f"; the older way, SSE: {self._reason}"
+                over = asyncio.get_running_loop().time() >= deadline
+                nobody = isinstance(problem, ConfigError) or type(problem).__name__ == "ConnectError"
+                if self._listed.done() or self._is_closed or over or nobody:
+                    break
+        finally:
+            self._session = self._scope = None
+            self._reason = reason
+            self._gone.set_result(None)
+            if not self._listed.done():
+                self._listed.set_exception(self._failure(problem))
+                self._listed.exception()  # it may be that nobody waits any more
+            elif problem is not None:
+                push_debug(lambda: f"MCP server {self.server.name}: {self._reason}")
+
+    async def _attempt(self, transport: Transport, deadline: float) -> Exception | None:
+        """Live on this transport as long as it goes well; return what went wrong, None if we closed it."""
+        import anyio
+
+        self._reason = ""
+        problem: Exception | None = None
+        try:
+            # Around the transport it strikes only until that is there, and if its closing takes for ever.
+            with anyio.CancelScope(deadline=deadline) as entering:
+                self._scope = entering
+                if self._is_closed:
+                    entering.cancel()
+                async with transport as streams:
+                    entering.deadline = math.inf
+                    try:
+                        problem = await self._converse(streams, deadline)
+                    finally:
+                        entering.deadline = anyio.current_time() + _CLOSE_SECONDS
+        except Exception as error:  # noqa: BLE001 - whatever a server makes the package raise
+            problem = _first(error)
+        else:
+            if entering.cancelled_caught and not self._is_closed:
+                problem = TimeoutError()
+        self._session = None
+        if problem is not None and not self._reason:
+            self._reason = "the server closed it" if _says_closed(problem) else _told(problem)
+        return problem
+
+    async def _converse(self, streams: Any, deadline: float) -> Exception | None:
+        import anyio
+        from mcp import ClientSession
+
+        assert self._listed is not None
+        problem: Exception | None = None
+        async with ClientSession(streams[0], streams[1], message_handler=self._hear) as session:
+            with anyio.CancelScope(deadline=deadline) as scope:
+                self._scope = scope
+                if self._is_closed:
+                    scope.cancel()
+                try:
+                    tools = await _greet(session)
+                except Exception as error:  # noqa: BLE001 - it becomes the reason
+                    problem = _first(error)
+                else:
+                    scope.deadline = math.inf
+                    self._session = session
+                    self._listed.set_result(tools)
+                    await anyio.sleep_forever()
+            if not self._listed.done() and scope.cancelled_caught and not self._is_closed:
+                problem = ConnectionError(self._reason) if self._reason else TimeoutError()
+            self._session = None
+        return problem
+
+    async def _hear(self, message: Any) -> None:
+        """Take what the session has no use for: notifications, and what was no message at all."""
+        if not isinstance(message, Exception):
+            return
+        self._foreign_lines += 1
+        if self._foreign_lines == _MAX_FOREIGN_LINES and self._session is None and self._scope is not None:
+            self._reason = "it writes something else than MCP messages"
+            self._scope.cancel()
+
+    async def _has_gone(self) -> bool:
+        """Whether the server is gone; gives the news a moment to arrive, for the call may fail before the transport does."""
+        assert self._gone is not None
+        await asyncio.wait({self._gone}, timeout=0.1)
+        return self._gone.done()
+
+    # --- what is said when it fails ---
+
+    def _lost(self, tool: str) -> SimpleLLMFuncError:
+        if self._is_closed or self._keeper is None:
+            return UsageError(
+                f"the connection to the MCP server {self.server.name!r} is closed. "
+                f"Call {tool!r} inside the `with tools_from_mcp(...)` block."
+            )
+        words = self.server.last_words()
+        # To the log only: a model has no use for it.
+        push_warning(lambda: f"MCP server {self.server.name} is lost: {self._reason}; it wrote to stderr: {words}")
+        reason = f" ({self._reason})" if self._reason else ""
+        return ToolFailed(
+            tool, f"the connection to the MCP server {self.server.name!r} is lost{reason}. Connect again."
+        )
+
+    def _failure(self, problem: Exception | None) -> SimpleLLMFuncError:
+        if isinstance(problem, ConfigError):
+            return problem
+        reason = self._reason or "it was closed while it started"
+        if isinstance(problem, TimeoutError):
+            reason = f"no answer within {self._start_timeout:g} s"
+        words = self.server.last_words()
+        if words:
+            reason += f"; it wrote to stderr: {words}"
+        return ConnectionFailed(f"MCP server {self.server.name}", reason=reason, advice=self.server.advice)
+
+
+async def _greet(session: Any) -> list[dict[str, Any]]:
+    """Shake hands, and return the server's tools."""
+    from mcp import types
+
+    try:
+        await session.initialize()
+    except Exception as error:
+        code = getattr(getattr(error, "error", None), "code", None)
+        if code != _UNSUPPORTED_VERSION or not hasattr(session, "discover"):
+            raise
+        await session.discover()  # a server that only speaks the protocol of 2026 and later
+    tools: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = _as_data(
+            await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None)
+        )
+        tools += page.get("tools") or []
+        cursor = page.get("nextCursor")
+        if not cursor or len(tools) >= MAX_TOOLS:
+            break
+    return tools[:MAX_TOOLS]
+
+
+async def _call_tool(session: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    # Not `session.call_tool`: that validates the result against a schema from the server, in an engine that a hostile
+    # pattern keeps busy for ever. Nothing here relies on that schema.
+    from mcp import types
+
+    request: Any = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=arguments))
+    envelope: Any = types.ClientRequest
+    if not isinstance(envelope, type):  # mcp 2
+        return _as_data(await session.send_request(request, types.CallToolResult))
+    # mcp 1: requests travel in an envelope, and the server is not told when one is given up.
+    number = getattr(session, "_request_id", None)
+    try:
+        return _as_data(await session.send_request(envelope(request), types.CallToolResult))
+    except asyncio.CancelledError:
+        if number is not None:
+            await _give_up(session, number)
+        raise
+
+
+async def _give_up(session: Any, number: Any) -> None:
+    from mcp import types
+
+    notice = {"method": "notifications/cancelled", "params": {"requestId": number}}
+    # A courtesy: the server may be gone, or not reading.
+    with suppress(Exception):
+        async with asyncio.timeout(_NOTIFY_SECONDS):
+            await session.send_notification(types.ClientNotification.model_validate(notice))  # type: ignore[attr-defined]
+
+
+def _as_data(model: Any) -> dict[str, Any]:
+    """Return a message with the protocol's names, which both major versions of the package share."""
+    data: dict[str, Any] = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return data
+
+
+def _first(error: BaseException) -> Exception:
+    """Return the exception inside the groups that task groups put around it."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        # A cancelled sibling says less than what the others raised.
+        error = next((each for each in error.exceptions if isinstance(each, Exception)), error.exceptions[0])
+    return error if isinstance(error, Exception) else ConnectionError(type(error).__name__)
+
+
+def _says_closed(error: BaseException) -> bool:
+    """Whether the error only says that nobody is at the other end any more."""
+    code = getattr(getattr(error, "error", None), "code", None)
+    closed = {"BrokenResourceError", "ClosedResourceError", "EndOfStream"}
+    return code == _CONNECTION_CLOSED or type(error).__name__ in closed
+
+
+def _told(error: BaseException) -> str:
+    said = getattr(getattr(error, "error", None), "message", None)  # an error of the protocol, in the server's words
+    text = said if isinstance(said, str) and said else f"{type(error).__name__}: {error}".removesuffix(": ")
+    if type(error).__name__ in {"HTTPStatusError", "ValidationError"} or "validation error" in text:
+        text = text.partition("\n")[0]  # what follows is for the package's own developers
+    return cut(escape_control(redact(text)), _MAX_REASON_CHARS)

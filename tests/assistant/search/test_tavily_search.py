@@ -1,0 +1,221 @@
+"""Tavily through its own package, against a loopback server that answers in the service's shapes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import sys
+
+import pytest
+
+from SimpleLLMFunc.assistant.search.search import TavilySearch, search_web
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadRequest,
+    ConfigError,
+    ConnectionFailed,
+    ProviderError,
+    RateLimited,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+)
+from tests.support.server import Answer, LoopbackServer, json_answer
+
+KEY = "tvly-CANARY-0123456789abcdef"
+RECORDED = {
+    "query": "who won?",
+    "follow_up_questions": None,
+    "answer": "Team A won.",
+    "images": [],
+    "results": [
+        {
+            "title": "Final",
+            "url": "https://news.example/final",
+            "content": "Team A beat team B.",
+            "score": 0.98,
+            "raw_content": None,
+        }
+    ],
+    "response_time": 1.2,
+    "request_id": "r-1",
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    monkeypatch.delenv("TAVILY_API_KEY", raising=False)
+
+
+async def ask(*answers, query="who won?", **options):
+    async with LoopbackServer() as server:
+        for answer in answers:
+            server.answer(answer)
+        client = TavilySearch(KEY, endpoint=f"http://127.0.0.1:{server.port}", **options)
+        try:
+            return await search_web(client, query), server.requests
+        finally:
+            await server.all_closed()
+
+
+async def test_the_answer_and_the_hits():
+    found, requests = await ask(json_answer(RECORDED), max_results=3, topic="news")
+    assert found == {
+        "answer": "Team A won.",
+        "results": [{"title": "Final", "url": "https://news.example/final", "content": "Team A beat team B."}],
+    }
+    (request,) = requests
+    assert request.path == "/search"
+    assert request.key == KEY
+    body = json.loads(request.raw)
+    assert body["query"] == "who won?"
+    assert body["max_results"] == 3
+    assert body["include_answer"] is True
+    assert body["topic"] == "news"
+
+
+async def test_the_key_of_the_environment_is_read_at_each_search(monkeypatch):
+    monkeypatch.setenv("TAVILY_API_KEY", "tvly-first-0123456789")
+    async with LoopbackServer() as server:
+        client = TavilySearch(endpoint=server.base_url)
+        monkeypatch.setenv("TAVILY_API_KEY", " tvly-second-0123456789 ")
+        server.reply_json(RECORDED)
+        await client.search("q")
+        assert server.requests[0].key == "tvly-second-0123456789"
+        monkeypatch.delenv("TAVILY_API_KEY")
+        with pytest.raises(ConfigError, match="TAVILY_API_KEY"):
+            await client.search("q")
+
+
+def test_no_key_is_said_at_once():
+    with pytest.raises(ConfigError, match="WikipediaSearch"):
+        TavilySearch()
+
+
+@pytest.mark.parametrize("key", ["", "  ", "a b", "schlüssel"])
+def test_a_key_that_is_none(key):
+    with pytest.raises(ConfigError):
+        TavilySearch(key)
+
+
+def test_a_missing_extra_names_the_install_line(monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.extras.find_spec", lambda _name: None)
+    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[search\]"'):
+        TavilySearch(KEY)
+
+
+def error(status, said="no", **headers):
+    return json_answer({"detail": {"error": said}}, status=status, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (error(401, "Unauthorized: missing or invalid API key."), AuthenticationError),
+        (error(403), AuthenticationError),
+        (error(400, "Query is too long."), BadRequest),
+        (error(429), RateLimited),
+        (error(432, "This request exceeds your plan's set usage limit."), RateLimited),
+        (error(500), ServerUnavailable),
+        (Answer(502, {"content-type": "text/html"}, body=b"<h1>Bad gateway</h1>"), ServerUnavailable),
+        (Answer(302, {"location": "http://127.0.0.1:9/"}, body=b""), ProviderError),
+        (Answer(204, body=b""), ProviderError),
+        (Answer(200, {"content-type": "text/html"}, body=b"<html>Log in</html>"), ProviderError),
+        (Answer(200, body=b""), ProviderError),
+        (Answer(200, body=b"[" * 100_000), ProviderError),
+        (json_answer([]), ProviderError),
+        (json_answer("x"), ProviderError),
+        (json_answer({"answer": None, "results": "none"}), ProviderError),
+        (Answer(raw=b"garbage\r\n\r\n"), ProviderError),
+        (Answer(raw=b"", reset=True), ConnectionFailed),
+        (Answer(200, {"content-encoding": "gzip"}, body=b"\x1f\x8b"), ProviderError),
+    ],
+)
+async def test_every_failure_is_one_of_ours_and_names_the_service(answer, kind):
+    with pytest.raises(kind, match="Tavily") as caught:
+        await ask(answer)
+    assert isinstance(caught.value, SimpleLLMFuncError)
+    assert "CANARY" not in f"{caught.value!r}{caught.value}{caught.value.__cause__}"
+
+
+async def test_a_used_up_plan_and_a_busy_service_are_told_apart():
+    with pytest.raises(RateLimited) as used_up:
+        await ask(error(433))
+    assert used_up.value.kind == "quota"
+    with pytest.raises(RateLimited) as busy:
+        await ask(error(429, **{"retry-after": "7"}))
+    assert (busy.value.kind, busy.value.retry_after) == ("rate", 7.0)
+
+
+async def test_a_body_without_end_is_not_read():
+    endless = Answer(pieces=[b"x" * 65536] * 64, hold=asyncio.Event(), hold_after=64)
+    with pytest.raises(ProviderError, match="longer than"):
+        await ask(endless)
+
+
+async def test_silence_ends_and_leaves_no_connection():
+    with pytest.raises(ConnectionFailed, match=r"0\.2 s"):
+        await ask(Answer(hold=asyncio.Event()), timeout=0.2)
+
+
+async def test_a_slow_drip_ends():
+    with pytest.raises(ConnectionFailed):
+        await ask(Answer(pieces=[b" "] * 500, gap=0.02), timeout=0.3)
+
+
+async def test_nobody_listens():
+    async with LoopbackServer() as server:
+        address = server.base_url
+    with pytest.raises(ConnectionFailed):
+        await TavilySearch(KEY, endpoint=address).search("q")
+
+
+async def test_a_cancelled_search_leaves_no_connection():
+    async with LoopbackServer() as server:
+        server.answer(Answer(hold=asyncio.Event()))
+        task = asyncio.create_task(TavilySearch(KEY, endpoint=server.base_url).search("q"))
+        await server.received()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await server.all_closed()
+
+
+def test_it_works_from_one_event_loop_after_the_other():
+    client = []
+
+    async def once():
+        async with LoopbackServer() as server:
+            server.reply_json(RECORDED)
+            client[:] = client or [TavilySearch(KEY)]
+            client[0].endpoint = server.base_url
+            return (await client[0].search("q"))["answer"]
+
+    assert [asyncio.run(once()) for _ in range(2)] == ["Team A won."] * 2
+
+
+async def test_the_key_shows_nowhere(caplog):
+    caplog.set_level(logging.DEBUG)
+    client = TavilySearch(KEY)
+    assert KEY not in repr(client)
+    assert KEY.encode() not in pickle.dumps(client)
+    with pytest.raises(AuthenticationError) as caught:
+        await ask(error(401, f"invalid key {KEY}"))
+    assert KEY not in str(caught.value)
+    assert KEY not in caplog.text
+
+
+async def test_a_pickled_client_takes_the_key_of_the_environment(monkeypatch):
+    again = pickle.loads(pickle.dumps(TavilySearch(KEY)))
+    with pytest.raises(ConfigError):
+        await again.search("q")
+
+
+def test_the_package_is_loaded_at_the_first_search_only():
+    assert "SimpleLLMFunc.assistant.search.search" in sys.modules
+    import subprocess
+
+    code = "import sys, SimpleLLMFunc.assistant.search.search; print(sorted({'tavily', 'httpx'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

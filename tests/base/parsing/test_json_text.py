@@ -1,0 +1,91 @@
+"""Finding the JSON in a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.base.parsing.json_node import plain_value
+from SimpleLLMFunc.base.parsing.json_text import bare_text, find_json, unboxed
+
+
+def found(text: str) -> list[Any]:
+    return [plain_value(candidate.node) for candidate in find_json(text).candidates]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        '```json\n{"a": 1}\n```',
+        '```\n{"a": 1}\n```',
+        '~~~JSON\n{"a": 1}\n~~~',
+        '```json\n{"a": 1}',
+        '```json {"a": 1}```',
+        '````md\n```json\n{"a": 1}\n```\n````',
+        'Sure! {"a": 1} Bye.',
+        '<answer>{"a": 1}</answer>',
+        '<json>\n```json\n{"a": 1}\n```\n</json>',
+        '\ufeff{"a": 1}',
+        "a [see below] b {'a': 1}",
+        "f{x} and {'a': 1}",
+        '{\\"a\\": 1}',
+        "{&quot;a&quot;: 1}",
+        '{{"a": 1}}',
+        '"a": 1',
+        'text {"a": 1}]',
+    ],
+)
+def test_finds_the_one_object(text: str) -> None:
+    assert found(text) == [{"a": 1}]
+
+
+def test_finds_every_candidate() -> None:
+    assert found('{"a": 1} then [2] and {"b": [3]}') == [{"a": 1}, [2], {"b": [3]}]
+
+
+def test_fences_inside_strings_are_text() -> None:
+    assert found('```json\n{"a": "```x```", "b": "} ]"}\n```') == [{"a": "```x```", "b": "} ]"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[{"a": 1}, {"a": ', '{"a": 1}, "b": 2}', '{"a": 1, "a": 2}', "[" * 5000, '{"a": {"b": 1}, "c": }'],
+)
+def test_damage_is_noted_and_nothing_inside_it_is_a_candidate(text: str) -> None:
+    finding = find_json(text)
+    assert finding.candidates == []
+    assert len(finding.damaged) == 1
+
+
+def test_without_mending_only_strict_json_is_found() -> None:
+    assert find_json("{'a': 1}", mend=False).candidates == []
+
+
+def test_only_the_whole_text_is_strict() -> None:
+    assert find_json('{"a": 1}').is_strict
+    assert not find_json('x {"a": 1}').is_strict
+    assert not find_json('```\n{"a": 1}\n```').is_strict
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [("**x**", "x"), ("`x`", "x"), ("```\nx\n```", "x"), ("<answer>x</answer>", "x"), (" so <answer>x</answer>", "x"),
+     ("a *b* c", "a *b* c"), ("x", "x")],
+)  # fmt: skip
+def test_bare_text_loses_its_decoration(text: str, bare: str) -> None:
+    assert bare_text(text) == bare
+
+
+def test_boxes_are_opened() -> None:
+    assert unboxed(r"so \boxed{42}.") == "so 42."
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "{" * 100_000, '{"' * 100_000, "{x} " * 20_000, '"' * 100_000, "[1," * 100_000],
+)
+def test_hostile_brackets_end_soon(text: str) -> None:
+    # the time limit of the test is the assertion: anything worse than linear takes minutes
+    assert find_json(text).candidates == []

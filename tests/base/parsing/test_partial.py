@@ -1,0 +1,287 @@
+"""Growing values: what has arrived, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
+from SimpleLLMFunc.base.schemas.output_mode import compile_output
+from SimpleLLMFunc.errors import ResponseParseError
+
+
+class Address(BaseModel):
+    street: str
+    number: int = 7
+
+
+class Person(BaseModel):
+    name: str
+    age: int = Field(ge=0)
+    home: Address
+    tags: list[str] = []
+    note: str | None = None
+
+
+@dataclasses.dataclass
+class Data:
+    x: int
+    y: str = "default"
+    z: list[int] = dataclasses.field(default_factory=list)
+
+
+class Movie(TypedDict):
+    title: str
+    year: int
+
+
+TEXT = '{"name": "Bob \\u00e9\\ud83d\\ude00", "age": 42, "home": {"street": "Main", "number": 3}, "tags": ["a", "b"], "note": "hi"}'
+BOB = Person(name="Bob é😀", age=42, home=Address(street="Main", number=3), tags=["a", "b"], note="hi")
+
+
+def grown(reader: PartialReader | ItemReader, text: str, size: int) -> list[Any]:
+    return [value for at in range(0, len(text), size) for value in reader.feed(text[at : at + size])]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 50, 1000])
+def test_parts_grow_and_the_last_is_the_value(size: int) -> None:
+    reader = PartialReader(compile_output(Person))
+    parts = grown(reader, TEXT, size)
+    assert reader.finish().value == BOB
+    assert all(isinstance(part, Person) for part in parts)
+    for earlier, later in zip(parts, parts[1:], strict=False):
+        assert set(vars(earlier)) <= set(vars(later))
+        assert later.name.startswith(earlier.name)
+        assert later.tags[: len(earlier.tags)] == earlier.tags if "tags" in vars(earlier) else True
+    for part in parts:
+        assert BOB.name.startswith(part.name)
+        assert vars(part).get("age", 42) == 42
+    if size == 1:
+        assert [part.name for part in parts[:4]] == ["B", "Bo", "Bob", "Bob "]
+
+
+def test_a_field_that_has_not_arrived_is_absent_even_with_a_default() -> None:
+    [part] = PartialReader(compile_output(Person)).feed('{"name": "Bob", "age": 4')
+    assert part.name == "Bob"
+    for name in ("age", "home", "tags", "note"):
+        with pytest.raises(AttributeError):
+            getattr(part, name)
+    assert part.model_fields_set == {"name"}
+
+
+def test_numbers_appear_when_they_are_complete() -> None:
+    reader = PartialReader(compile_output(Person))
+    reader.feed('{"name": "Bob"')
+    assert reader.feed(', "age": 4') == []
+    assert reader.feed("2") == []
+    assert [part.age for part in reader.feed(",")] == [42]
+
+
+def test_nested_objects_grow_too() -> None:
+    reader = PartialReader(compile_output(Person))
+    [part] = reader.feed('{"name": "Bob", "home": {"street": "Ma')
+    assert part.home.street == "Ma"
+    with pytest.raises(AttributeError):
+        _ = part.home.number
+
+
+def test_values_that_do_not_fit_do_not_appear() -> None:
+    reader = PartialReader(compile_output(Person))
+    assert [vars(part) for part in reader.feed('{"age": -1, "name": "Bob", ')] == [{"name": "Bob"}]
+
+
+def test_repairs_are_made_in_parts_as_in_the_whole() -> None:
+    reader = PartialReader(compile_output(Person))
+    [part] = reader.feed('{"age": "42 years", ')
+    assert part.age == 42
+    assert PartialReader(compile_output(Person), repair="off").feed('{"age": "42 years", ') == []
+
+
+def test_a_dataclass_and_a_typed_dict() -> None:
+    parts = grown(PartialReader(compile_output(Data)), '{"x": 1, "y": "ab", "z": [1, 2]}', 1)
+    assert [repr(part) for part in parts] == [
+        "Data(x=1)", "Data(x=1, y='a')", "Data(x=1, y='ab')", "Data(x=1, y='ab', z=[1])", "Data(x=1, y='ab', z=[1, 2])"
+    ]  # fmt: skip
+    assert isinstance(parts[0], Data)
+    with pytest.raises(AttributeError, match="not arrived"):
+        _ = parts[0].y
+    assert grown(PartialReader(compile_output(Movie)), '{"title": "Alien", "year": 1979}', 10) == [
+        {"title": "Alien"},
+        {"title": "Alien", "year": 1979},
+    ]
+
+
+def test_parts_are_never_changed_afterwards() -> None:
+    reader = PartialReader(compile_output(Person))
+    [first] = reader.feed('{"name": "Bob", "tags": ["a"')
+    before = first.model_copy(deep=True)
+    reader.feed(', "b"], "note": "x"')
+    assert first == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", ""), ("```json\n", "\n```"), ("Sure:\n```\n", "\n```\nBye"), ('<think>{"name": "X"}</think>\n', ""), ("Here: ", ""),
+     ("\n\n", "\n"), ("<answer>", "</answer>")],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [1, 4, 1000])
+def test_in_fences_after_prose_and_after_reasoning(before: str, after: str, size: int) -> None:
+    reader = PartialReader(compile_output(Person))
+    parts = grown(reader, before + TEXT + after, size)
+    assert reader.finish().value == BOB
+    assert parts
+    assert all(BOB.name.startswith(part.name) for part in parts)
+    items = ItemReader(compile_output(list[int]))
+    assert grown(items, f"{before}[1, 22, 333]{after}", size) == [1, 22, 333]
+
+
+def test_wrapped_and_bare() -> None:
+    assert grown(PartialReader(compile_output(list[int])), '{"value": [1, 2]}', 1) == [[1], [1, 2]]
+    assert grown(PartialReader(compile_output(list[int])), "[1, 2]", 1) == [[1], [1, 2]]
+    wrapped = PartialReader(compile_output(str), mode="native")
+    assert grown(wrapped, '{"value": "abcd"}', 12) == ["a", "abcd"]
+    assert wrapped.finish().value == "abcd"
+    optional = grown(PartialReader(compile_output(Address | None)), '{"street": "ab"}', 1)
+    assert [part.street for part in optional] == ["a", "ab"]
+
+
+def test_what_is_not_strict_json_comes_at_the_end() -> None:
+    reader = PartialReader(compile_output(Address))
+    assert grown(reader, "{'street': 'x', 'number': 5}", 3) == []
+    assert reader.finish().value == Address(street="x", number=5)
+
+
+def test_text_is_not_held_back() -> None:
+    reader = PartialReader(compile_output(str))
+    assert reader.feed("abc") == []
+    assert reader.finish().value == "abc"
+
+
+# --- items -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 1000])
+@pytest.mark.parametrize(
+    "form", ["[{}]", '{{"value": [{}]}}', "```json\n[{}]\n```", "Here you are:\n\n[{}]\n\nThat is all."]
+)
+def test_items_arrive_as_soon_as_they_are_complete(size: int, form: str) -> None:
+    people = [{"name": f"n{number}", "age": number, "home": {"street": "s"}} for number in range(5)]
+    text = form.format(", ".join(map(json.dumps, people)))
+    reader = ItemReader(compile_output(list[Person]))
+    seen = []
+    for at in range(0, len(text), size):
+        items = reader.feed(text[at : at + size])
+        seen += items
+        complete = text[: at + size].count('"s"}}')
+        assert len(seen) == complete
+    assert [item.name for item in seen] == ["n0", "n1", "n2", "n3", "n4"]
+    assert reader.rest() == []
+
+
+def test_items_that_could_not_stream_come_with_the_rest() -> None:
+    reader = ItemReader(compile_output(list[int]))
+    assert grown(reader, "1\n2\n3", 1) == []
+    assert reader.rest() == [1, 2, 3]
+    assert reader.given == 3
+
+
+def test_a_bad_item_ends_the_flow_and_is_told_at_the_end() -> None:
+    reader = ItemReader(compile_output(list[int]))
+    assert reader.feed('[1, 2, "x", 4]') == [1, 2]
+    with pytest.raises(ResponseParseError) as caught:
+        reader.rest()
+    assert caught.value.violations == [("[2]", "int", "'x'")]
+
+
+def test_an_answer_that_goes_on_as_another_list_is_refused() -> None:
+    reader = ItemReader(compile_output(list[int]))
+    assert reader.feed("[1, 2]") == [1, 2]
+    reader.feed("\nNo: [3]")
+    with pytest.raises(ResponseParseError):
+        reader.rest()
+
+
+def test_a_cut_list_is_refused_after_its_items() -> None:
+    reader = ItemReader(compile_output(list[int]))
+    assert reader.feed("[1, 2, 3") == [1, 2]
+    with pytest.raises(ResponseParseError):
+        reader.rest()
+
+
+# --- work ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
+def test_a_megabyte_in_twenty_thousand_pieces_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
+    people = [{"name": f"name {number}", "age": number, "home": {"street": "s" * 40}} for number in range(10_000)]
+    text = json.dumps(people)
+    assert len(text) > 900_000
+    reader = reader_class(compile_output(list[Person]))
+    grown(reader, text, len(text) // 20_000 + 1)
+    assert reader.characters_read <= 2 * len(text)
+
+
+def test_a_long_string_is_read_once() -> None:
+    text = json.dumps({"name": "ab\n" * 330_000, "age": 1, "home": {"street": "x"}})
+    reader = PartialReader(compile_output(Person))
+    parts = grown(reader, text, len(text) // 20_000 + 1)
+    assert reader.characters_read <= 2 * len(text)
+    assert sum(len(part.name) for part in parts) < 200 * len(text)
+    assert len(parts) > 100
+
+
+def test_prose_and_reasoning_are_read_once() -> None:
+    text = "<think>" + "hm </thin " * 20_000 + "</think>" + "so: `x` \n" * 20_000 + "[1]"
+    reader = ItemReader(compile_output(list[int]))
+    assert grown(reader, text, 5) == [1]
+    assert reader.characters_read <= 3 * len(text)
+
+
+# --- any split gives the same ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.builds(dict, name=st.text(), age=st.integers(0), home=st.builds(dict, street=st.text())), max_size=4),
+    st.lists(st.integers(1, 9), min_size=1, max_size=20),
+    st.booleans(),
+)
+def test_any_split_gives_the_same_items(people: list[dict[str, Any]], sizes: list[int], escaped: bool) -> None:
+    text = json.dumps(people, ensure_ascii=escaped)
+    reader = ItemReader(compile_output(list[Person]))
+    items, at = [], 0
+    while at < len(text):
+        size = sizes[at % len(sizes)]
+        items += reader.feed(text[at : at + size])
+        at += size
+    items += reader.rest()
+    assert [item.model_dump(include={"name", "age", "home"}) for item in items] == [
+        {**person, "home": {**person["home"], "number": 7}} for person in people
+    ]
+
+
+@pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
+def test_space_for_ever_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
+    reader = reader_class(compile_output(list[int]))
+    text = " \n" * 20_000 + "[1, 2]"
+    assert grown(reader, text, 2)[-1] in (2, [1, 2])
+    assert reader.characters_read <= 2 * len(text)
+
+
+@pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
+def test_a_large_piece_is_left_to_the_reading_of_the_whole(reader_class: type[PartialReader | ItemReader]) -> None:
+    people = [{"name": f"n{number}", "age": number, "home": {"street": "s"}} for number in range(1000)]
+    text = json.dumps(people)
+    reader = reader_class(compile_output(list[Person]))
+    first = grown(reader, text[:200], 20)
+    assert first
+    assert reader.feed(text[200:]) == []
+    assert reader.characters_read <= 200
+    assert len(reader.finish().value) == 1000

@@ -1,0 +1,126 @@
+"""Leaving out what a model thought aloud."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.base.parsing import reasoning
+from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
+from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("<think>a</think>b", "b"),
+        ("<THINKING x=1>a</THINKING>b", "b"),
+        ("<reasoning>a</reasoning>b", "b"),
+        ("a</think>b", "b"),
+        ("b<think>a", "b"),
+        ("<think>a<think>b</think>c</think>d", "d"),
+        ("[THINK]a[/THINK]b", "b"),
+        ("◁think▷a◁/think▷b", "b"),
+        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
+        ("b<|im_end|>", "b"),
+    ],
+)
+def test_reasoning_never_counts(text: str, rest: str) -> None:
+    body, repairs = without_reasoning(text)
+    assert body == rest
+    assert len(repairs) >= 1
+    assert holds_reasoning(text) or "<|im_end|>" in text
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "<think>b</think>c"}', "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok']
+)
+def test_tags_inside_values_are_text(text: str) -> None:
+    assert without_reasoning(text) == (text, [])
+
+
+def test_a_text_without_reasoning_is_left_alone() -> None:
+    assert without_reasoning("a < b and think > 3") == ("a < b and think > 3", [])
+    assert not holds_reasoning("a < b and think > 3")
+    assert not holds_reasoning("[1, 2]")
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("</s> a </s> <|return|>\n", " a "),
+        ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
+        (" </s>", ""),
+        ("a</s>b", "a</s>b"),
+        ("x" + "</s>" * 100_000 + "x", "x" + "</s>" * 100_000 + "x"),
+        ("x" + "<|im_end|> " * 50_000, "x"),
+    ],
+)
+def test_control_marks_are_left_out_at_both_ends(text: str, rest: str) -> None:
+    assert without_reasoning(text)[0] == rest
+
+
+def test_looking_for_tags_inside_damaged_json_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+
+    class Counting(TolerantReader):
+        def read(self, start: int) -> Any:
+            nonlocal looked
+            try:
+                return super().read(start)
+            finally:
+                looked += self.reach - start
+
+    monkeypatch.setattr(reasoning, "TolerantReader", Counting)
+    text = "['a', " * 60 + "'b', " * 4000 + "oops ] <think>hm</think>"
+    assert without_reasoning(text)[0].startswith("['a', ")
+    assert len(text) < looked < 4 * len(text) + 10_000
+
+
+PIECES = (
+    *("<think>", "</think>", "<THINK a='1'>", "</Thinking >", "<thoughts", "[THINK]", "[/THINK]", "[think]", "◁think▷"),
+    *(
+        "◁/think▷",
+        "◁/THINK▷",
+        "<|begin_of_thought|>",
+        "<|end_of_thought|>",
+        "<|END_OF_THOUGHT|>",
+        "<|channel|>analysis",
+    ),
+    *(
+        "<|channel|>final",
+        "<|message|>",
+        "<|end|>",
+        "<|END|>",
+        "</s>",
+        '{"a": "',
+        '"}',
+        "[1, ",
+        "]",
+        "<",
+        "◁",
+        "ſ",
+        "x\n",
+    ),
+)
+
+
+def test_the_one_look_for_all_marks_hides_none_of_them() -> None:
+    chance = random.Random(7)
+    for _ in range(3000):
+        text = "".join(chance.choices(PIECES, k=chance.randint(1, 6)))
+        marks = [mark for pair in reasoning._REASONING for mark in pair if mark.search(text)]
+        cut = text
+        for opening, closing in reasoning._REASONING:
+            cut = reasoning._cut_blocks(cut, opening, closing)
+        assert without_reasoning(text)[0] == reasoning._without_edge_markers(cut), text
+        assert holds_reasoning(text) or not marks, text
+
+
+@pytest.mark.parametrize("piece", ["<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin_of_thought"])
+def test_marks_that_are_none_are_looked_for_once(piece: str) -> None:
+    text = piece * (1_500_000 // len(piece))  # looked at from each of them to the end, it would take minutes
+    assert without_reasoning(text) == (text, [])
+    assert not holds_reasoning(text)

@@ -1,0 +1,264 @@
+"""Results in a notebook and on a terminal: text only, without secrets, whoever wrote what stands in them."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+from rich.pretty import pretty_repr
+
+from SimpleLLMFunc import llm_function, tool, watching
+from SimpleLLMFunc.base.run.cards import Card, Part, as_html, as_rich, counted, plainly
+from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.testing import tool_calls as calling
+
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "</pre></td></table></details></div><iframe src=javascript:alert(1)>",
+    "</style><style>*{display:none}",
+    "[link=https://evil.example]click[/link]",
+    "[bold red]markup[/]",
+    "&lt;b&gt;",
+    "\x1b]8;;https://evil.example\x07x",
+    "a\u202eb",
+    "half \udc80",
+]
+KEY = "sk-" + "Ab3" * 12
+
+
+class Tags(HTMLParser):
+    """Collects what is no text."""
+
+    def __init__(self, page):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attributes, self.text = set(), [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def checked(page):
+    """Return the text of a page that holds nothing but text."""
+    found = Tags(page)
+    assert found.tags <= {"div", "style", "b", "table", "tr", "th", "td", "pre", "details", "summary"}
+    assert found.attributes == [("div", "class", "slf")]
+    assert page.count("</") == sum(page.count(f"</{tag}>") for tag in found.tags)
+    text = "".join(found.text)
+    assert not {"\x1b", "\u202e", "\udc80", "\x07"} & set(text)
+    page.encode()
+    return text
+
+
+def printed(thing, width=200):
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(thing)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_card_is_text_wherever_it_was_written(attack):
+    card = Card(attack, [(attack, attack)], [Part(attack, [(attack, attack)], (attack, "b"))])
+    text = checked(as_html(card))
+    if attack.startswith("<"):
+        assert text.count(attack) >= 5
+    if "[" in attack and "\x1b" not in attack:
+        shown = printed(as_rich(Card(attack, [(attack, attack)], [Part("t", [(attack,)])])))
+        assert shown.count(attack) == 4
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_everything_shown_is_text(attack, tmp_path):
+    @tool
+    def look(q: str) -> str:
+        """Look."""
+        return attack
+
+    llm = ScriptedLLM(calling(("look", {"q": attack})), attack, {"content": f'["{len(attack)}"]'}, repeat=True)
+
+    @llm_function(llm_interface=llm, toolkit=[look], note=attack)
+    def ask(text: str) -> list[int]:
+        """Ask."""
+        raise NotImplementedError
+
+    with TraceStore(tmp_path / "t.sqlite") as store:
+        with watching(store):
+            result = ask.call(attack)
+        report = ask.map([attack, "x"])
+        assert store.flush()
+        shown = [result, ask.preview(attack), report, store.reader.runs(), store.reader.run(1)]
+        for each in shown:
+            text = checked(each._repr_html_())
+            if attack.startswith("<"):
+                assert attack in text, type(each).__name__
+            plain = printed(each)
+            assert "\x1b" not in plain
+            assert "\u202e" not in plain
+        report.close()
+
+
+def test_no_key_is_shown(tmp_path):
+    remember_secret(KEY)
+
+    @llm_function(llm_interface=ScriptedLLM(f"the key is {KEY}", repeat=True))
+    def ask(text: str) -> str:
+        """Ask."""
+        raise NotImplementedError
+
+    result = ask.call(f"api_key={KEY}")
+    for each in (result, ask.preview(KEY), ask.map([KEY])):
+        assert KEY not in each._repr_html_()
+        assert "***" in each._repr_html_()
+        assert KEY not in printed(each)
+
+
+def test_the_command_of_a_preview_can_be_run_and_shows_no_key():
+    @llm_function(llm_interface=ScriptedLLM())
+    def grade(text: str) -> str:
+        """Grade."""
+        raise NotImplementedError
+
+    preview = grade.preview(f"{KEY} $OPENAI_API_KEY {KEY}")
+    console = Console(file=io.StringIO(), width=200)
+    console.print(as_rich(Card("", [("as curl", preview.as_curl())])))
+    for shown in (preview._repr_html_(), console.file.getvalue()):
+        assert "Bearer $OPENAI_API_KEY" in shown
+        assert KEY not in shown
+
+
+def test_a_result_says_what_matters():
+    @llm_function(llm_interface=ScriptedLLM("no", '{"stars": "5"}'))
+    def grade(text: str) -> dict[str, int]:
+        """Grade."""
+        raise NotImplementedError
+
+    result = grade.call("x")
+    page = result._repr_html_()
+    for wanted in ("stars", "number taken from", "1 repair", "1 violation of", "messages", result.trace_id, "tokens"):
+        assert wanted in page, wanted
+        assert wanted in printed(result), wanted
+    assert pretty_repr([result]).startswith("[\n    Result(\n        value={'stars': 5},")
+    assert "cached=" not in pretty_repr([result]), "what is as always is left out"
+
+
+def test_a_preview_says_that_nothing_was_sent():
+    @llm_function(llm_interface=ScriptedLLM(), temperature=0.5)
+    def ask(text: str) -> str:
+        """Ask."""
+        raise NotImplementedError
+
+    page = ask.preview("x")._repr_html_()
+    for wanted in ("nothing has been sent", "temperature", "curl", "tokens", "[system]"[1:-1]):
+        assert wanted in page, wanted
+    assert "Preview(" in pretty_repr([ask.preview("x")])
+
+
+def test_a_map_shows_its_first_rows_and_errors():
+    @llm_function(
+        llm_interface=ScriptedLLM(lambda request: "x" if "7" in request.text else "1", repeat=True), max_reasks=0
+    )
+    def number(text: str) -> int:
+        """Read."""
+        raise NotImplementedError
+
+    report = number.map([str(each) for each in range(30)])
+    page = report._repr_html_()
+    assert "the first 10 of 30 rows" in page
+    assert "ResponseParseError" in page
+    assert "Map of number" in page
+    assert "MapReport(" in pretty_repr([report])
+    assert printed(report).count("ResponseParseError") >= 2
+    report.close()
+    assert "Map" in number.map([])._repr_html_()
+
+
+def test_what_cannot_be_shown_is_shown_by_its_type():
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    assert plainly(Odd()) == "<Odd>"
+    assert plainly({"a": Odd()}) == "<dict>"
+    assert plainly({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
+    long = as_html(Card("t", [("a", "x" * 100_000)], [Part("p", [("y" * 100_000,)] * 500)]))
+    assert len(long) < 300_000
+    assert "and 450 more" in long
+
+
+def test_rich_is_not_imported_until_it_is_used():
+    code = (
+        "import sys\n"
+        "from SimpleLLMFunc import llm_function\n"
+        "from SimpleLLMFunc.testing import ScriptedLLM\n"
+        "@llm_function(llm_interface=ScriptedLLM('x', repeat=True))\n"
+        "def ask(text: str) -> str:\n    'Ask.'\n"
+        "result = ask.call('x')\n"
+        "result._repr_html_(); repr(result); list(result.__rich_repr__()); ask.preview('x')._repr_html_()\n"
+        "assert not [name for name in sys.modules if name.partition('.')[0] == 'rich']\n"
+        "result.__rich__()\n"
+        "assert 'rich.table' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+@pytest.mark.heavy
+def test_a_real_notebook_shows_them(tmp_path):
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    setup = (
+        "from SimpleLLMFunc import llm_function, watching\n"
+        "from SimpleLLMFunc.testing import ScriptedLLM\n"
+        "from SimpleLLMFunc.observability.store.trace_store import TraceStore\n"
+        "@llm_function(llm_interface=ScriptedLLM('<script>alert(1)</script>', repeat=True))\n"
+        "def ask(text: str) -> str:\n    'Ask.'\n"
+    )
+    cells = [
+        setup,
+        "with TraceStore('runs.sqlite') as store, watching(store):\n    result = ask.call('x')\n    store.flush()\nresult",
+        "ask.preview('x')",
+        "ask.map(['a', 'b'], progress=False)",
+        "store.reader.run(1)",
+        "store.reader.runs()",
+        "await __import__('asyncio').to_thread(lambda: ask.call('y'))",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(
+        notebook, timeout=50, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    for cell in notebook.cells[1:]:
+        (output,) = [each for each in cell.outputs if each.output_type == "execute_result"]
+        page = output.data["text/html"]
+        assert "alert(1)" in checked(page) or "Preview" in page
+        assert "text/plain" in output.data
+
+
+def test_a_checkpoint_that_is_gone_is_said_and_not_raised(tmp_path):
+    @llm_function(llm_interface=ScriptedLLM("1", repeat=True))
+    def number(text: str) -> int:
+        """Read."""
+        raise NotImplementedError
+
+    path = tmp_path / "run.sqlite"
+    report = number.map(["a", "b"], checkpoint=path)
+    report.close()
+    for each in tmp_path.iterdir():
+        each.unlink()
+    assert "Map of number" in report._repr_html_()
+
+
+def test_one_of_a_thing_is_no_plural():
+    assert [counted(number, "run") for number in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+    assert [counted(number, "failed try", "failed tries") for number in (1, 2)] == ["1 failed try", "2 failed tries"]

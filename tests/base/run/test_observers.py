@@ -1,0 +1,287 @@
+"""`watching`: who sees a run, whose it is, and that nobody who looks on can break it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from SimpleLLMFunc import llm_function, watching
+from SimpleLLMFunc.base.events import ReActEvent, RunStarted
+from SimpleLLMFunc.base.metadata import RunFacts
+from SimpleLLMFunc.base.run import observers as observe
+from SimpleLLMFunc.base.run.observers import Session, current_session, current_sinks, defaults
+from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.testing import ScriptedLLM
+
+
+@pytest.fixture(autouse=True)
+def own_defaults():
+    defaults.forget()
+    yield
+    defaults.forget()
+
+
+@llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+async def ask(question: str) -> str:
+    """Answer."""
+    raise NotImplementedError
+
+
+class Seen(list):
+    def __call__(self, trace_id: str, event: ReActEvent) -> None:
+        self.append(event)
+
+    @property
+    def run(self) -> RunFacts:
+        [run] = [event.run for event in self if isinstance(event, RunStarted)]
+        assert run is not None
+        return run
+
+
+# --- scopes ---
+
+
+async def test_scopes_add_up_and_end():
+    outer, inner = Seen(), Seen()
+    with watching(outer):
+        with watching(inner):
+            assert current_sinks() == (outer, inner)
+            await ask("?")
+        assert current_sinks() == (outer,)
+    assert current_sinks() == ()
+    assert len(outer) == len(inner) > 4
+    await ask("?")
+    assert len(outer) == len(inner)
+
+
+async def test_a_scope_may_be_entered_inside_itself():
+    seen = Seen()
+    scope = watching(seen, user_id="u")
+    with scope:
+        with scope:
+            assert current_sinks() == (seen,)
+        assert current_sinks() == (seen,)
+        assert current_session() == Session("", "u")
+    assert current_sinks() == ()
+    assert current_session() == Session()
+
+
+async def test_a_sink_that_is_named_twice_sees_each_event_once():
+    once, seen, everywhere = Seen(), Seen(), Seen()
+    with watching(once):
+        await ask("?")
+    with watching(seen, seen), observe.watching_everywhere(everywhere), watching(seen, everywhere):
+        assert current_sinks() == (seen, everywhere)
+        assert [id(sink) for sink in current_sinks()] == [id(seen), id(everywhere)]  # equal, and yet two
+        await ask("?")
+    assert len(seen) == len(everywhere) == len(once)
+
+
+async def test_a_method_that_is_named_twice_sees_each_event_once():
+    class Counter:
+        count = 0
+
+        def note(self, trace_id: str, event: ReActEvent) -> None:
+            self.count += 1
+
+    one, other, seen = Counter(), Counter(), Seen()
+    with watching(one.note, seen), watching(one.note, other.note):
+        await ask("?")
+    assert one.count == other.count == len(seen) > 4
+
+
+async def test_of_sinks_that_write_to_the_same_place_the_last_one_sees_the_run():
+    class Writer(Seen):
+        def __init__(self, place: str) -> None:
+            self.writes_to = place
+
+    outer, elsewhere, inner = Writer("a"), Writer("b"), Writer("a")
+    with watching(outer, elsewhere):
+        with watching(inner):
+            await ask("?")
+        assert (len(outer), len(elsewhere)) == (0, len(inner))
+        await ask("?")
+    assert len(outer) == len(inner) > 4
+
+
+def test_of_two_equal_sinks_the_one_whose_block_ends_goes():
+    first, second = Seen(), Seen()
+    with observe.watching_everywhere(first):
+        with observe.watching_everywhere(second):
+            pass
+        [left] = current_sinks()
+        assert left is first
+
+
+async def test_whose_run_it_is():
+    seen = Seen()
+    with watching(session_id="s1", user_id="u1"), watching(seen, user_id="u2"):
+        await ask("?")
+    assert (seen.run.session_id, seen.run.user_id) == ("s1", "u2")
+    assert current_session() == Session()
+
+
+async def test_a_name_may_be_taken_back():
+    with watching(session_id="s1"), watching(session_id=""):
+        assert current_session() == Session()
+
+
+async def test_tasks_have_scopes_of_their_own():
+    async def one(name: str) -> str:
+        seen = Seen()
+        with watching(seen, session_id=name):
+            await asyncio.gather(*(ask("?") for _ in range(3)))
+        names = {event.run.session_id for event in seen if isinstance(event, RunStarted)}
+        assert len(names) == 1
+        return names.pop()
+
+    assert await asyncio.gather(one("a"), one("b")) == ["a", "b"]
+
+
+async def test_a_sink_that_fails_is_logged_and_passed_over(caplog):
+    seen = Seen()
+
+    def broken(trace_id: str, event: ReActEvent) -> None:
+        raise ValueError("no room")
+
+    with caplog.at_level(logging.WARNING, "SimpleLLMFunc"), watching(broken, seen):
+        assert await ask("?") == "yes"
+    assert len(seen) == len(caplog.records) > 4
+    assert "an event sink failed and was passed over: ValueError: no room" in caplog.text
+
+
+# --- sinks that nobody names ---
+
+
+async def test_with_nothing_set_up_nobody_watches(monkeypatch):
+    monkeypatch.setattr(observe, "_has_opentelemetry", lambda: False)
+    defaults.forget()
+    monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
+    await ask("?")
+    assert defaults.are_settled()
+    assert defaults.beside(()) == ()
+
+
+async def test_a_default_sink_is_found_once_and_gives_way_to_one_of_its_kind(monkeypatch):
+    default, asked = Seen(), []
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", object())
+    monkeypatch.setattr(observe, "_resolved", lambda name: asked.append(name) or (lambda: default))
+    await ask("?")
+    count = len(default)
+    assert count > 4
+    await ask("?")
+    assert len(default) == 2 * count
+    assert asked == ["SimpleLLMFunc.observability.otel.span_sink:default_sink"]
+    named = Seen()
+    with watching(named):
+        await ask("?")
+    assert (len(default), len(named)) == (2 * count, count)
+
+
+async def test_a_default_sink_is_asked_for_until_there_is_one(monkeypatch):
+    found = []
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", object())
+    monkeypatch.setattr(observe, "_resolved", lambda name: lambda: found[0] if found else None)
+    await ask("?")
+    assert not defaults.are_settled()
+    found.append(Seen())
+    await ask("?")
+    assert defaults.are_settled()
+    assert found[0]
+
+
+async def test_runs_that_begin_at_the_same_time_share_one_default_sink(monkeypatch):
+    made: list[Seen] = []
+
+    def slow() -> Seen:
+        time.sleep(0.05)  # in the thread that looks
+        made.append(Seen())
+        return made[-1]
+
+    monkeypatch.setattr(observe, "_has_opentelemetry", lambda: False)
+    defaults.forget()
+    monkeypatch.setenv("SIMPLELLMFUNC_TRACE", "somewhere.sqlite")
+    monkeypatch.setattr(observe, "_resolved", lambda name: slow)
+    await asyncio.gather(*(ask("?") for _ in range(10)))
+    [sink] = made
+    assert sum(isinstance(event, RunStarted) for event in sink) == 10
+
+
+async def test_a_default_sink_that_cannot_be_made_is_told_once(monkeypatch, caplog):
+    monkeypatch.setattr(observe, "_has_opentelemetry", lambda: False)
+    defaults.forget()
+    monkeypatch.setenv("SIMPLELLMFUNC_TRACE", "somewhere.sqlite")
+
+    def fails() -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(observe, "_resolved", lambda name: fails)
+    with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
+        assert await ask("?") == "yes"
+        assert await ask("?") == "yes"
+    [record] = caplog.records
+    assert "observability.store.trace_store:from_environment cannot watch the runs of this process" in record.message
+    assert "the disk is gone" in record.message
+
+
+def test_the_store_named_by_the_environment_sees_every_run(tmp_path):
+    path = tmp_path / "trace.sqlite"
+    code = """
+        import sqlite3, sys
+        from SimpleLLMFunc import llm_function
+        from SimpleLLMFunc.testing import ScriptedLLM
+
+        @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+        def ask(question: str) -> str:
+            "Answer."
+            raise NotImplementedError
+
+        ask("?"); ask("!")
+    """
+    environment = {"SIMPLELLMFUNC_TRACE": str(path), "PATH": ""}
+    subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(code)], check=True, env=environment)
+    reader = TraceReader(path)
+    try:
+        assert [run.function for run in reader.runs().runs] == ["ask", "ask"]
+    finally:
+        reader.close()
+
+
+def test_a_call_that_nobody_watches_loads_no_sdk_and_runs_no_sink():
+    code = """
+        import sys
+        from SimpleLLMFunc import llm_function, tool
+        from SimpleLLMFunc.base import metadata as facts
+        from SimpleLLMFunc.base.run import watch
+        from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+
+        made = []
+        for kind in (facts.FunctionFacts, facts.RunFacts, facts.SentRequest, watch.Watch):
+            def counting(self, *args, _init=kind.__init__, **kwargs):
+                made.append(type(self).__name__)
+                _init(self, *args, **kwargs)
+            kind.__init__ = counting
+
+        def clock() -> str:
+            "Tell the time."
+            return "noon"
+
+        llm = ScriptedLLM(tool_calls(("clock", {})), "no number", "3")
+
+        @llm_function(llm_interface=llm, toolkit=[clock])
+        def ask(question: str) -> int:
+            "Answer."
+            raise NotImplementedError
+
+        assert ask("?") == 3
+        loaded = sorted(name for name in sys.modules if name.startswith(("opentelemetry", "sqlite3")))
+        print(made, loaded, [name for name in sys.modules if "SimpleLLMFunc.observability" in name])
+    """
+    printed = subprocess.check_output([sys.executable, "-W", "error", "-c", textwrap.dedent(code)], text=True)
+    assert printed == "[] [] []\n"

@@ -1,0 +1,548 @@
+"""What those who watch a run are shown: facts, requests, failed tries, judged answers, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    AbortSignal,
+    BadRequest,
+    ChatPair,
+    ConfigError,
+    FallbackLLM,
+    Message,
+    OpenAICompatible,
+    ResponseParseError,
+    RunAborted,
+    ServerUnavailable,
+    llm_chat,
+    llm_function,
+    watching,
+)
+from SimpleLLMFunc.assistant import AIAssistant
+from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
+    ReActEvent,
+    ReplyReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolCallFinished,
+    TryFailed,
+    TurnStarted,
+)
+from SimpleLLMFunc.base.metadata import RunFacts
+from SimpleLLMFunc.base.ReAct import react_events
+from SimpleLLMFunc.base.run.record import RunRecord
+from SimpleLLMFunc.base.run.run import Recording
+from SimpleLLMFunc.base.run.watch import current_watch
+from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.logger import async_log_context, log_context
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.server import LoopbackServer, chunk, completion, error_answer, sse
+
+
+class Seen(list[tuple[str, ReActEvent]]):
+    """A sink that keeps what it is shown."""
+
+    def __call__(self, trace_id: str, event: ReActEvent) -> None:
+        self.append((trace_id, event))
+
+    @property
+    def names(self) -> list[str]:
+        return [type(event).__name__ for _, event in self]
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for _, event in self if isinstance(event, kind)]
+
+    def run(self, name: str) -> RunFacts:
+        [run] = [event.run for event in self.of(RunStarted) if event.run.function.name == name]
+        return run
+
+
+class Grade(BaseModel):
+    points: int
+
+
+def function(llm: Any, returns: Any = str, **options: Any) -> Any:
+    async def ask(question: str, level: int = 3) -> Any:
+        """Answer."""
+        raise NotImplementedError
+
+    ask.__annotations__["return"] = returns
+    return llm_function(llm_interface=llm, **options)(ask)
+
+
+# --- the facts of a run ---
+
+
+async def test_who_runs_and_with_what():
+    seen, question = Seen(), "how?"
+    llm = ScriptedLLM("good")
+    with watching(seen):
+        assert await function(llm, temperature=0.5)(question) == "good"
+    assert seen.names == [
+        *("RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished")
+    ]
+    run = seen.run("ask")
+    assert dict(run.arguments) == {"question": question, "level": 3}
+    assert run.arguments["question"] is question
+    assert (run.parent_trace_id, run.parent_call_id) == ("", "")
+    [turn] = seen.of(TurnStarted)
+    assert turn.sent.llm is llm
+    assert (turn.sent.stream, turn.sent.is_last, turn.sent.output_mode) == (False, False, "text")
+    assert turn.sent.wire()["messages"] == llm.requests[0]
+    assert turn.sent.params() == {"temperature": 0.5}
+    [finished] = seen.of(RunFinished)
+    assert finished.value == "good"
+
+
+async def test_the_value_is_what_the_caller_gets():
+    seen = Seen()
+    with watching(seen):
+        value = await function(ScriptedLLM('{"points": 3}'), Grade)("?")
+        assert await function(ScriptedLLM("done"), None)("?") is None
+    first, second = seen.of(RunFinished)
+    assert first.value is value
+    assert second.value is None
+
+
+async def test_the_reader_of_a_stream_is_told_the_facts_where_somebody_watches():
+    ask = function(ScriptedLLM("yes", "yes"))
+    assert [event.run for event in [e async for e in ask.events("?")] if isinstance(event, RunStarted)] == [None]
+    with watching(Seen()):
+        events = [event async for event in ask.events("?")]
+    [started] = [event for event in events if isinstance(event, RunStarted)]
+    assert started.run.function.name == "ask"
+    assert not [event for event in events if isinstance(event, (AnswerReviewed, RunFailed, TryFailed))]
+
+
+async def test_a_run_inside_a_tool_belongs_to_the_call():
+    inner = function(ScriptedLLM("in", "in"))
+
+    async def first(question: str) -> str:
+        """Ask."""
+        return await inner(question)
+
+    async def second(question: str) -> str:
+        """Ask."""
+        return await inner(question)
+
+    def function_of(llm: Any, tools: Any) -> Any:
+        @llm_function(llm_interface=llm, toolkit=tools)
+        async def outer(question: str) -> str:
+            """Answer."""
+            raise NotImplementedError
+
+        return outer
+
+    calls = tool_calls(("first", {"question": "a"}), ("second", {"question": "b"}))
+    seen = Seen()
+    with watching(seen):
+        await function_of(ScriptedLLM(calls, "done"), [first, second])("?")
+    outer, *inners = seen.of(RunStarted)
+    ids = {call.call.function.name: call.call.id for call in seen.of(ToolCallFinished)}
+    assert {event.run.arguments["question"]: event.run.parent_call_id for event in inners} == {
+        "a": ids["first"],
+        "b": ids["second"],
+    }
+    assert {event.run.parent_trace_id for event in inners} == {outer.trace_id}
+
+
+async def test_what_stands_between_two_runs_does_not_hide_the_one_around():
+    inner = function(ScriptedLLM("in"))
+
+    async def ask_inside(question: str) -> str:
+        """Ask."""
+        async with async_log_context("step_1", "step"):
+            return await inner(question)
+
+    @llm_function(
+        llm_interface=ScriptedLLM(tool_calls(("ask_inside", {"question": "a"})), "done"), toolkit=[ask_inside]
+    )
+    async def outer(question: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    seen = Seen()
+    with watching(seen):
+        await outer("?")
+    first, second = seen.of(RunStarted)
+    [finished] = seen.of(ToolCallFinished)
+    assert (second.run.parent_trace_id, second.run.parent_call_id) == (first.trace_id, finished.call.id)
+
+
+async def test_a_run_that_nobody_watches_is_no_part_of_the_one_around_it():
+    inner = function(ScriptedLLM("in"))
+    watches = []
+
+    async def helper(question: str) -> str:
+        """Ask."""
+        watches.append(current_watch())
+        return await inner.with_options(toolkit=[inside])(question)
+
+    def inside() -> str:
+        """Do nothing."""
+        return ""
+
+    seen = Seen()
+    outer = function(ScriptedLLM(tool_calls(("helper", {"question": "a"})), "done"), toolkit=[helper], watching=seen)
+    async with LoopbackServer() as server:
+        server.answer(error_answer(503))
+        server.reply("in")
+        inner = function(OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001))
+        await outer("?")
+    assert len(seen.of(RunStarted)) == 1
+    assert seen.of(TryFailed) == []
+    assert watches[0] is not None
+    assert current_watch() is None
+
+
+async def test_what_cannot_be_described_runs_all_the_same(caplog):
+    def facts() -> RunFacts:
+        raise ValueError("no signature")
+
+    async def begin(clock: Any) -> Any:
+        return react_events(ScriptedLLM("yes"), [{"role": "user", "content": "?"}])
+
+    seen = Seen()
+    with watching(seen), caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
+        async for _ in Recording(RunRecord("odd", "odd_1"), begin, facts=facts).events():
+            pass
+    assert seen.run("odd").function.version == ""
+    assert "'odd' cannot be described: ValueError: no signature" in caplog.text
+
+
+# --- all kinds of callers ---
+
+
+async def test_a_chat_shows_the_same():
+    @llm_chat(ScriptedLLM("hello"), stream=True)
+    async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+        yield
+
+    seen = Seen()
+    with watching(seen):
+        async for _ in talk([], "hi"):
+            pass
+    assert seen.run("talk").function.kind == "chat"
+    assert seen.of(RunFinished)[0].value == "hello"
+    assert seen.of(TurnStarted)[0].sent.stream
+
+
+async def test_a_call_shows_the_same():
+    seen = Seen()
+    step = Step("reason", "think", call=LLM, params={"user_prompt": "2 + 2?"})
+    executor = StepExecutor(Task("?"), step, llm=ScriptedLLM("4"))
+    await executor.init()
+    with watching(seen):
+        async for _ in executor.run():
+            pass
+    run = seen.run("reason")
+    assert (run.function.kind, run.function.docstring) == ("call", "think")
+    assert run.arguments
+    assert seen.of(RunFinished)[0].value == "4"
+
+
+async def test_the_assistant_shows_the_same():
+    seen = Seen()
+    assistant = AIAssistant(llm=ScriptedLLM("hello"), language="en")
+    with watching(seen, session_id="of the scope", user_id="of the scope"):
+        result = await assistant.process_query("hi", session_id="s1", user_id="u1")
+    run = seen.run("assistant")
+    assert (run.function.kind, run.session_id, run.user_id) == ("assistant", "s1", "u1")
+    assert dict(run.arguments) == {"user_input": "hi"}
+    assert run.function.docstring == assistant.system_prompt
+    assert {tool["function"]["name"] for tool in run.function.tools}
+    assert len(run.function.version) == 16
+    assert seen.of(RunFinished)[0].value == result["response"] == "hello"
+
+
+async def test_an_answer_from_a_batch_file_shows_the_same(tmp_path):
+    ask = function(OpenAICompatible("m", api_key="not-used-here"), Grade)
+    [path] = await ask.to_batch_file(["?"], tmp_path / "requests.jsonl")
+    request = json.loads(path.read_text("utf-8"))
+    response = {"status_code": 200, "body": completion('{"points": 3}')}
+    line = json.dumps({"custom_id": request["custom_id"], "response": response, "error": None})
+    (tmp_path / "answers.jsonl").write_text(line, "utf-8")
+    seen = Seen()
+    with watching(seen):
+        report = await ask.read_batch_file(tmp_path / "answers.jsonl", rows=["?"])
+    assert report.rows[0].value == Grade(points=3)
+    assert seen.run("ask").function is ask._core.facts
+    assert seen.of(RunFinished)[0].value == Grade(points=3)
+
+
+# --- failed tries ---
+
+
+async def test_failed_tries_are_told_with_their_pause():
+    seen = Seen()
+    async with LoopbackServer() as server:
+        server.answer(error_answer(503))
+        server.answer(error_answer(429, headers={"retry-after-ms": "1"}))
+        server.reply("good")
+        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001)
+        with watching(seen):
+            assert await function(llm)("?") == "good"
+    assert seen.names[:5] == ["RunStarted", "TurnStarted", "TryFailed", "TryFailed", "ReplyReceived"]
+    first, second = seen.of(TryFailed)
+    assert (first.turn, first.tries, second.tries) == (1, 1, 2)
+    assert (type(first.error).__name__, type(second.error).__name__) == ("ServerUnavailable", "RateLimited")
+    assert 0 < first.pause < 0.01
+    assert (first.model, first.next_model) == ("m", "m")
+    assert seen.of(ReplyReceived)[0].reply.tries == 3
+
+
+async def test_a_stream_that_broke_is_asked_for_again():
+    seen = Seen()
+    async with LoopbackServer() as server:
+        server.reply_sse(sse(chunk({"role": "assistant", "content": ""}), done=False), cut=True)
+        server.reply("good")
+        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001)
+        with watching(seen):
+            assert [piece async for piece in function(llm).stream("?")]
+    [failed] = seen.of(TryFailed)
+    assert (failed.turn, failed.tries) == (1, 1)
+    first, *again = seen.of(TurnStarted)
+    assert first.sent is not None
+    assert [(turn.turn, turn.sent) for turn in again] == [(1, None)]
+
+
+async def test_a_model_that_failed_is_told_with_the_one_that_is_asked_next():
+    seen = Seen()
+    llm = FallbackLLM(
+        ScriptedLLM(ServerUnavailable("big", status=503), model_name="big"), ScriptedLLM("good", model_name="small")
+    )
+    with watching(seen):
+        assert await function(llm)("?") == "good"
+    [failed] = seen.of(TryFailed)
+    assert (failed.model, failed.next_model, failed.pause) == ("big", "small", 0.0)
+
+
+async def test_a_mode_that_is_refused_is_told():
+    def answer(request: Any) -> str:
+        if request.response_format is not None:
+            raise BadRequest("m", status=400, body="response_format is not supported")
+        return '{"points": 3}'
+
+    seen = Seen()
+    llm = ScriptedLLM(answer, repeat=True, profile=PROFILES["openai"])
+    with watching(seen):
+        assert await function(llm, Grade)("?") == Grade(points=3)
+    [failed] = seen.of(TryFailed)
+    assert (type(failed.error), failed.turn, failed.pause) == (BadRequest, 1, 0.0)
+    assert [(turn.turn, turn.sent.output_mode) for turn in seen.of(TurnStarted)] == [(1, "native"), (1, "tool")]
+
+
+# --- judged answers ---
+
+
+async def test_every_answer_is_shown_with_its_judgement():
+    seen = Seen()
+    llm = ScriptedLLM("", '{"points": "many"}', '{"points": "3"}')
+    with watching(seen):
+        await function(llm, Grade)("?")
+    empty, wrong, right = seen.of(AnswerReviewed)
+    assert [event.accepted for event in (empty, wrong, right)] == [False, False, True]
+    assert [event.turn for event in (empty, wrong, right)] == [1, 2, 3]
+    assert (empty.attempt.text, empty.attempt.violations) == ("", [])
+    assert wrong.attempt.violations == [("points", "int", "'many'")]
+    assert right.attempt.repairs == [("points", "number taken from '3'")]
+
+
+async def test_a_reply_that_only_calls_tools_is_no_answer():
+    def clock() -> str:
+        """Tell the time."""
+        return "noon"
+
+    seen = Seen()
+    with watching(seen):
+        await function(ScriptedLLM(tool_calls(("clock", {})), "noon"), toolkit=[clock])("?")
+    assert [(event.turn, event.accepted) for event in seen.of(AnswerReviewed)] == [(2, True)]
+
+
+# --- how a run ends without an answer ---
+
+
+async def test_an_error_is_the_last_event():
+    seen = Seen()
+    with watching(seen), pytest.raises(ResponseParseError) as caught:
+        await function(ScriptedLLM("no", repeat=True), int, max_reasks=1)("?")
+    assert seen.names[-2:] == ["AnswerReviewed", "RunFailed"]
+    [failed] = seen.of(RunFailed)
+    assert failed.how == "error"
+    assert failed.error is caught.value
+    assert len(failed.error.attempts) == 2
+    assert [event.accepted for event in seen.of(AnswerReviewed)] == [False, False]
+
+
+async def test_a_run_that_never_began_is_shown_too(monkeypatch):
+    seen = Seen()
+    with watching(seen), pytest.raises(ConfigError):
+        await function(None)("?")
+    assert seen.names == ["RunStarted", "RunFailed"]
+    assert seen.of(RunStarted)[0].messages == []
+    assert seen.run("ask").arguments["question"] == "?"
+
+
+async def test_a_foreign_error_is_shown():
+    seen = Seen()
+    with watching(seen), pytest.raises(ZeroDivisionError):
+        await function(ScriptedLLM(ZeroDivisionError("no")))("?")
+    assert (seen.of(RunFailed)[0].how, seen.names[-1]) == ("error", "RunFailed")
+
+
+async def test_a_cancelled_run_is_shown():
+    seen, asked = Seen(), asyncio.Event()
+
+    async def never(request: Any) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return ""
+
+    with watching(seen):
+        task = asyncio.ensure_future(function(ScriptedLLM(never))("?"))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    [failed] = seen.of(RunFailed)
+    assert (failed.how, type(failed.error)) == ("cancelled", asyncio.CancelledError)
+
+
+async def test_an_aborted_run_is_shown():
+    seen, stop = Seen(), AbortSignal()
+
+    async def never(request: Any) -> str:
+        stop.abort("enough")
+        await asyncio.Event().wait()
+        return ""
+
+    with watching(seen), pytest.raises(RunAborted):
+        await function(ScriptedLLM(never), abort_signal=stop)("?")
+    [failed] = seen.of(RunFailed)
+    assert (failed.how, type(failed.error)) == ("cancelled", RunAborted)
+
+
+async def test_a_stream_that_was_left_is_shown():
+    seen = Seen()
+    ask = function(ScriptedLLM("a long answer"))
+    with watching(seen):
+        async with aclosing(ask.stream("?")) as pieces:
+            async for _ in pieces:
+                break
+    [failed] = seen.of(RunFailed)
+    assert (failed.how, type(failed.error)) == ("abandoned", GeneratorExit)
+    assert seen.names[-1] == "RunFailed"
+
+
+async def test_a_run_that_is_left_after_its_end_has_not_failed():
+    seen = Seen()
+    with watching(seen):
+        async with aclosing(function(ScriptedLLM("yes")).events("?")) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    break
+    assert seen.names[-1] == "RunFinished"
+
+
+async def test_nothing_is_left_behind():
+    with watching(Seen()):
+        await function(ScriptedLLM("yes"))("?")
+        assert current_watch() is None
+
+
+# --- tools ---
+
+
+class Entered(Seen):
+    def __init__(self, error: Exception | None = None) -> None:
+        self.entered: list[tuple[str, str, Any]] = []
+        self.error = error
+
+    def enter_tool(self, trace_id: str, call: Any) -> None:
+        self.entered.append((trace_id, call.function.name, asyncio.current_task()))
+        if self.error is not None:
+            raise self.error
+
+
+async def test_a_sink_is_let_into_the_task_of_each_tool():
+    tasks: list[Any] = []
+
+    async def clock() -> str:
+        """Tell the time."""
+        tasks.append(asyncio.current_task())
+        return "noon"
+
+    seen = Entered()
+    with watching(seen):
+        await function(ScriptedLLM(tool_calls(("clock", {}), ("clock", {})), "noon"), toolkit=[clock])("?")
+    assert [task for _, _, task in seen.entered] == tasks
+    assert len(set(tasks)) == 2
+    assert {trace_id for trace_id, _, _ in seen.entered} == {seen[0][0]}
+
+
+async def test_a_sink_that_fails_there_is_passed_over(caplog):
+    seen = Entered(ValueError("no room"))
+    llm = ScriptedLLM(tool_calls(("clock", {})), "noon")
+
+    def clock() -> str:
+        """Tell the time."""
+        return "noon"
+
+    with watching(seen), caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
+        assert await function(llm, toolkit=[clock])("?") == "noon"
+    assert "no room" in caplog.text
+
+
+async def test_why_a_tool_came_to_nothing():
+    def broken() -> str:
+        """Break."""
+        raise KeyError("x")
+
+    def strict(number: int) -> str:
+        """Count."""
+        return str(number)
+
+    calls = tool_calls(("broken", {}), ("strict", {"number": "many"}), ("unknown", {}), ("strict", {"number": 1}))
+    seen = Seen()
+    with watching(seen):
+        await function(ScriptedLLM(calls, "done"), toolkit=[broken, strict])("?")
+    assert [(event.failed, event.error_type) for event in seen.of(ToolCallFinished)] == [
+        (True, "KeyError"),
+        (True, "invalid_arguments"),
+        (True, "unknown_tool"),
+        (False, ""),
+    ]
+
+
+async def test_only_a_run_is_the_parent_of_a_run():
+    seen = []
+
+    @llm_function(ScriptedLLM("inner", repeat=True), watching=lambda _, event: seen.append(event))
+    async def inner(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    @llm_function(ScriptedLLM(tool_calls(("inner", {"text": "x"})), "done"), toolkit=[inner.as_tool()])
+    async def outer(text: str) -> str:
+        """Ask inner."""
+        raise NotImplementedError
+
+    with log_context("request-7"):
+        await inner("x")
+        result = await outer.call("x")
+    parents = [event.run.parent_trace_id for event in seen if isinstance(event, RunStarted)]
+    assert parents == ["", result.trace_id]

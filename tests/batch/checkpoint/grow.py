@@ -1,0 +1,59 @@
+"""The memory of a map with many rows and an instant model: ``python -m tests.batch.checkpoint.grow ROWS [CHECKPOINT]`` prints it as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+import time
+
+from pydantic import BaseModel
+
+from SimpleLLMFunc.base.run.mappable import Answer
+from SimpleLLMFunc.batch import map_rows
+from SimpleLLMFunc.llm_decorator import llm_function
+from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.type.usage import Usage
+
+
+class Word(BaseModel):
+    number: int
+    words: list[str]
+
+
+@llm_function(ScriptedLLM())
+async def read(text: str) -> Word:
+    """Read the text."""
+    raise NotImplementedError
+
+
+class Instant(MappedFunction[Word]):
+    """The function, answered without a run: what is measured is the map."""
+
+    async def ask(self, args, kwargs):
+        await asyncio.sleep(0)
+        value = Word(number=int(args[0].rsplit(" ", 1)[1]), words=["one", args[0]])
+        return Answer(value, value.model_dump_json(), "native", Usage(5, 3), 1)
+
+
+async def main(count: int, checkpoint: str | None) -> dict[str, float]:
+    began = time.monotonic()
+    texts = (f"row number {number}" for number in range(count))
+    report = await map_rows(Instant(read._core), texts, concurrency=100, checkpoint=checkpoint, progress=False)
+    mapped = time.monotonic() - began
+    assert report.counts.asked == count
+    total = sum(row.value.number for row in report.rows)
+    assert total == count * (count - 1) // 2
+    return {
+        "rows": count,
+        "seconds": mapped,
+        "reading": time.monotonic() - began - mapped,
+        "cpu": time.process_time(),
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None))))

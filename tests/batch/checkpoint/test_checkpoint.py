@@ -1,0 +1,791 @@
+"""Checkpoints: nothing finished is paid again, nothing damaged is believed."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, Field, SecretStr, computed_field
+from typing_extensions import TypedDict
+
+from SimpleLLMFunc import (
+    CheckpointError,
+    OpenAICompatible,
+    RateLimited,
+    ResponseParseError,
+    llm_function,
+    use_llm,
+)
+from SimpleLLMFunc.batch import Checkpoint
+from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.server import LoopbackServer, text_answer
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@llm_function
+async def count(text: str) -> int:
+    """Count the letters."""
+    raise NotImplementedError
+
+
+def counted(request) -> str:
+    text = request.text.split("text: ", 1)[1].strip()
+    return "no idea" if text.startswith("bad") else str(len(text))
+
+
+def counting() -> ScriptedLLM:
+    return ScriptedLLM(counted, repeat=True)
+
+
+TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
+
+
+async def filled(path: Path, texts=TEXTS) -> None:
+    with use_llm(counting()):
+        await count.map(texts, checkpoint=path)
+
+
+# --- going on ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_rerun_pays_nothing_and_an_added_row_for_itself_alone(tmp_path) -> None:
+    path = tmp_path / "runs" / "run.sqlite"
+    await filled(path)
+    llm = counting()
+    with use_llm(llm):
+        again = await count.map(TEXTS, checkpoint=path)
+        added = await count.map(["new one", *reversed(TEXTS)], checkpoint=str(path))
+    assert [row.value for row in again.rows] == [1, 2, 3, 4, 5]
+    assert (again.counts.restored, again.counts.asked, again.cost) == (5, 0, 0)
+    assert again.usage.total_tokens == 0
+    assert again.rows[0].usage.total_tokens > 0
+    assert [row.value for row in added.rows] == [7, 5, 4, 3, 2, 1]
+    assert len(llm.calls) == 1
+
+
+async def test_a_row_is_committed_before_its_place_is_given_to_another(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    kept: list[int] = []
+
+    def reply(request) -> str:
+        with sqlite3.connect(path) as other:
+            kept.append(other.execute("SELECT count(*) FROM rows").fetchone()[0])
+        other.close()
+        return counted(request)
+
+    with use_llm(ScriptedLLM(reply, repeat=True)):
+        await count.map(TEXTS, checkpoint=path, concurrency=1)
+    assert kept == [0, 1, 2, 3, 4]
+
+
+async def test_rows_with_an_error_are_asked_again_only_when_told(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    texts = ["bad", "a", "bad too"]
+    asked = count.with_options(max_reasks=0)
+    with use_llm(counting()):
+        first = await asked.map(texts, checkpoint=path)
+    llm = ScriptedLLM("12", repeat=True)
+    with use_llm(llm):
+        second = await asked.map(texts, checkpoint=path)
+        assert not llm.calls
+        for report in (first, second):
+            assert [row.error is None for row in report.rows] == [False, True, False]
+        error, restored = first.rows[0].error, second.rows[0].error
+        assert restored.usage == second.rows[0].usage == error.usage
+        third = await asked.map([*texts, "bad"], checkpoint=path, retry_errors=True)
+    assert len(llm.calls) == 2
+    assert isinstance(restored, ResponseParseError)
+    assert isinstance(error, ResponseParseError)
+    assert (str(restored), restored.violations, restored.text) == (str(error), error.violations, error.text)
+    assert second.counts.failed == 2
+    assert [row.value for row in third.rows] == [12, 1, 12, 12]
+    assert (third.counts.restored, third.counts.asked, third.counts.duplicates) == (1, 2, 1)
+    status = Checkpoint.status(path)
+    assert (status.values, status.errors) == (3, 0)
+
+
+async def test_raise_raises_the_error_that_is_kept(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    with use_llm(counting()):
+        await count.with_options(max_reasks=0).map(["bad"], checkpoint=path)
+        with pytest.raises(ResponseParseError):
+            await count.with_options(max_reasks=0).map(["bad"], checkpoint=path, on_error="raise")
+
+
+async def test_what_the_service_said_comes_back_with_the_error(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    error = RateLimited("m", kind="quota", retry_after=3.5, status=429, body="no more", request_id="r1")
+    with use_llm(ScriptedLLM(error)):
+        await count.map(["a"], checkpoint=path)
+    with use_llm(ScriptedLLM()):
+        again = (await count.map(["a"], checkpoint=path)).rows[0].error
+    assert type(again) is RateLimited
+    assert str(again) == str(error)
+    assert (again.kind, again.retry_after, again.status, again.request_id) == ("quota", 3.5, 429, "r1")
+    assert again.func_name == "count"
+    assert again.trace_id
+
+
+async def test_a_bad_row_is_kept_like_any_other(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    for _ in range(2):
+        with use_llm(counting()):
+            report = await count.map([("a", "b", "c"), "x"], checkpoint=path)
+        assert "too many positional" in str(report.rows[0].error)
+        assert report.rows[1].value == 1
+    assert report.counts.restored == 2
+
+
+# --- the same function, and another one ----------------------------------------------------------------------------
+
+
+def tool_of(text: str) -> str:
+    """Look it up."""
+    return text
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "model": {"llm_interface": ScriptedLLM("1", repeat=True, model_name="other")},
+    "params": {"temperature": 0.5},
+    "prompt": {"user_prompt_template": "Now: {parameters}"},
+    "tools": {"toolkit": [tool_of]},
+    "types": {"repair": "off"},
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+async def test_a_change_means_new_rows_and_the_old_ones_stay(what, tmp_path, caplog) -> None:
+    path = tmp_path / "run.sqlite"
+    own = count.with_options(llm_interface=counting())
+    await own.map(TEXTS[:2], checkpoint=path)
+    changed = own.with_options(**CHANGES[what])
+    if what != "model":
+        changed = changed.with_options(llm_interface=ScriptedLLM("1", repeat=True))
+    report = await changed.map(TEXTS[:3], checkpoint=path)
+    assert report.counts.asked == 3
+    assert f"other {what}" in caplog.text
+    status = Checkpoint.status(path)
+    assert [(version.values, version.changed) for version in status.versions] == [(3, ()), (2, (what,))]
+    assert f"older, other {what}" in str(status)
+    assert (await own.map(TEXTS[:2], checkpoint=path)).counts.restored == 2
+
+
+async def test_docstring_parameters_and_return_type_count_too(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    llm = ScriptedLLM("1", repeat=True)
+
+    def versions():
+        @llm_function(llm)
+        def count(text: str) -> int:
+            """Count."""
+            raise NotImplementedError
+
+        yield count
+
+        @llm_function(llm)
+        def count(text: str) -> int:
+            """Count!"""
+            raise NotImplementedError
+
+        yield count
+
+        @llm_function(llm)
+        def count(text: str) -> float:
+            """Count."""
+            raise NotImplementedError
+
+        yield count
+
+        @llm_function(llm)
+        def count(text: str | None) -> int:
+            """Count."""
+            raise NotImplementedError
+
+        yield count
+        yield count.with_options(template_params={"a": 1})
+
+    for number, function in enumerate(versions(), 1):
+        await asyncio.to_thread(function.map, ["a"], checkpoint=path)
+        assert len(llm.calls) == number
+
+
+async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_count(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+
+    @llm_function
+    async def renamed(text: str) -> int:
+        """Count the letters."""
+        raise NotImplementedError
+
+    async with (
+        LoopbackServer(handler=lambda _: text_answer("1")) as one,
+        LoopbackServer(handler=lambda _: text_answer("1")) as other,
+    ):
+        for function, server in ((count, one), (count, other), (renamed, one)):
+            llm = OpenAICompatible("m", base_url=server.base_url)
+            report = await function.with_options(llm_interface=llm, max_reasks=5).map(["a"], checkpoint=path)
+            assert report.rows[0].value == 1
+        assert len(one.requests) + len(other.requests) == 1
+
+
+# --- values come back as what they were ----------------------------------------------------------------------------
+
+
+class Color(str, Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Inner(BaseModel):
+    when: date
+    price: Decimal
+
+
+class Outer(BaseModel):
+    inner: list[Inner]
+    color: Color
+    given_name: str = Field(alias="givenName")
+    secret: SecretStr = SecretStr("")
+    left_out: int = Field(default=3, exclude=True)
+
+    @computed_field
+    @property
+    def size(self) -> int:
+        return len(self.inner)
+
+
+@dataclass
+class Point:
+    x: int
+    tags: set[str]
+
+
+class Movie(TypedDict):
+    title: str
+    year: int
+
+
+class Strict(BaseModel, extra="forbid"):
+    number: int
+
+    @computed_field
+    @property
+    def double(self) -> int:
+        return self.number * 2
+
+
+OUTER = '{"inner": [{"when": "2024-02-29", "price": 1.10}], "color": "red", "givenName": "Ann", "secret": "pass", "left_out": 7}'
+VALUES = [
+    (str, "text"),
+    (int, "12"),
+    (float, "1.5"),
+    (bool, "true"),
+    (None, "whatever"),
+    (Decimal, "1.10"),
+    (date, "2024-02-29"),
+    (datetime, "2024-02-29T10:00:00Z"),
+    (timedelta, "PT3S"),
+    (UUID, '"12345678-1234-5678-1234-567812345678"'),
+    (Color, "red"),
+    (Literal["a", 1], "1"),
+    (date | str, '"2024-02-29"'),
+    (Color | str, '"red"'),
+    (int | None, "null"),
+    (list[int | float], "[1, 1.0, 2.5]"),
+    (tuple[int, str], '[1, "a"]'),
+    (set[int], "[3, 1]"),
+    (dict[str, Decimal], '{"a": 0.10}'),
+    (Annotated[int, Field(ge=0)], "3"),
+    (Outer, OUTER),
+    (Point, '{"x": 1, "tags": ["b", "a"]}'),
+    (Movie, '{"title": "M", "year": 1931}'),
+    (Strict, '{"number": 4}'),
+    (Any, '{"a": [1, null, "x"]}'),
+]
+
+
+@pytest.mark.parametrize(("kind", "answer"), VALUES, ids=[str(kind) for kind, _ in VALUES])
+async def test_a_restored_value_is_the_very_same(kind, answer, tmp_path) -> None:
+    def make(text):
+        raise NotImplementedError
+
+    make.__annotations__ = {"text": str, "return": kind}
+    llm = ScriptedLLM(answer, repeat=True)
+    made = llm_function(llm)(make)
+    first = (await asyncio.to_thread(made.map, ["a"])).rows[0].value
+    await asyncio.to_thread(made.map, ["a"], checkpoint=tmp_path / "run.sqlite")
+    llm.calls.clear()
+    again = (await asyncio.to_thread(made.map, ["a"], checkpoint=tmp_path / "run.sqlite")).rows[0].value
+    assert not llm.calls
+    assert type(again) is type(first)
+    assert again == first
+    assert repr(again) == repr(first)
+    if kind is Outer:
+        assert again.secret.get_secret_value() == "pass"
+        assert again.left_out == 7
+    if dataclasses.is_dataclass(kind):
+        assert isinstance(again.tags, set)
+
+
+async def test_values_are_built_anew_at_each_look(tmp_path) -> None:
+    @llm_function(ScriptedLLM("[1]", repeat=True))
+    async def numbers(text: str) -> list[int]:
+        """Give numbers."""
+        raise NotImplementedError
+
+    report = await numbers.map(["a", "a"], checkpoint=tmp_path / "run.sqlite")
+    report.rows[0].value.append(2)
+    assert report.rows[1].value == [1]
+    assert report.rows[0].value == [1]
+
+
+# --- one writer ----------------------------------------------------------------------------------------------------
+
+WRITER = """
+import asyncio, sys
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.testing import ScriptedLLM
+
+async def reply(request):
+    if "bb" in request.text:
+        print("waiting", flush=True)
+        await asyncio.Event().wait()
+    return "1"
+
+@llm_function(ScriptedLLM(reply, repeat=True))
+async def count(text: str) -> int:
+    "Count the letters."
+    raise NotImplementedError
+
+asyncio.run(count.map(["a", "bb"], checkpoint=sys.argv[1], concurrency=1))
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process that has finished one row and waits for another."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path / "run.sqlite")], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout.readline() == "waiting\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(writer, tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    llm = counting()
+    with use_llm(llm):
+        with pytest.raises(CheckpointError, match=f"process {writer.pid} on {socket.gethostname()}"):
+            await count.map(TEXTS, checkpoint=path)
+        assert not llm.calls
+        status = await asyncio.to_thread(Checkpoint.status, path)
+        assert str(writer.pid) in status.writer
+        assert str(writer.pid) in str(status)
+        assert status.values == 1
+        (version,) = status.versions
+        assert version.is_under_way
+        assert (version.progress.done, version.progress.total) == (1, 2)
+        assert "under way: count: 1 of 2 rows (50 %)" in str(status)
+        link = tmp_path / "link.sqlite"
+        link.symlink_to(path)
+        with pytest.raises(CheckpointError, match=str(writer.pid)):
+            await count.map(TEXTS, checkpoint=link)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        report = await count.map(["a", "bb"], checkpoint=path)
+    assert (report.counts.restored, report.counts.asked) == (1, 1)
+    assert Checkpoint.status(path).writer is None
+
+
+async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "run.sqlite"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(FileLock, "_write", full)
+    llm = counting()
+    with use_llm(llm), pytest.raises(CheckpointError, match="No space left on device"):
+        await count.map(TEXTS, checkpoint=path)
+    assert not llm.calls
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    await filled(path)
+    assert Checkpoint.status(path).values == 5
+
+
+async def test_two_maps_of_one_process_cannot_write_one_file(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    came, go_on = asyncio.Event(), asyncio.Event()
+
+    async def reply(request) -> str:
+        came.set()
+        await go_on.wait()
+        return "1"
+
+    with use_llm(ScriptedLLM(reply, repeat=True)):
+        first = asyncio.create_task(count.map(["a"], checkpoint=path))
+        await came.wait()
+        with pytest.raises(CheckpointError, match=f"this process .{os.getpid()} on"):
+            await count.map(["b"], checkpoint=path)
+        assert str(os.getpid()) in (Checkpoint.status(path).writer or "")
+        go_on.set()
+        assert (await first).rows[0].value == 1
+        assert (await count.map(["b"], checkpoint=path)).counts.asked == 1
+
+
+async def test_nothing_stays_beside_the_file(tmp_path) -> None:
+    await filled(tmp_path / "run.sqlite")
+    assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]
+    assert (tmp_path / "run.sqlite").stat().st_mode & 0o077 == 0
+
+
+# --- damage --------------------------------------------------------------------------------------------------------
+
+
+async def mapped_again(path: Path) -> tuple[int, list[int] | None]:
+    """Map once more; return how many calls that took, and the values, None where the checkpoint was refused."""
+    llm = counting()
+    try:
+        with use_llm(llm):
+            report = await count.map(TEXTS, checkpoint=path)
+            values = [row.value for row in report.rows]
+            report.close()
+    except CheckpointError:
+        return len(llm.calls), None
+    return len(llm.calls), values
+
+
+@pytest.mark.heavy
+async def test_a_file_that_was_cut_anywhere_is_refused(tmp_path) -> None:
+    await filled(tmp_path / "whole.sqlite")
+    data = (tmp_path / "whole.sqlite").read_bytes()
+    sizes = [*range(1, 200), *range(200, len(data), 509), *range(len(data) - 40, len(data))]
+    for size in sizes:
+        path = tmp_path / f"cut{size}.sqlite"
+        path.write_bytes(data[:size])
+        assert await mapped_again(path) == (0, None), size
+        assert path.read_bytes() == data[:size], size
+
+
+@pytest.mark.heavy
+async def test_garbage_in_the_file_is_never_believed_and_never_paid_for(tmp_path) -> None:
+    await filled(tmp_path / "whole.sqlite")
+    data = (tmp_path / "whole.sqlite").read_bytes()
+    used = [place for place in range(len(data)) if data[place]]
+    refused = 0
+    for place in used[:: max(1, len(used) // 400)]:
+        path = tmp_path / "garbage.sqlite"
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        calls, values = await mapped_again(path)
+        assert calls == 0, place
+        assert values in (None, [1, 2, 3, 4, 5]), place
+        refused += values is None
+        for part in tmp_path.glob("garbage*"):
+            part.unlink()
+    assert refused > 100
+
+
+@pytest.mark.parametrize("cell", ["answer", "usage", "error", "given"])
+async def test_a_changed_cell_is_named_by_its_row(cell, tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    await filled(path)
+    with sqlite3.connect(path) as other:
+        other.execute(
+            f"UPDATE rows SET {cell} = '[9,9,9,9,9]' WHERE id = (SELECT id FROM rows ORDER BY id LIMIT 1 OFFSET 2)"
+        )
+        (key,) = other.execute("SELECT key FROM rows ORDER BY id LIMIT 1 OFFSET 2").fetchone()
+    other.close()
+    llm = counting()
+    with use_llm(llm), pytest.raises(CheckpointError) as caught:
+        await count.map(TEXTS, checkpoint=path)
+    assert not llm.calls
+    undamaged = await count.with_options(llm_interface=counting()).map(TEXTS)
+    assert undamaged.rows[caught.value.row].key == key.hex()
+    assert str(caught.value).startswith(f"row {caught.value.row}: ")
+    assert Checkpoint.status(path).damaged == (3,)
+
+
+async def test_a_row_that_is_damaged_after_the_map_is_not_given_out(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    with use_llm(counting()):
+        report = await count.map(TEXTS, checkpoint=path)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE rows SET answer = x'7039'")
+    other.close()
+    with pytest.raises(CheckpointError, match="row 1"):
+        _ = report.rows[1]
+    report.close()
+    path.unlink()
+    with pytest.raises(CheckpointError, match="gone"):
+        _ = report.rows[1]
+    assert not path.exists()
+
+
+async def test_a_log_that_was_cut_or_taken_away_after_a_kill_is_seen(writer, tmp_path) -> None:
+    path, log = tmp_path / "run.sqlite", tmp_path / "run.sqlite-wal"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for file in tmp_path.glob("run.sqlite*"):
+        shutil.copy(file, kept / file.name)
+    whole = log.read_bytes()
+    llm = counting()
+    with use_llm(llm):
+        for size in (0, 10, 32, len(whole) // 2, len(whole) - 1):
+            log.write_bytes(whole[:size])
+            with pytest.raises(CheckpointError, match="lost rows"):
+                await count.map(["a", "bb"], checkpoint=path)
+            for file in kept.iterdir():
+                shutil.copy(file, tmp_path / file.name)
+            (tmp_path / "run.sqlite-shm").unlink(missing_ok=True)
+        path.write_bytes(b"")
+        with pytest.raises(CheckpointError, match="was cut"):
+            await count.map(["a", "bb"], checkpoint=path)
+        assert not llm.calls
+        for file in kept.iterdir():
+            shutil.copy(file, tmp_path / file.name)
+        assert (await count.map(["a", "bb"], checkpoint=path)).counts.restored == 1
+
+
+async def test_a_file_that_somebody_removed_is_a_new_one(writer, tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    path.unlink()
+    with use_llm(counting()):
+        assert (await count.map(["a", "bb"], checkpoint=path)).counts.asked == 2
+        assert (await count.map(["a", "bb"], checkpoint=path)).counts.restored == 2
+
+
+async def test_an_empty_file_is_a_new_checkpoint(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    path.touch()
+    assert Checkpoint.status(path).values == 0
+    with use_llm(counting()):
+        assert (await count.map(TEXTS, checkpoint=path)).counts.asked == 5
+    assert Checkpoint.status(path).values == 5
+
+
+async def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("my notes, " * 100)
+    database = tmp_path / "other.sqlite"
+    with sqlite3.connect(database) as other:
+        other.execute("CREATE TABLE mine (a)")
+    other.close()
+    for path in (text, database, tmp_path):
+        before = path.read_bytes() if path.is_file() else b""
+        with use_llm(counting()), pytest.raises(CheckpointError, match=path.name):
+            await count.map(TEXTS, checkpoint=path)
+        if path.is_file():
+            assert path.read_bytes() == before
+            with pytest.raises(CheckpointError):
+                Checkpoint.status(path)
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        Checkpoint.status(tmp_path / "none.sqlite")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt", "other.sqlite"]
+
+
+async def test_a_file_of_another_format_is_refused(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    await filled(path)
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA user_version = 99")
+    other.close()
+    with use_llm(counting()), pytest.raises(CheckpointError, match="format 99"):
+        await count.map(TEXTS, checkpoint=path)
+
+
+async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "run.sqlite"
+    texts = [f"{number} " + "x" * 3000 for number in range(60)]
+    write = RowFile.write
+
+    def full(self, records, *progress) -> None:
+        if self.commits == 10:
+            (pages,) = self.file.connection().execute("PRAGMA page_count").fetchone()
+            self.file.connection().execute(f"PRAGMA max_page_count = {pages + 1}")
+        write(self, records, *progress)
+
+    monkeypatch.setattr(RowFile, "write", full)
+    llm = counting()
+    with use_llm(llm), pytest.raises(CheckpointError, match="full"):
+        await count.map(texts, checkpoint=path, concurrency=4)
+    monkeypatch.undo()
+    kept = Checkpoint.status(path).values
+    assert kept >= 9
+    assert len(llm.calls) <= kept + 4
+    with use_llm(counting()):
+        report = await count.map(texts, checkpoint=path)
+    assert (report.counts.restored, report.counts.failed) == (kept, 0)
+
+
+LIMITED = """
+import asyncio, resource, sys
+from SimpleLLMFunc import llm_function, CheckpointError
+from SimpleLLMFunc.testing import ScriptedLLM
+
+@llm_function(ScriptedLLM("1", repeat=True))
+async def count(text: str) -> int:
+    "Count the letters."
+    raise NotImplementedError
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    asyncio.run(count.map([f"{number} " + "x" * 3000 for number in range(100)], checkpoint=sys.argv[1], concurrency=4))
+except CheckpointError as error:
+    print("refused", error)
+"""
+
+
+def test_a_file_that_may_not_grow_ends_the_map_and_can_be_gone_on_with(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "refused" in done.stdout
+    assert "disk I/O error" in done.stdout  # what the system calls EIO
+    assert "Traceback" not in done.stderr
+    kept = Checkpoint.status(path).values
+    assert 3 < kept < 60
+
+    @llm_function(ScriptedLLM("1", repeat=True))
+    def count(text: str) -> int:
+        """Count the letters."""
+        raise NotImplementedError
+
+    report = count.map([f"{number} " + "x" * 3000 for number in range(100)], checkpoint=path)
+    assert report.counts.restored == kept
+    assert report.counts.failed == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights as on Unix")
+async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
+    with use_llm(counting()), pytest.raises(CheckpointError, match="cannot be"):
+        await count.map(TEXTS, checkpoint="/proc/run.sqlite")
+    with use_llm(counting()), pytest.raises(CheckpointError, match="folder"):
+        (tmp_path / "file").touch()
+        await count.map(TEXTS, checkpoint=tmp_path / "file" / "run.sqlite")
+
+
+async def test_a_key_never_reaches_the_file(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    key = "sk-canary-0123456789abcdef"
+    async with LoopbackServer(handler=lambda request: text_answer(f"your key is {request.key}")) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, api_key=key)
+
+        @llm_function(llm)
+        async def tell(text: str) -> str:
+            """Tell."""
+            raise NotImplementedError
+
+        await tell.map(["a", f"mine is {key}"], checkpoint=path)
+        await count.with_options(llm_interface=llm, max_reasks=0).map(["a"], checkpoint=path)
+        assert len(server.requests) == 3
+    assert key.encode() not in path.read_bytes()
+    assert (await tell.with_options(llm_interface=llm).map(["a"], checkpoint=path)).counts.restored == 1
+
+
+def test_the_path_must_be_one() -> None:
+    with pytest.raises(ConfigError):
+        Checkpoint("", None, "coerce")  # type: ignore[arg-type]
+
+
+async def test_the_status_tells_what_a_run_took(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    with use_llm(counting()):
+        report = await count.with_options(max_reasks=0).map([*TEXTS, "bad"], checkpoint=path)
+    status = Checkpoint.status(path)
+    (version,) = status.versions
+    assert (version.name, version.values, version.errors) == ("count", 5, 1)
+    assert version.error_kinds == {"ResponseParseError": 1}
+    assert (version.input_tokens, version.output_tokens) == (report.usage.input_tokens, report.usage.output_tokens)
+    assert version.definition["model"] == ["scripted"]
+    assert "1 x ResponseParseError" in str(status)
+    assert json.dumps(version.definition)
+
+
+async def test_the_status_tells_how_far_the_latest_map_came(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    with use_llm(counting()):
+        await count.map([*TEXTS, "a"] * 2, checkpoint=path, budget={"requests": 3}, concurrency=1)
+        (version,) = Checkpoint.status(path).versions
+        # The fourth row stopped it; those that are the same as an earlier one are finished with that.
+        assert (version.progress.total, version.progress.done, version.progress.asked) == (12, 8, 3)
+        assert not version.is_under_way
+        assert "its latest map ended at 8 of 12 rows (66 %)" in str(Checkpoint.status(path))
+        await count.map([*TEXTS, "a"] * 2, checkpoint=path)
+    (version,) = Checkpoint.status(path).versions
+    assert (version.progress.total, version.progress.done, version.progress.share) == (12, 12, 1.0)
+
+
+async def test_how_far_a_map_over_a_stream_is_nobody_knows_until_it_ends(tmp_path) -> None:
+    path, more, said = tmp_path / "run.sqlite", asyncio.Event(), asyncio.Event()
+
+    async def texts():
+        yield "a"
+        await more.wait()
+        yield "bb"
+
+    def reply(request) -> str:
+        said.set()
+        return counted(request)
+
+    with use_llm(ScriptedLLM(reply, repeat=True)):
+        mapping = asyncio.create_task(count.map(texts(), checkpoint=path))
+        await said.wait()
+        status = await asyncio.to_thread(Checkpoint.status, path)
+        assert status.versions[0].progress.total is None
+        assert "rows (" not in str(status)
+        more.set()
+        await mapping
+    assert Checkpoint.status(path).versions[0].progress.total == 2
+
+
+async def test_a_file_of_the_first_format_is_read_as_it_is_and_goes_on_in_the_latest(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    await filled(path)
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE maps")
+        other.execute("PRAGMA user_version = 1")
+    other.close()
+    before = path.read_bytes()
+    status = Checkpoint.status(path)
+    assert (status.values, status.versions[0].progress) == (5, None)
+    assert path.read_bytes() == before
+    llm = counting()
+    with use_llm(llm):
+        report = await count.map([*TEXTS, "new"], checkpoint=path)
+    assert (report.counts.restored, report.counts.asked, len(llm.calls)) == (5, 1, 1)
+    with sqlite3.connect(path) as other:
+        assert other.execute("PRAGMA user_version").fetchone() == (2,)
+    other.close()
+    assert Checkpoint.status(path).versions[0].progress.share == 1.0

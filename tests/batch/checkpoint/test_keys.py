@@ -1,0 +1,118 @@
+"""Keys: the same for the same row in every process, another one for another row."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc.batch.checkpoint.keys import canonical, key_of, plain_text, version_of
+from SimpleLLMFunc.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Color(Enum):
+    RED = "red"
+
+
+class Model(BaseModel):
+    a: int = 1
+
+
+@dataclass
+class Data:
+    a: int = 1
+
+
+THINGS = [
+    1,
+    1.0,
+    True,
+    "1",
+    "",
+    None,
+    [],
+    {},
+    [1],
+    {"a": 1},
+    {(1, 2): 3},
+    Color.RED,
+    "red",
+    Model(),
+    Data(),
+    date(2024, 2, 29),
+    "2024-02-29",
+    Decimal("1.0"),
+    Decimal("1.00"),
+    UUID(int=1),
+    b"1",
+    {1, 2},
+    frozenset({1, 2}),
+    Path("a"),
+    "\ud800",
+    "\x00",
+    float("nan"),
+    1 << 80,
+    {"a": {("x", 1): Model()}},
+]
+
+
+def test_what_differs_has_another_key() -> None:
+    version = version_of({"prompt": "a"})
+    keys = [key_of(version, {"thing": thing}) for thing in THINGS]
+    assert len(set(keys)) == len(THINGS)
+    assert keys == [key_of(version, {"thing": thing}) for thing in THINGS]
+    assert not {*keys} & {key_of(version_of({"prompt": "b"}), {"thing": thing}) for thing in THINGS}
+
+
+def test_keys_are_the_same_in_another_process() -> None:
+    code = (
+        "from SimpleLLMFunc.batch.checkpoint.keys import *\n"
+        "print(key_of(version_of({'p': 1}), {'x': [{'b', 'a', 'c', 'd'}, 'text', 1.5, {'k': frozenset({3, 1})}]}).hex())"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
+
+
+def test_what_is_only_a_place_in_memory_has_no_key() -> None:
+    class Thing:
+        pass
+
+    class Shown(Thing):
+        def __str__(self) -> str:
+            return "shown"
+
+    with pytest.raises(UsageError, match="Thing"):
+        canonical({"a": Thing()})
+    assert canonical(Shown()) == canonical(Shown())
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(UsageError):
+        canonical({"a": endless})
+
+
+def test_text_to_look_at_takes_anything() -> None:
+    class Thing:
+        def __str__(self) -> str:
+            return "a thing"
+
+    assert plain_text([Thing(), Model(), {1, 2}, b"\x01"]) == '["a thing",{"a":1},["1","2"],"01"]'

@@ -1,0 +1,647 @@
+"""The engine "openai-batch" against a service of our own, which expires, fails, loses lines and goes away."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import budget, forbid_real_calls, llm_function
+from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
+from SimpleLLMFunc.batch.provider_batches import run as openai_run
+from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadRequest,
+    BudgetExceeded,
+    CheckpointError,
+    ContentBlocked,
+    DeadlineExceeded,
+    OutputTruncated,
+    ProviderError,
+    ResponseParseError,
+    ServerUnavailable,
+    UsageError,
+)
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.batch_server import BatchServer, Outcome
+from tests.support.server import Answer, completion, error_answer
+
+ROOT = Path(__file__).resolve().parents[3]
+KEY = "sk-CANARY-of-the-batches"
+ROWS = [f"row {number}" for number in range(6)]
+
+
+class Review(BaseModel):
+    title: str
+    stars: int
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch):
+    monkeypatch.setattr(openai_run, "FIRST_POLL", 0.001)
+    monkeypatch.setattr(openai_run, "LONGEST_POLL", 0.002)
+
+
+@pytest.fixture
+async def server():
+    async with BatchServer() as running:
+        yield running
+
+
+@pytest.fixture
+def echo(server):
+    return echo_of(OpenAICompatible("gpt-4o-mini", api_key=KEY, base_url=server.base_url, retry_delay=0.001))
+
+
+def echo_of(llm):
+    @llm_function(llm_interface=llm)
+    async def echo(text: str) -> str:
+        """Say it."""
+        raise NotImplementedError
+
+    return echo
+
+
+async def mapped(function, rows=ROWS, **options):
+    return await function.map(rows, engine="openai-batch", progress=False, **options)
+
+
+def values(report):
+    return [row.value if row.error is None else type(row.error) for row in report.rows]
+
+
+# --- as it should be ---
+
+
+async def test_rows_go_out_as_one_batch_and_come_back_in_order(server, echo):
+    report = await mapped(echo)
+    assert values(report) == ROWS
+    assert (len(server.batches), server.lines, server.live) == (1, 6, [])
+    assert sorted(server.paid) == sorted(ROWS)
+    assert report.counts.asked == 6
+    assert report.rows[0].usage.input_tokens == 5
+    assert {request.key for request in server.requests} == {KEY}
+
+
+async def test_identical_rows_are_asked_once_and_bad_ones_not_at_all(server, echo):
+    report = await mapped(echo, ["a", ("a",), ("b", "c"), {"text": "a"}, "b"])
+    assert values(report)[:2] == ["a", "a"]
+    assert values(report)[3:] == ["a", "b"]
+    assert isinstance(report.rows[2].error, UsageError)
+    assert sorted(server.paid) == ["a", "b"]
+
+
+async def test_many_rows_are_several_batches(server, echo, monkeypatch):
+    monkeypatch.setattr(openai_run, "MOST_LINES", 4)
+    rows = [f"row {number}" for number in range(10)]
+    assert values(await mapped(echo, rows)) == rows
+    assert len(server.batches) == 3
+    monkeypatch.setattr(openai_run, "MOST_LINES", 50_000)
+    size = len(server.files["file-0"]) // 4 + 10
+    monkeypatch.setattr(openai_run, "MOST_BYTES", 2 * size)
+    assert values(await mapped(echo, [f"other {number}" for number in range(4)])) == [f"other {n}" for n in range(4)]
+    assert len(server.batches) == 5
+
+
+async def test_sources_that_can_be_read_once(server, echo):
+    async def source():
+        for row in ROWS:
+            yield row
+
+    assert values(await mapped(echo, iter(ROWS))) == ROWS
+    assert values(await mapped(echo, source())) == ROWS
+
+
+def test_a_sync_function_is_the_same(server_in_thread):
+    llm = OpenAICompatible("gpt-4o-mini", base_url=server_in_thread)
+
+    @llm_function(llm_interface=llm)
+    def review(text: str) -> Review:
+        """Sum up."""
+        raise NotImplementedError
+
+    report = review.map(["a", "b"], engine="openai-batch", progress=False)
+    assert [row.value for row in report.rows] == [Review(title="T", stars=3)] * 2
+
+
+@pytest.fixture
+def server_in_thread():
+    begun, ended = threading.Event(), threading.Event()
+    address = []
+
+    def run():
+        async def serve():
+            async with BatchServer(lambda body: '{"title": "T", "stars": 3}') as server:
+                address.append(server.base_url)
+                begun.set()
+                while not ended.is_set():
+                    await asyncio.sleep(0.01)
+
+        asyncio.run(serve())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    begun.wait()
+    yield address[0]
+    ended.set()
+    thread.join()
+
+
+async def test_it_costs_half_and_the_repair_costs_all(server, echo):
+    server.outcomes.append(Outcome(line_errors={0: (500, "oops")}))
+    report = await mapped(echo, ["a", "b"])
+    live, batched = (row.usage.cost for row in report.rows)
+    assert live == pytest.approx(2 * batched)
+    assert report.cost == pytest.approx(3 * batched)
+
+
+# --- what a batch does not answer ---
+
+
+async def test_failed_lines_missing_ones_and_bad_answers_are_asked_live(server, monkeypatch):
+    llm = OpenAICompatible("gpt-4o-mini", base_url=server.base_url, retry_delay=0.001)
+
+    @llm_function(llm_interface=llm)
+    async def review(text: str) -> Review:
+        """Sum up."""
+        raise NotImplementedError
+
+    server.answer_to = lambda body: '{"title": "T", "stars": 3}'
+    server.outcomes.append(
+        Outcome(
+            line_errors={0: (500, "oops"), 1: (429, "slow down")},
+            texts={2: "I cannot say.", 3: "", 4: {"choices": []}},
+            missing=(5,),
+            garbage=(b"broken{", b"{}", b""),
+        )
+    )
+    report = await mapped(review, [f"row {number}" for number in range(7)])
+    assert values(report) == [Review(title="T", stars=3)] * 7
+    assert len(server.live) == 6
+    assert report.rows[2].usage.input_tokens == 10  # the bad answer was paid as well
+
+
+async def test_what_would_come_again_is_not_asked_live(server, echo):
+    server.outcomes.append(
+        Outcome(
+            texts={
+                0: completion('"cut', finish_reason="length"),
+                1: completion(None, finish_reason="content_filter"),
+            },
+            line_errors={2: (401, "no such key")},
+        )
+    )
+
+    @llm_function(llm_interface=echo._core.options.llm_interface)
+    async def review(text: str) -> list[str]:
+        """Sum up."""
+        raise NotImplementedError
+
+    report = await mapped(review, ["a", "b", "c"])
+    assert values(report) == [OutputTruncated, ContentBlocked, AuthenticationError]
+    assert server.live == []
+
+
+async def test_what_expired_goes_into_another_batch(server, echo):
+    server.outcomes.extend([Outcome("expired", answered=2), Outcome("expired", answered=1)])
+    assert values(await mapped(echo)) == ROWS
+    assert [len(server._requests(batch)) for batch in server.batches.values()] == [6, 4, 3]
+    assert sorted(server.paid) == ROWS
+    assert server.live == []
+
+
+async def test_what_expires_again_and_again_is_an_error(server, echo, tmp_path):
+    server.outcomes.extend([Outcome("expired", answered=0)] * 4)
+    checkpoint = tmp_path / "run.sqlite"
+    report = await mapped(echo, ["a"], checkpoint=checkpoint)
+    assert values(report) == [ServerUnavailable]
+    assert "not in time" in str(report.rows[0].error) or "expired" in str(report.rows[0].error)
+    assert (len(server.batches), server.live, server.paid) == (4, [], [])
+    assert values(await mapped(echo, ["a"], checkpoint=checkpoint)) == [ServerUnavailable]
+    assert values(await mapped(echo, ["a"], checkpoint=checkpoint, retry_errors=True)) == ["a"]
+
+
+async def test_a_batch_that_is_refused_says_why_and_is_not_asked_live(server, echo):
+    problem = {"code": "invalid_json_line", "message": "This line is not parseable.", "line": 3}
+    server.outcomes.append(Outcome("failed", errors=(problem,)))
+    report = await mapped(echo)
+    assert values(report) == [BadRequest] * 6
+    assert "not parseable. (line 3)" in str(report.rows[0].error)
+    assert (server.live, server.paid) == ([], [])
+
+
+async def test_a_batch_without_room_is_sent_again(server, echo):
+    server.outcomes.append(Outcome("failed", errors=({"code": "token_limit_exceeded", "message": "Enqueued limit."},)))
+    assert values(await mapped(echo)) == ROWS
+    assert len(server.batches) == 2
+
+
+async def test_a_cancelled_batch_keeps_what_it_has_answered(server, echo):
+    server.outcomes.append(Outcome("cancelled", answered=2))
+    assert values(await mapped(echo)) == [*ROWS[:2], *[ServerUnavailable] * 4]
+    assert (len(server.batches), server.live) == (1, [])
+
+
+# --- the service ---
+
+
+@pytest.mark.parametrize("what", ["POST /files", "POST /batches", "GET /batches/", "GET /files/"])
+async def test_a_busy_service_is_tried_again(server, echo, what):
+    server.trouble(what, error_answer(429, headers={"retry-after": "0.001"}))
+    server.trouble(what, error_answer(503))
+    assert values(await mapped(echo)) == ROWS
+    assert len(server.batches) == 1
+
+
+async def test_a_service_that_is_away_for_a_while_is_waited_for(server, echo, monkeypatch, tmp_path):
+    for _ in range(7):  # more than the tries of one look
+        server.trouble("GET /batches/", error_answer(503))
+    for _ in range(7):
+        server.trouble("GET /files/", Answer(raw=b"", reset=True))
+    assert values(await mapped(echo)) == ROWS
+    assert len(server.batches) == 1
+    monkeypatch.setattr(openai_run, "LONGEST_OUTAGE", 0.0)
+    for _ in range(3):
+        server.trouble("GET /batches/", error_answer(503))
+    with pytest.raises(ServerUnavailable):
+        await mapped(echo, ["new"], checkpoint=tmp_path / "run.sqlite")
+    assert values(await mapped(echo, ["new"], checkpoint=tmp_path / "run.sqlite")) == ["new"]
+    assert len(server.batches) == 2
+
+
+async def test_a_download_that_breaks_off_begins_again(server, echo):
+    server.trouble("GET /files/", Answer(pieces=[b'{"half', b"x"], cut=True))
+    assert values(await mapped(echo)) == ROWS
+    assert sorted(server.paid) == ROWS
+
+
+async def test_a_batch_whose_answer_was_lost_is_found_and_not_made_twice(server, echo):
+    server.outcomes.extend([Outcome(), Outcome()])
+    for _ in range(3):  # the list has several pages
+        await mapped(echo, [os.urandom(4).hex()])
+    before = len(server.batches)
+    server.trouble("POST /batches", Answer(raw=b"", reset=True), after=True)
+    assert values(await mapped(echo)) == ROWS
+    assert len(server.batches) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (error_answer(401, f"bad key {KEY}"), AuthenticationError),
+        (error_answer(404, "no such endpoint"), BadRequest),
+        (Answer(body=b"<html>", headers={"content-type": "text/html"}), Exception),
+    ],
+)
+async def test_a_service_that_refuses_is_an_error_of_the_map(server, echo, answer, error):
+    server.trouble("POST /files", answer)
+    with pytest.raises(error) as caught:
+        await mapped(echo)
+    assert type(caught.value).__module__ == "SimpleLLMFunc.errors"
+    text = "".join([str(caught.value), repr(caught.value.__cause__), *getattr(caught.value, "__notes__", ())])
+    assert KEY not in text
+    if error is BadRequest:
+        assert "may have no files or batches" in text
+
+
+@pytest.mark.parametrize("status", [400, 401, 429])
+async def test_the_file_of_a_batch_that_was_refused_does_not_stay(server, echo, status):
+    for _ in range(3 if status == 429 else 1):
+        server.trouble("POST /batches", error_answer(status, "no"))
+    with pytest.raises(ProviderError):
+        await mapped(echo)
+    assert server.files == {}
+    assert [request.method for request in server.requests].count("DELETE") == 1
+
+
+async def test_a_file_that_cannot_be_taken_away_is_named(server, echo, caplog):
+    server.trouble("POST /batches", error_answer(400, "no"))
+    server.trouble("DELETE /files", error_answer(403, "not yours"))
+    with pytest.raises(BadRequest):
+        await mapped(echo)
+    assert list(server.files) == ["file-0"]
+    assert "the file file-0 with the requests of a batch that never began stays at the service" in caplog.text
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_the_file_of_a_batch_that_may_have_begun_is_seen_to_by_the_next_run(server, echo, tmp_path, has_begun):
+    checkpoint = tmp_path / "run.sqlite"
+    for _ in range(3):
+        server.trouble("POST /batches", error_answer(503), after=has_begun)
+        server.trouble("GET /batches", error_answer(503))
+    with pytest.raises(ServerUnavailable) as caught:
+        await mapped(echo, checkpoint=checkpoint)
+    assert any("the file file-0 stays at the service" in note for note in caught.value.__notes__)
+    assert "file-0" in server.files
+    server._troubles.clear()
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert len(server.batches) == 1
+    assert ("file-0" in server.files) == has_begun
+
+
+async def test_a_service_that_forgot_a_batch_is_sent_another(server, echo):
+    server.trouble("GET /batches/", error_answer(404, "no such batch"))
+    assert values(await mapped(echo)) == ROWS
+    assert len(server.batches) == 2
+
+
+async def test_through_a_client_of_the_users_own(server):
+    async with openai.AsyncOpenAI(api_key=KEY, base_url=server.base_url) as client:
+        assert values(await mapped(echo_of(OpenAICompatible("gpt-4o-mini", client=client)))) == ROWS
+        assert not client.is_closed()
+
+
+async def test_who_cannot_is_refused(server, echo):
+    with pytest.raises(UsageError, match="ScriptedLLM is none"):
+        await mapped(echo_of(ScriptedLLM("x")))
+    with pytest.raises(UsageError, match="has tools"):
+        await mapped(echo.with_options(toolkit=[_tool]))
+    assert server.requests == []
+
+
+def _tool(query: str) -> str:
+    """Search."""
+    return query
+
+
+async def test_forbidden_calls_and_budgets_hold(server, echo):
+    with forbid_real_calls(), pytest.raises(UsageError, match="forbid_real_calls"):
+        await mapped(echo)
+    assert server.requests == []
+    with budget(tokens=10):
+        assert values(await mapped(echo)) == [BudgetExceeded] * 6
+    assert server.requests == []
+    with budget(usd=1, tokens=10_000, requests=100) as spent:
+        report = await mapped(echo)
+    assert values(report) == ROWS
+    assert spent.tokens == 48
+    assert spent.usd == pytest.approx(report.cost)
+    assert spent.requests == len(server.requests)
+    with budget(requests=1):  # enough for the file, but not for the batch
+        assert values(await mapped(echo, ["new"])) == [BudgetExceeded]
+    with budget(seconds=1.0), pytest.raises(BudgetExceeded):
+        server.outcomes.append(Outcome(polls=10**9))
+        await mapped(echo, ["newer"])
+
+
+async def test_a_budget_that_ends_in_the_middle_keeps_what_was_sent(server, echo, monkeypatch):
+    monkeypatch.setattr(openai_run, "MOST_LINES", 2)
+    # To fetch what was paid is never refused.
+    with budget(requests=2) as spent:
+        assert values(await mapped(echo))[:3] == [*ROWS[:2], BudgetExceeded]
+    assert spent.requests == len(server.requests)
+    with budget(tokens=200):
+        report = await mapped(echo)
+    assert values(report)[:2] == ROWS[:2]
+    assert values(report)[-1] is BudgetExceeded
+    assert isinstance(report.stopped, BudgetExceeded)
+
+
+async def test_a_deadline_ends_the_waiting(server, echo, tmp_path):
+    endless = Outcome(polls=10**9)
+    server.outcomes.append(endless)
+    with pytest.raises(DeadlineExceeded):
+        await mapped(echo, deadline=0.5, checkpoint=tmp_path / "run.sqlite")
+    endless.polls = 0  # by its own name: on a slow machine the time may be over before there is a batch
+    assert values(await mapped(echo, checkpoint=tmp_path / "run.sqlite")) == ROWS
+    assert len(server.batches) == 1
+
+
+# --- again ---
+
+
+async def test_arguments_that_are_not_known_again_are_asked_live(server, echo):
+    class Opaque:
+        pass
+
+    report = await mapped(echo, ["a", Opaque()])
+    assert report.rows[0].value == "a"
+    assert report.rows[1].error is None
+    assert (server.lines, len(server.live)) == (1, 1)
+
+
+async def test_what_both_the_batch_and_the_repair_took_is_told(server, echo):
+    @llm_function(llm_interface=echo._core.options.llm_interface, max_reasks=0)
+    async def count(text: str) -> int:
+        """Count."""
+        raise NotImplementedError
+
+    server.answer_to = lambda body: "none"
+    report = await mapped(count, ["a"])
+    assert values(report) == [ResponseParseError]
+    assert report.rows[0].usage.input_tokens == report.usage.input_tokens == 10
+
+
+async def test_a_rerun_sends_only_rows_without_a_value(server, echo, tmp_path):
+    checkpoint = tmp_path / "run.sqlite"
+    await mapped(echo, ROWS[:3], checkpoint=checkpoint)
+    report = await mapped(echo, [*ROWS, "new"], checkpoint=checkpoint)
+    assert values(report) == [*ROWS, "new"]
+    assert report.counts.restored == 3
+    assert server.lines == 7
+    assert values(await mapped(echo, ROWS, checkpoint=checkpoint)) == ROWS
+    assert len(server.batches) == 2
+    # What is done needs no file any more, and nobody holds the checkpoint.
+    assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))] == ["run.sqlite"]
+
+
+async def test_no_key_stands_in_the_file_beside_the_checkpoint(server, echo, tmp_path):
+    server.answer_to = lambda body: f"the key is {KEY}"
+    await mapped(echo, ["a"], checkpoint=tmp_path / "run.sqlite")
+    shelf = BatchShelf(tmp_path / "b.sqlite")
+    shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=server.files["file-1"])])
+    shelf.close()
+    assert KEY.encode() in server.files["file-1"]
+    for path in tmp_path.iterdir():
+        assert KEY.encode() not in path.read_bytes()
+
+
+async def test_rows_asked_live_and_rows_asked_in_batches_are_the_same(server, echo, tmp_path):
+    checkpoint = tmp_path / "run.sqlite"
+    await echo.map(ROWS[:3], checkpoint=checkpoint, progress=False)
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert server.lines == 3
+    await echo.map(ROWS, checkpoint=checkpoint, progress=False)
+    assert len(server.live) == 3
+
+
+async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice(server, echo, tmp_path):
+    checkpoint = tmp_path / "run.sqlite"
+    server.outcomes.append(Outcome(polls=3))
+    for number in range(1, 12):
+        running = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
+        arrived = asyncio.ensure_future(server.received(len(server.requests) + 1 + number // 3))
+        await asyncio.wait((running, arrived), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            break
+        running.cancel()
+        await asyncio.gather(running, arrived, return_exceptions=True)
+    arrived.cancel()
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert sorted(server.paid) == ROWS
+    assert len([batch for batch in server.batches.values() if batch["status"] == "completed"]) == 1
+
+
+async def test_a_batch_that_was_being_sent_when_the_process_ended(server, echo, tmp_path):
+    checkpoint = tmp_path / "run.sqlite"
+    with pytest.raises(ServerUnavailable):
+        for _ in range(3):
+            server.trouble("POST /batches", error_answer(503), after=True)
+            server.trouble("GET /batches", error_answer(503))
+        await mapped(echo, checkpoint=checkpoint)
+    server._troubles.clear()
+    assert len(server.batches) == 1
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert len(server.batches) == 1
+    assert sorted(server.paid) == ROWS
+
+
+async def test_one_that_never_arrived_is_sent_again(server, echo, tmp_path):
+    checkpoint = tmp_path / "run.sqlite"
+    server.trouble("POST /batches", error_answer(400, "not now"))
+    with pytest.raises(BadRequest, match="not now"):
+        await mapped(echo, checkpoint=checkpoint)
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert len(server.batches) == 1
+
+
+async def test_two_at_once_are_refused(server, echo, tmp_path, caplog):
+    checkpoint = tmp_path / "run.sqlite"
+    server.outcomes.append(Outcome(polls=10**9))
+    first = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
+    await server.received(3)
+    with pytest.raises(CheckpointError, match="is being written by another map of this process"):
+        await mapped(echo, checkpoint=checkpoint)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert "Batches under way at the service: batch_0. The same call" in caplog.text
+    server._ending["batch_0"].polls = 0
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert len(server.batches) == 1
+
+
+async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, tmp_path):
+    checkpoint = tmp_path / "run.sqlite"
+    program = (
+        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock; "
+        "FileLock(Path(sys.argv[1])).acquire(); print('taken', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, f"{checkpoint}-batches"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "taken\n"
+        with pytest.raises(CheckpointError, match=f"process {other.pid} on"):
+            await mapped(echo, checkpoint=checkpoint)
+        other.stdin.close()
+        other.wait()
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+
+
+async def test_a_generator_that_waits_holds_up_nobody(server, echo):
+    more = threading.Event()
+
+    def rows():
+        yield "row 0"
+        assert more.wait(30), "the loop stood still"
+        yield "row 1"
+
+    mapping = asyncio.ensure_future(mapped(echo, rows()))
+    asyncio.get_running_loop().call_later(0.01, more.set)
+    assert values(await mapping) == ["row 0", "row 1"]
+
+
+async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path):
+    (tmp_path / "run.sqlite").write_bytes(b"no checkpoint" * 100)
+    with pytest.raises(CheckpointError):
+        await mapped(echo, checkpoint=tmp_path / "run.sqlite")
+    (tmp_path / "other.sqlite-batches").write_bytes(b"no such file" * 100)
+    with pytest.raises(CheckpointError, match="the file of the batches"):
+        await mapped(echo, checkpoint=tmp_path / "other.sqlite")
+    assert server.requests == []
+
+
+def test_an_answer_that_was_changed_on_the_disk_is_not_believed(tmp_path):
+    shelf = BatchShelf(tmp_path / "b.sqlite")
+    shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=b"{}")])
+    assert shelf.line(b"k" * 16).line == b"{}"
+    shelf.close()
+    connection = sqlite3.connect(tmp_path / "b.sqlite")
+    connection.execute("UPDATE answers SET line = ?", (b"{ }",))
+    connection.commit()
+    connection.close()
+    with pytest.raises(CheckpointError, match="not as it was written"):
+        shelf.line(b"k" * 16)
+    shelf.close()
+
+
+PROGRAM = """
+import asyncio, sys
+from SimpleLLMFunc import OpenAICompatible, llm_function
+from SimpleLLMFunc.batch.provider_batches import run as openai_run
+
+openai_run.FIRST_POLL = openai_run.LONGEST_POLL = 0.02
+openai_run.MOST_LINES = 20
+
+
+@llm_function(llm_interface=OpenAICompatible("gpt-4o-mini", api_key="sk-test", base_url=sys.argv[1], retry_delay=0.01))
+async def echo(text: str) -> str:
+    "Say it."
+    raise NotImplementedError
+
+
+report = asyncio.run(
+    echo.map([f"row {n}" for n in range(100)], engine="openai-batch", checkpoint=sys.argv[2], progress=False)
+)
+assert [row.value for row in report.rows] == [f"row {n}" for n in range(100)]
+print("done")
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+async def test_killed_at_any_instant_and_begun_again_every_row_is_paid_once(server, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, str(program), server.base_url, str(tmp_path / "run.sqlite")]
+    kills = 0
+    while True:
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        # At every second request of a run: while it sends, waits, and fetches.
+        seen = len(server.requests)
+        arrived = asyncio.ensure_future(server.received(seen + 1 + kills % 7))
+        ended = asyncio.ensure_future(process.communicate())
+        await asyncio.wait((arrived, ended), return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            arrived.cancel()
+            out, err = ended.result()
+            assert (process.returncode, out.strip()) == (0, b"done"), err.decode()
+            break
+        process.send_signal(signal.SIGKILL)
+        await ended
+        kills += 1
+        assert kills < 60
+    assert kills >= 5
+    assert sorted(server.paid) == sorted(f"row {n}" for n in range(100))
+
+
+def test_lines_are_told_apart():
+    with pytest.raises(ValueError, match="EOF"):
+        openai_lines.line_id(b"{")
+    assert openai_lines.line_id(b"3") == (None, False)
+    request = f"{'ab' * 16}-native-7"
+    data = {"custom_id": request, "response": {"status_code": 204}}
+    found, is_good = openai_lines.line_id(json.dumps(data).encode())
+    assert (str(found), is_good) == (request, True)
+    for other in ("", "x", f"{'ab' * 16}-native-", f"{'AB' * 16}-native-7", f"{'ab' * 16}-other-7", request + "\n", 7):
+        assert openai_lines.RequestId.read(other) is None

@@ -1,0 +1,64 @@
+"""Functions that the workers of a cluster import; and a map that starts and ends a cluster of its own.
+
+python -m tests.batch.ray.ray_app BASE_URL CHECKPOINT
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from pydantic import BaseModel
+
+from SimpleLLMFunc import OpenAICompatible, llm_function, tool
+from SimpleLLMFunc.batch import RayEngine
+
+
+class Word(BaseModel):
+    number: int
+    words: list[str]
+
+
+def answer_to(text: str) -> str:
+    number = int(text.rsplit(" ", 1)[1])
+    return json.dumps({"number": number, "words": [f"w{number % 7}", text[::-1]]})
+
+
+@llm_function
+async def read(text: str) -> Word:
+    """Read the text."""
+    raise NotImplementedError
+
+
+@tool
+def die(now: bool) -> str:
+    """Die."""
+    os._exit(1)
+
+
+@llm_function(toolkit=[die])
+async def dangerous(text: str) -> str:
+    """Read the text."""
+    raise NotImplementedError
+
+
+def main(base_url: str, checkpoint: str) -> None:
+    model = OpenAICompatible("m", base_url=base_url)
+
+    @llm_function(llm_interface=model)
+    def local(text: str) -> Word:
+        """Read the text."""
+        raise NotImplementedError
+
+    report = local.map(
+        [f"row number {number}" for number in range(40)],
+        engine=RayEngine(workers=1),
+        checkpoint=checkpoint,
+        progress=False,
+    )
+    print(json.dumps([row.value.number for row in report.rows]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

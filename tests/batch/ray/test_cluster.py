@@ -1,0 +1,208 @@
+"""A map on a cluster of its own: what the program says, and what is there after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.batch.ray.ray_app import answer_to
+from tests.support.server import LoopbackServer, text_answer
+
+ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(360)]
+
+AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
+"""Of Ray itself; they look once a minute whether the raylet is there."""
+
+LONG = 240
+"""Seconds that no program takes, beside whatever others."""
+
+
+class Process:
+    """A process, known by its beginning too: numbers are given anew."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        self.state, self.parent, self.began = self._now()
+
+    def _now(self) -> tuple[str, int, str]:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return fields[0], int(fields[1]), fields[19]
+
+    @property
+    def is_there(self) -> bool:
+        with suppress(OSError):
+            state, _, began = self._now()
+            return began == self.began and state != "Z"
+        return False
+
+
+def descendants(pid: int) -> dict[int, Process]:
+    found = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdecimal():
+            with suppress(OSError):
+                found[int(each.name)] = Process(int(each.name))
+    family = {pid}
+    while more := {each for each, process in found.items() if process.parent in family} - family:
+        family |= more
+    return {member: found[member] for member in family - {pid}}
+
+
+class Program:
+    """A program, and all processes that it was seen to have."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.family: dict[int, Process] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, *arguments: object, **more: str) -> AsyncGenerator[Program, None]:
+        """Start Python.
+
+        Ray's workers step back behind every other process: beside other tests they would stand still.
+        """
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", **more}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, *map(str, arguments)),
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        program = cls(process)
+        try:
+            yield program
+        finally:
+            program.kill()
+            await process.wait()
+
+    async def look(self) -> None:
+        found = await asyncio.to_thread(descendants, self.process.pid)
+        # Of one that is about to be gone the system does not tell any more what it was.
+        self.family |= {pid: each for pid, each in found.items() if each.command or pid not in self.family}
+
+    async def ended(self) -> tuple[str, str]:
+        """Return what it said, when it has ended and nobody holds its output any more."""
+        talking = asyncio.create_task(self.process.communicate())
+        try:
+            async with asyncio.timeout(LONG):
+                while not talking.done():
+                    await self.look()
+                    await asyncio.wait([talking], timeout=0.5)
+                out, err = await talking
+        except TimeoutError:
+            await self.look()
+            has = "has not ended" if self.process.returncode is None else "has ended"
+            pytest.fail(f"the program {has}; there are {self.kill()}")
+        return out.decode(), err.decode()
+
+    async def nothing_stays(self) -> None:
+        try:
+            async with asyncio.timeout(90):
+                ours = [process for process in self.family.values() if not process.command.startswith(AGENTS)]
+                while any(process.is_there for process in ours):
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            pytest.fail(f"these stay: {self.kill()}")
+
+    def kill(self) -> dict[int, str]:
+        """Kill what is there of it, and say what it was."""
+        stays = {pid: process.command for pid, process in self.family.items() if process.is_there}
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        for pid in stays:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return stays
+
+
+async def reply(request):
+    said = next(message["content"] for message in request.body["messages"] if message["role"] == "user")
+    return text_answer(answer_to(said.split("text: ", 1)[1].strip()))(request)
+
+
+QUIET = """
+import asyncio
+import sys
+import ray
+import ray.data
+ray.init(address="local", num_cpus=1, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=True)
+context = ray.data.DataContext.get_current()
+before = (context.enable_progress_bars, context.target_max_block_size)
+from SimpleLLMFunc.batch import RayEngine
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.batch.ray.ray_app import read
+read = read.with_options(llm_interface=ScriptedLLM('{"number": 1, "words": []}', repeat=True))
+report = asyncio.run(read.map([str(number) for number in range(30)], engine=RayEngine(cpus=0.5), progress=False))
+print(report.counts.asked, before == (context.enable_progress_bars, context.target_max_block_size))
+print("then one's own", flush=True)
+print("then one's own", flush=True, file=sys.stderr)
+# A task with an environment of its own, as a sum has it, Ray cannot start where the path of Python has a space in it.
+print(sum(row["id"] for row in ray.data.range(3).take_all()))
+"""
+
+
+async def test_ray_data_is_silent_and_set_for_nobody_else() -> None:
+    pytest.importorskip("ray.data")
+    async with Program.started("-c", QUIET) as program:
+        out, err = await program.ended()
+        assert program.process.returncode == 0, err
+        said, own = out.split("then one's own\n")
+        assert said.splitlines()[-1] == "30 True"
+        assert own.splitlines()[-1] == "3"
+        for each in (said, err.split("then one's own\n")[0]):
+            assert "ataset" not in each
+            assert "rogress" not in each
+        await program.nothing_stays()
+
+
+async def test_a_cluster_of_its_own_is_gone_with_the_map(tmp_path) -> None:
+    pytest.importorskip("ray")
+    async with LoopbackServer(reply) as server:
+        arguments = ("-W", "error", "-m", "tests.batch.ray.ray_app", server.base_url, tmp_path / "run.sqlite")
+        async with Program.started(*arguments, RAY_TMPDIR="/tmp") as program:
+            out, err = await program.ended()
+            assert program.process.returncode == 0, err
+            assert json.loads(out) == list(range(40))
+            assert len(server.requests) == 40
+            assert err == ""
+            assert any("raylet" in process.command for process in program.family.values())
+            await program.nothing_stays()
+
+
+async def test_a_program_that_is_killed_leaves_nothing(tmp_path) -> None:
+    pytest.importorskip("ray")
+    came, held = asyncio.Event(), asyncio.Event()
+
+    async def hold(request):
+        came.set()
+        await held.wait()
+        return await reply(request)
+
+    async with LoopbackServer(hold) as server:
+        arguments = ("-m", "tests.batch.ray.ray_app", server.base_url, tmp_path / "run.sqlite")
+        async with Program.started(*arguments) as program:
+            talking = asyncio.create_task(program.ended())
+            waiting = asyncio.create_task(came.wait())
+            await asyncio.wait([talking, waiting], return_when=asyncio.FIRST_COMPLETED)
+            assert came.is_set(), talking.result()
+            await program.look()
+            assert any("RowWorker" in process.command for process in program.family.values())
+            program.process.kill()
+            await talking
+            await program.nothing_stays()
+        held.set()

@@ -1,0 +1,495 @@
+"""A map on a Ray cluster: a real one on this machine, two workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    BudgetExceeded,
+    ConfigError,
+    DeadlineExceeded,
+    OpenAICompatible,
+    RunAborted,
+    RunError,
+    UsageError,
+    budget,
+    forbid_real_calls,
+    llm_function,
+    tool,
+    use_llm,
+)
+from SimpleLLMFunc.base.run.abort import AbortSignal
+from SimpleLLMFunc.batch import RayEngine
+from SimpleLLMFunc.batch.ray import cluster as ray_cluster
+from SimpleLLMFunc.batch.ray import engine as ray
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.batch.ray.ray_app import Word, answer_to, dangerous, read
+from tests.support.server import LoopbackServer, error_answer, text_answer, tool_calls_answer
+
+ROOT = Path(__file__).resolve().parents[3]
+ONE, TWO = RayEngine(workers=1), RayEngine(workers=2)
+QUIET_AND_QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+"""Ray's workers step back behind every other process: beside other tests they would stand still."""
+
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    package = pytest.importorskip("ray", reason='takes pip install "SimpleLLMFunc[ray]"')
+    patch = pytest.MonkeyPatch()
+    for name, value in QUIET_AND_QUICK.items():
+        patch.setenv(name, value)
+    patch.delenv("RAY_ADDRESS", raising=False)
+    package.init(
+        address="local", num_cpus=3, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False
+    )
+    try:
+        yield package
+    finally:
+        package.shutdown()
+        patch.undo()
+
+
+def text_of(request) -> str:
+    asked = next(message["content"] for message in request.body["messages"] if message["role"] == "user")
+    return asked.split("text: ", 1)[1].strip()
+
+
+class Server(LoopbackServer):
+    """Answers every row, after `delay` seconds, and counts."""
+
+    def __init__(self, delay: float = 0.02) -> None:
+        super().__init__(self._reply)
+        self.delay = delay
+        self.paid: Counter[str] = Counter()
+        self.times: list[float] = []
+        self.waits: list[tuple[int, asyncio.Event]] = []
+
+    async def _reply(self, request):
+        text = text_of(request)
+        self.paid[text] += 1
+        self.times.append(time.monotonic())
+        for count, event in self.waits:
+            if self.paid.total() >= count:
+                event.set()
+        await asyncio.sleep(self.delay)
+        return self.answer_to(text, request)
+
+    def answer_to(self, text, request):
+        return text_answer(answer_to(text))(request)
+
+    async def asked(self, count: int) -> None:
+        event = asyncio.Event()
+        self.waits.append((count, event))
+        if self.paid.total() < count:
+            await event.wait()
+
+    @property
+    def model(self) -> OpenAICompatible:
+        return OpenAICompatible("m", base_url=self.base_url, max_retries=0)
+
+
+def texts(count: int) -> list[str]:
+    return [f"row number {number}" for number in range(count)]
+
+
+WORKER = b"ray::MapWorker(MapBatches(RowWorker))"
+READER = b"ray::ReadRowsOfTheMap"
+OURS = (WORKER, READER, b"ray::DatasetRun", b"ray::Hub", b"ray::Limiter")
+
+
+def processes(package, names=OURS) -> dict[int, str]:
+    """The processes of this cluster that have one of these names."""
+    session = package._private.worker._global_node.get_session_dir_path()
+    found = {}
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            if process.name.isdecimal() and (command := (process / "cmdline").read_bytes()).startswith(names):
+                parent = (process / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                if session.encode() in Path("/proc", parent, "cmdline").read_bytes():
+                    found[int(process.name)] = command.rstrip(b"\0 ").decode()
+    return found
+
+
+def worker_pids(package, name=WORKER) -> list[int]:
+    return list(processes(package, name))
+
+
+async def a_process(package, name) -> int:
+    """Return as soon as there is a process of this name."""
+    while not (found := await asyncio.to_thread(processes, package, name)):
+        await asyncio.sleep(0.02)
+    return next(iter(found))
+
+
+async def nothing_stays(package) -> None:
+    """Return when no process works for a map any more: at once, or soon."""
+    try:
+        async with asyncio.timeout(60):
+            while await asyncio.to_thread(processes, package):
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        pytest.fail(f"these stay: {processes(package)}")
+
+
+async def test_workers_ask_and_the_report_is_as_ever(cluster, tmp_path) -> None:
+    async with Server() as server:
+        with use_llm(server.model):
+            report = await read.map([*texts(60), "row number 3"], engine=TWO, checkpoint=tmp_path / "run.sqlite")
+        assert [row.value.number for row in report.rows] == [*range(60), 3]
+        assert isinstance(report.rows[7].value, Word)
+        assert report.rows[7].value.words == ["w0", "7 rebmun wor"]
+        assert (report.counts.asked, report.counts.duplicates) == (60, 1)
+        assert report.usage.input_tokens == 60 * 5
+        assert report.rows[7].usage.output_tokens == 3
+        assert set(server.paid.values()) == {1}
+
+
+async def test_what_is_finished_is_not_asked_again_and_takes_no_cluster(cluster, tmp_path, monkeypatch) -> None:
+    async with Server() as server:
+        with use_llm(server.model):
+            await read.map(texts(10), engine=TWO, checkpoint=tmp_path / "run.sqlite")
+            report = await read.map(texts(12), engine="local", checkpoint=tmp_path / "run.sqlite")
+            assert (report.counts.restored, report.counts.asked) == (10, 2)
+            monkeypatch.setattr(ray, "connected", None)
+            report = await read.map(texts(12), engine=TWO, checkpoint=tmp_path / "run.sqlite")
+        assert [row.value.number for row in report.rows] == list(range(12))
+        assert report.counts.restored == 12
+        assert server.paid.total() == 12
+
+
+async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way(cluster, tmp_path, caplog) -> None:
+    concurrency = 40
+    async with Server(delay=0.1) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(
+                read.map(texts(400), engine=TWO, concurrency=concurrency, checkpoint=tmp_path / "run.sqlite")
+            )
+            await server.asked(150)
+            before = await asyncio.to_thread(worker_pids, cluster)
+            assert len(before) == 2
+            os.kill(before[0], signal.SIGKILL)
+            report = await running
+        assert [row.value.number for row in report.rows] == list(range(400))
+        assert len(server.paid) == 400
+        again = server.paid.total() - 400
+        assert again <= concurrency
+        assert max(server.paid.values()) <= 2
+        assert "died and is there again" in caplog.text
+        # What the checkpoint holds is the same, and whole.
+        with use_llm(server.model):
+            restored = await read.map(texts(400), checkpoint=tmp_path / "run.sqlite")
+        assert restored.counts.restored == 400
+        assert server.paid.total() == 400 + again
+
+
+async def test_whoever_carries_the_rows_may_be_killed_too(cluster) -> None:
+    concurrency = 40
+    async with Server(delay=0.1) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(read.map(texts(600), engine=TWO, concurrency=concurrency))
+            await server.asked(100)
+            os.kill(await a_process(cluster, READER), signal.SIGKILL)
+            await server.asked(300)
+            assert server.paid.total() == len(server.paid)  # the reader has no row that is asked
+            os.kill(await a_process(cluster, b"ray::DatasetRun"), signal.SIGKILL)
+            report = await running
+        assert [row.value.number for row in report.rows] == list(range(600))
+        assert server.paid.total() - 600 <= concurrency  # with the dataset its workers go
+
+
+async def test_a_row_that_kills_its_worker_is_given_up(cluster) -> None:
+    async with Server() as server:
+
+        def answer(text, request):
+            if text == "poison":
+                return tool_calls_answer([("die", {"now": True})])(request)
+            return text_answer(text.upper())(request)
+
+        server.answer_to = answer
+        with use_llm(server.model):
+            report = await dangerous.map(["poison", "fine"], engine=ONE, concurrency=1)
+    poison, fine = report.rows
+    assert isinstance(poison.error, RunError)
+    assert "died 4 times" in str(poison.error)
+    assert fine.value == "FINE"
+    assert server.paid == {"poison": 4, "fine": 1}
+
+
+class Local(BaseModel):
+    number: int
+
+
+async def test_a_function_of_no_module_travels_without_its_keys(cluster, monkeypatch) -> None:
+    canary = "sk-canary-0123456789abcdefghij"
+    sent: list[bytes] = []
+    packed = ray_cluster.packed
+
+    def spy(value, *more):
+        sent.append(packed(value, *more))
+        return sent[-1]
+
+    monkeypatch.setattr(ray_cluster, "packed", spy)
+    monkeypatch.setattr(ray, "packed", spy)
+    async with Server() as server:
+        model = OpenAICompatible("m", base_url=server.base_url, api_key=canary, max_retries=0)
+
+        @llm_function(llm_interface=model)
+        async def local(text: str) -> Local:
+            """Read the text."""
+            print(canary)  # the body does not travel
+            raise NotImplementedError
+
+        changed = local.with_options(temperature=0.5)
+        report = await changed.map(texts(20), engine=ONE)
+        assert [row.value.number for row in report.rows] == list(range(20))
+        assert type(report.rows[0].value) is Local
+        request = server.requests[-1]
+        assert request.body["temperature"] == 0.5
+        assert "Read the text." in request.body["messages"][0]["content"]
+        assert request.key != canary  # the worker has none, and this address needs none
+    assert any(b"Read the text." in data for data in sent)
+    assert any(b"row number 7" in data for data in sent)
+    assert not [data for data in sent if canary.encode() in data]
+    session = Path(cluster._private.worker._global_node.get_session_dir_path())
+    logs = [file.read_bytes() for file in session.rglob("*") if file.is_file() and not file.is_symlink()]
+    assert logs
+    assert not any(canary.encode() in text for text in logs)
+
+
+async def test_a_model_whose_key_is_not_there_says_so(cluster, monkeypatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with use_llm(OpenAICompatible("m", base_url="https://llm.invalid/v1", api_key="sk-only-here-0123456789")):
+        with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+            await read.map(texts(3), engine=ONE)
+
+
+async def test_a_tool_that_holds_a_key_does_not_travel(cluster) -> None:
+    key = "sk-held-by-a-tool-0123456789"
+    model = OpenAICompatible("m", base_url="http://127.0.0.1:1/v1", api_key=key)
+
+    @tool
+    def look(word: str) -> str:
+        """Look it up."""
+        return f"{word} {key}"
+
+    @llm_function(llm_interface=model, toolkit=[look])
+    async def local(text: str) -> str:
+        """Read the text."""
+        raise NotImplementedError
+
+    with pytest.raises(UsageError, match="a key would travel"):
+        await local.map(texts(3), engine=TWO)
+
+
+async def test_errors_are_results(cluster) -> None:
+    async with Server() as server:
+
+        def answer(text, request):
+            if text.endswith("3"):
+                return text_answer("no idea")(request)
+            if text.endswith("5"):
+                return error_answer(500, "broken")
+            return text_answer(answer_to(text))(request)
+
+        server.answer_to = answer
+        with use_llm(server.model):
+            report = await read.map(texts(8), engine=ONE)
+            errors = {row.index: type(row.error).__name__ for row in report.rows if row.error is not None}
+            assert errors == {3: "ResponseParseError", 5: "ServerUnavailable"}
+            assert report.rows[3].error.violations
+            assert report.rows[3].usage.input_tokens == 15  # with two re-asks
+
+
+async def test_doubles_travel_too_and_a_row_that_cannot_is_an_error_of_its_own(cluster) -> None:
+    class Unsendable(str):
+        __slots__ = ()
+
+        def __reduce__(self):
+            raise TypeError("not me")
+
+    with use_llm(ScriptedLLM(lambda request: '{"number": 7, "words": []}', repeat=True)):
+        report = await read.map(["row number 1", Unsendable("row number 2"), "row number 3"], engine=ONE)
+    assert [row.value.number for row in report.rows if row.error is None] == [7, 7]
+    assert isinstance(report.rows[1].error, UsageError)
+    assert "not me" in str(report.rows[1].error)
+
+
+async def test_a_budget_holds_over_all_workers_and_re_asks(cluster) -> None:
+    async with Server() as server:
+
+        def answer(text, request):
+            # Every row needs two requests.
+            is_first = server.paid[text] == 1
+            return text_answer("no idea" if is_first else answer_to(text))(request)
+
+        server.answer_to = answer
+        with use_llm(server.model), budget(requests=100) as around:
+            report = await read.map(texts(40), engine=TWO, concurrency=6, budget={"requests": 21})
+        assert isinstance(report.stopped, BudgetExceeded)
+        assert server.paid.total() == 21
+        assert around.requests == 21
+        assert around.tokens == 21 * 8
+        assert report.counts.unasked
+        assert 5 <= report.counts.asked <= 10
+
+
+async def test_a_deadline_stops_the_map(cluster) -> None:
+    async with Server(delay=60) as server:
+        with use_llm(server.model):
+            # The cluster is there; workers take a second or two to start.
+            report = await read.map(texts(40), engine=ONE, concurrency=4, deadline=5)
+        assert isinstance(report.stopped, DeadlineExceeded)
+        assert report.counts.unasked == 40
+
+
+async def test_abort_ends_the_map(cluster) -> None:
+    signal_ = AbortSignal()
+    async with Server(delay=60) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(read.with_options(abort_signal=signal_).map(texts(9), engine=ONE))
+            await server.asked(4)
+            signal_.abort("enough")
+            report = await running
+    assert isinstance(report.stopped, RunAborted)
+    assert report.stopped.reason == "enough"
+
+
+async def test_a_cancelled_map_leaves_no_worker_and_goes_on_from_its_checkpoint(cluster, tmp_path) -> None:
+    async with Server(delay=0.05) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(
+                read.map(texts(200), engine=TWO, concurrency=20, checkpoint=tmp_path / "run.sqlite")
+            )
+            await server.asked(90)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            await nothing_stays(cluster)
+            report = await read.map(texts(200), engine=TWO, concurrency=20, checkpoint=tmp_path / "run.sqlite")
+        assert report.counts.restored >= 60
+        assert report.counts.failed == 0
+        assert server.paid.total() <= 220
+
+
+@pytest.mark.parametrize("name", [b"ray::Hub", WORKER])
+async def test_a_map_that_is_cancelled_while_its_processes_start_leaves_none(name, cluster) -> None:
+    async with Server(delay=60) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(read.map(texts(40), engine=TWO, concurrency=4))
+            await a_process(cluster, name)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        await nothing_stays(cluster)
+
+
+async def test_a_map_whose_hub_is_killed_ends_and_leaves_nothing(cluster) -> None:
+    async with Server(delay=60) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(read.map(texts(40), engine=TWO, concurrency=4))
+            await server.asked(4)
+            os.kill(await a_process(cluster, b"ray::Hub"), signal.SIGKILL)
+            report = await running
+    assert {type(row.error) for row in report.rows} == {RunError}
+    await nothing_stays(cluster)
+
+
+async def test_rates_hold_for_all_workers_together(cluster) -> None:
+    async with Server() as server:
+        model = OpenAICompatible(
+            "m", base_url=server.base_url, max_retries=0, rate_limit_capacity=1, rate_limit_refill_rate=10
+        )
+        with use_llm(model):
+            report = await read.map(texts(45), engine=TWO, concurrency=30)
+    assert report.counts.failed == 0
+    # 4.4 s from the first permission to the last; two workers by themselves would take 2.2 s. What is permitted while
+    # a worker's first request is on its way comes together with it.
+    assert max(server.times) - min(server.times) > 2.7
+
+
+async def test_what_is_forbidden_here_is_forbidden_there(cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model), forbid_real_calls(), pytest.raises(UsageError, match="forbid_real_calls"):
+            await read.map(texts(3), engine=ONE)
+        assert not server.paid
+
+
+async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> None:
+    module = type(sys)("nowhere_else")
+    model = ScriptedLLM("x", repeat=True)
+    namespace = vars(module)
+    namespace["model"] = model
+    code = "from SimpleLLMFunc import llm_function\n@llm_function(model)\nasync def lost(text: str) -> str:\n raise ValueError"
+    exec(code, namespace)
+    monkeypatch.setitem(sys.modules, "nowhere_else", module)
+    with pytest.raises(ConfigError, match=r"nowhere_else:lost.*runtime_env"):
+        await module.lost.map(texts(2), engine=ONE)
+
+
+async def test_workers_that_take_no_processor(cluster) -> None:
+    async with Server(delay=0.5) as server:
+        with use_llm(server.model):
+            running = asyncio.create_task(read.map(texts(20), engine=RayEngine(workers=2, cpus=0), concurrency=4))
+            await server.asked(4)
+            # Ray Data would make one step of reading and asking, where both take the same: then one worker had all rows.
+            assert await asyncio.to_thread(worker_pids, cluster)
+            assert await asyncio.to_thread(worker_pids, cluster, READER)
+            report = await running
+    assert report.counts.failed == 0
+
+
+@pytest.mark.parametrize("options", [{"no_such_option": 1}, {"runtime_env": {"conda": "no-such-environment"}}])
+async def test_workers_that_cannot_be_made_are_an_error(options, cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model), pytest.raises(ConfigError, match="cannot be started"):
+            await read.map(texts(3), engine=RayEngine(workers=1, options=options))
+        assert not server.paid
+
+
+async def test_more_workers_than_the_cluster_has_room_for(cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model):
+            report = await read.map(texts(20), engine=RayEngine(workers=3, cpus=2))
+    assert report.counts.failed == 0
+
+
+@pytest.mark.filterwarnings(r"ignore:.* is deprecated:DeprecationWarning:ray\..*")  # Ray reads its own old options
+async def test_a_dataset_of_ones_own(cluster) -> None:
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    async with Server() as server:
+
+        def answer(text, request):
+            return text_answer("no idea" if text.endswith(" 13") else answer_to(text))(request)
+
+        server.answer_to = answer
+        with use_llm(server.model):
+            actor = read.as_ray_actor(columns={"comment": "text"}, concurrency=20, actors=2)
+
+        def work():
+            rows = [{"id": number, "comment": f"row number {number}"} for number in range(60)]
+            dataset = ray.data.from_items(rows, override_num_blocks=4)
+            return dataset.map_batches(actor, concurrency=2, batch_size=15).take_all()
+
+        found = sorted(await asyncio.to_thread(work), key=lambda row: row["id"])
+        assert [row["id"] for row in found] == list(range(60))
+        assert [row["number"] for row in found if row["id"] != 13] == [n for n in range(60) if n != 13]
+        assert found[8]["comment"] == "row number 8"
+        assert list(found[8]["words"]) == ["w1", "8 rebmun wor"]
+        assert found[8]["error"] is None
+        assert found[13]["number"] is None
+        assert "ResponseParseError" in found[13]["error"]
+        assert server.paid.total() == 62

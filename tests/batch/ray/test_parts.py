@@ -1,0 +1,228 @@
+"""What a map on a cluster is made of, without a cluster: what travels, and what is shared."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pickle
+import sys
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import ConfigError, OpenAICompatible, UsageError, llm_function, tool, use_llm
+from SimpleLLMFunc.batch import RayEngine
+from SimpleLLMFunc.batch.ray.limits import Limiter, SharedBucket, share_limits
+from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.batch.ray.ray_app import dangerous, read
+
+
+class Remote:
+    """A method of an actor that is none."""
+
+    def __init__(self, method) -> None:
+        self._method = method
+        self.calls: list[tuple] = []
+
+    def remote(self, *args):
+        self.calls.append(args)
+        return asyncio.ensure_future(self._method(*args))
+
+
+class LocalLimiter:
+    def __init__(self) -> None:
+        limiter = Limiter()
+        self.take, self.adjust, self.limit_to = map(Remote, (limiter.take, limiter.adjust, limiter.limit_to))
+
+
+class Mood(BaseModel):
+    mood: str
+
+
+def pickled(function, **more):
+    cluster = pytest.importorskip("SimpleLLMFunc.batch.ray.cluster")
+    pytest.importorskip("ray.cloudpickle", exc_type=ImportError)
+    mapped = MappedFunction(function._core)
+    data = cluster.shipped(mapped, mapped.reducers)
+    return data, cluster.unpacked(data)
+
+
+async def test_a_function_of_a_module_travels_by_its_name() -> None:
+    llm = ScriptedLLM('{"number": 1, "words": []}')
+    with use_llm(llm):
+        data = pickle.dumps(MappedFunction(read._core))
+    assert b"tests.batch.ray.ray_app:read" in data
+    assert b"Read the text" not in data
+    answer = await pickle.loads(data).ask(("rain",), {})
+    assert answer.value.number == 1
+
+
+@pytest.mark.heavy
+async def test_a_function_of_no_module_is_the_same_over_there() -> None:
+    @tool
+    def count(word: str) -> int:
+        """Count its letters."""
+        return len(word)
+
+    class Reader:
+        @llm_function(toolkit=[count], temperature=0.3)
+        async def tell(self, text: str, *, strict: bool = False) -> list[Mood]:
+            """Tell the mood of a {kind} text."""
+            raise NotImplementedError
+
+    llm = ScriptedLLM(tool_calls(("count", {"word": "rain"})), '[{"mood": "good"}]', repeat=True)
+    function = Reader().tell.with_options(template_params={"kind": "short"})
+    with use_llm(llm):
+        _, over_there = pickled(function)
+        here = MappedFunction(function._core)
+        assert over_there.definition() == here.definition()
+        asked_here = here.preview(("rain",), {"strict": True}).messages
+    assert over_there.name == "tell"
+    assert over_there.preview(("rain",), {"strict": True}).messages == asked_here
+    answer = await over_there.ask(("rain",), {})
+    assert [mood.mood for mood in answer.value] == ["good"]
+    assert over_there.llm.requests[-1][-1]["content"] == "4"  # the tool ran
+
+
+@pytest.mark.heavy
+def test_no_key_travels(monkeypatch) -> None:
+    canary = "sk-canary-0123456789abcdefghij"
+    llm = OpenAICompatible("m", base_url="https://llm.invalid/v1", api_key=canary)
+
+    @llm_function(llm_interface=llm)
+    async def tell(text: str) -> str:
+        """Tell."""
+        raise RuntimeError(canary)  # what a body holds stays here
+
+    data, _ = pickled(tell)
+    assert canary.encode() not in data
+
+    @tool
+    def look(word: str) -> str:
+        """Look it up."""
+        return canary
+
+    with pytest.raises(UsageError, match="a key would travel"):
+        pickled(tell.with_options(toolkit=[look]))
+    secret = {"Authorization": "Bearer another-0123456789"}
+    with pytest.raises(ConfigError, match="extra_headers holds a secret"):
+        pickled(tell.with_options(extra_headers=secret))
+
+
+@pytest.mark.heavy
+def test_tools_of_a_module_travel_by_their_names() -> None:
+    with use_llm(ScriptedLLM("x")):
+        data, over_there = pickled(dangerous.with_options(temperature=1))
+    assert b"tests.batch.ray.ray_app:die" in data
+    assert over_there.has_tools
+
+
+def test_settings_that_cannot_be() -> None:
+    for wrong in ({"workers": 0}, {"workers": True}, {"workers": 1.5}, {"cpus": -1}, {"cpus": "many"}):
+        with pytest.raises(UsageError, match="is a"):
+            RayEngine(**wrong)
+
+
+async def test_two_workers_share_one_bucket() -> None:
+    limiter = LocalLimiter()
+    buckets = [SharedBucket(limiter, "m/requests/0", TokenBucket(10, 1000)) for _ in range(2)]
+    granted = await asyncio.gather(*(bucket.acquire(1) for bucket in buckets for _ in range(40)))
+    assert all(granted)
+    taken = sum(call[3] for call in limiter.take.calls)
+    assert taken == pytest.approx(80, abs=2)  # what is left over is less than one each
+    assert len(limiter.take.calls) <= 80
+
+
+async def test_a_wait_that_is_given_up_takes_nothing() -> None:
+    limiter = LocalLimiter()
+    bucket = SharedBucket(limiter, "slow", TokenBucket(1, 20))
+    assert await bucket.acquire(1)
+    assert not await bucket.acquire(1, timeout=0.001)
+    waiting = asyncio.create_task(bucket.acquire(1))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await bucket.acquire(1)
+    assert await bucket.acquire(1)
+    # Of the two that came for nobody, one was used by the next.
+    assert sum(call[3] for call in limiter.take.calls) <= 4
+
+
+async def test_what_the_service_says_is_left_is_passed_on_once() -> None:
+    limiter = LocalLimiter()
+    bucket = SharedBucket(limiter, "told", TokenBucket(100, 10))
+    for left in (50, 30, 40):
+        bucket.limit_to(left)
+    while not limiter.limit_to.calls:
+        await asyncio.sleep(0.01)
+    assert limiter.limit_to.calls == [("told", 100.0, 10.0, 30)]
+    bucket.adjust(-5)
+    assert limiter.adjust.calls == [("told", 100.0, 10.0, -5)]
+
+
+async def test_every_model_behind_a_model_shares_its_limits_and_learns_its_part() -> None:
+    models = [OpenAICompatible(name, base_url="http://127.0.0.1:1/v1", requests_per_minute=600) for name in "ab"]
+    share_limits([FallbackLLM(models[0], ScriptedLLM()), models[1]], LocalLimiter(), 4)
+    for model in models:
+        assert isinstance(model._limits._requests[0], SharedBucket)
+        model._limits.learn({"x-ratelimit-remaining-requests": "80", "x-ratelimit-limit-requests": "100"}, 0.0)
+        assert model._limits._learned_requests.bucket.level == pytest.approx(20, abs=0.5)
+        await model._limits.wait("m", 0, Deadline.after(5))
+    names = {model._limits._requests[0]._facts[0] for model in models}
+    assert len(names) == 2
+
+
+async def test_without_ray_it_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with use_llm(ScriptedLLM("x", repeat=True)) as llm:
+        with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[ray\]"'):
+            await read.map(["rain"], engine="ray")
+        with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[ray\]"'):
+            read.as_ray_actor()
+    assert not llm.calls
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"concurrency": True}, {"on_error": "ignore"}])
+def test_an_actor_that_cannot_be(wrong) -> None:
+    with use_llm(ScriptedLLM("x")), pytest.raises(UsageError, match="is"):
+        read.as_ray_actor(**wrong)
+
+
+async def test_an_engine_that_is_none() -> None:
+    with use_llm(ScriptedLLM("x")), pytest.raises(UsageError, match="RayEngine"):
+        await read.map(["rain"], engine="dask")
+
+
+def test_plain_code_beside_a_method_does_not_travel() -> None:
+    class Shop:
+        @llm_function(fallback=lambda self, text: "none")
+        async def tell(self, text: str) -> str:
+            """Tell."""
+            raise NotImplementedError
+
+    with use_llm(ScriptedLLM("x")), pytest.raises(ConfigError, match="needs the object"):
+        pickle.dumps(MappedFunction(Shop().tell._core))
+
+
+@pytest.mark.heavy
+async def test_examples_of_a_file_travel_without_the_file(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shots = tmp_path / "shots.jsonl"
+    shots.write_text('{"args": ["rain"], "value": {"mood": "sad"}}\n', encoding="utf-8")
+
+    @llm_function(ScriptedLLM('{"mood": "glad"}'), examples="shots.jsonl")
+    async def feel(text: str, *more: str) -> Mood:
+        """Feel."""
+        raise NotImplementedError
+
+    data, _ = pickled(feel)
+    shots.unlink()
+    again = importlib.import_module("SimpleLLMFunc.batch.ray.cluster").unpacked(data)
+    assert again.preview(("sun",), {}).messages == feel.preview("sun").messages
+    assert again.definition() == MappedFunction(feel._core).definition()
+    assert (await again.ask(("sun",), {})).value == Mood(mood="glad")

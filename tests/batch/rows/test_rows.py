@@ -1,0 +1,328 @@
+"""Rows in: every kind of source, and what a row is for a function."""
+
+import gzip
+import inspect
+import json
+import os
+from contextlib import aclosing
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.batch.rows import rows as rows_module
+from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows, row_arguments
+from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.testing import ScriptedLLM
+
+
+async def values(source):
+    async with aclosing(read_rows(source)) as rows:
+        return [row.value async for row in rows]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("id,text\n1,a\n2,b\n3,c\n")
+    return path
+
+
+# --- sources ---
+
+
+async def test_iterables_of_every_kind():
+    assert await values(["a", ("b", 1), {"text": "c"}, None]) == ["a", ("b", 1), {"text": "c"}, None]
+    assert await values(x for x in "ab") == ["a", "b"]
+    assert await values(()) == []
+
+
+async def test_an_async_iterable_is_closed_where_nobody_wants_more():
+    closed = []
+
+    async def source():
+        try:
+            for number in range(100):
+                yield number
+        finally:
+            closed.append(True)
+
+    rows = read_rows(source())
+    assert (await anext(rows)).value == 0
+    await rows.aclose()
+    assert closed == [True]
+    assert await values(source()) == list(range(100))
+
+
+async def test_rows_are_read_as_they_are_wanted():
+    taken = []
+
+    def source():
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    rows = read_rows(source())
+    assert [(await anext(rows)).index for _ in range(2)] == [0, 1]
+    await rows.aclose()
+    assert taken == [0, 1]
+
+
+async def test_files_by_their_ending(tmp_path, table):
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text('{"text": "a"}\n\nbroken\n')
+    pq.write_table(pa.table({"text": ["a", None], "n": [1, 2]}), tmp_path / "rows.parquet")
+    assert await values(table) == [{"id": str(n), "text": t} for n, t in ((1, "a"), (2, "b"), (3, "c"))]
+    assert await values(str(tmp_path / "rows.parquet")) == [{"text": "a", "n": 1}, {"text": None, "n": 2}]
+    good, bad = [row async for row in read_rows(lines)]
+    assert (good.index, good.line, good.value, good.error) == (0, 1, {"text": "a"}, None)
+    assert (bad.index, bad.line) == (1, 3)
+    assert str(bad.error).startswith("rows.jsonl, line 3: it is not JSON")
+
+
+async def test_a_file_of_many_rows_keeps_count(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{number}\n" for number in range(1000)))
+    rows = [row async for row in read_rows(path)]
+    assert [row.index for row in rows] == [row.value for row in rows] == list(range(1000))
+    assert [row.line for row in rows] == list(range(1, 1001))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("rows.json", "one JSON value a line"),
+        ("rows.xlsx", "rows are read from"),
+        ("rows", "rows are read from"),
+        ("rows.parquet.gz", "rows are read from"),
+    ],
+)
+async def test_other_files_are_refused(tmp_path, name, said):
+    (tmp_path / name).write_text("x")
+    with pytest.raises(ConfigError, match=said):
+        read_rows(tmp_path / name)
+
+
+async def test_what_holds_no_rows_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="a str are the path of a file"):
+        read_rows(str(tmp_path / "nope.csv"))
+    for source in ({"text": "a"}, b"abc", 3, None):
+        with pytest.raises(UsageError, match="rows is a"):
+            read_rows(source)
+    with pytest.raises(UsageError, match=r"Give \.collect\(\)"):
+        read_rows(pl.LazyFrame({"a": [1]}))
+    (tmp_path / "bad.parquet").write_text("no parquet")
+    with pytest.raises(ConfigError, match="cannot be read as Parquet"):
+        await values(tmp_path / "bad.parquet")
+
+
+async def test_frames_give_plain_values():
+    moment = pd.Timestamp("2026-01-02 03:04:05")
+    frame = pd.DataFrame({"n": [1, 2], "text": ["a", None], "x": [0.5, float("nan")], "at": [moment, pd.NaT]}, [7, 9])
+    first, second = await values(frame)
+    assert first == {"n": 1, "text": "a", "x": 0.5, "at": moment.to_pydatetime()}
+    assert second == {"n": 2, "text": None, "x": None, "at": None}
+    assert [type(value) for value in first.values()] == [int, str, float, type(moment.to_pydatetime())]
+    assert await values(pl.DataFrame({"n": [1], "tags": [["a", "b"]]})) == [{"n": 1, "tags": ["a", "b"]}]
+    json.dumps([second, (await values(pd.DataFrame({"n": pd.array([1, None], dtype="Int64")})))])
+    with pytest.raises(ConfigError, match="two columns 'a'"):
+        read_rows(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+async def test_columns_are_renamed_and_rows_counted(table):
+    assert await values(RowSource(table, {"text": "review"}, limit=2)) == [
+        {"id": "1", "review": "a"},
+        {"id": "2", "review": "b"},
+    ]
+    # The column that had the parameter's name before gives way.
+    assert await values(RowSource([{"a": 1, "b": 2}], {"a": "b"})) == [{"b": 1}]
+    assert await values(RowSource(table, limit=0)) == []
+    with pytest.raises(ConfigError, match="line 2: there is no column 'txt'; the columns are 'id', 'text'"):
+        await values(RowSource(table, {"txt": "review"}))
+    with pytest.raises(ConfigError, match="limit is -1"):
+        RowSource(table, limit=-1)
+
+
+async def test_a_later_row_without_the_column_is_a_bad_row(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n{"b": 1}\n2\n')
+    _, second, third = [row async for row in read_rows(RowSource(path, {"a": "x"}))]
+    assert "line 2: there is no column 'a'" in str(second.error)
+    assert "line 3: it has no columns" in str(third.error)
+
+
+def test_what_can_be_read_twice(table):
+    async def source():
+        yield 1
+
+    for again in ([1], "rows.csv", table, pd.DataFrame(), pl.DataFrame(), range(3), RowSource([1])):
+        assert can_read_again(again), again
+    for once in (iter([1]), (x for x in "a"), source(), RowSource(iter([1]))):
+        assert not can_read_again(once), once
+
+
+# --- arguments ---
+
+
+def arguments(function, value, **row):
+    return row_arguments(InputRow(0, value, **row), inspect.signature(function).parameters)
+
+
+def one(text): ...
+def two(text, lang, strict=False): ...
+
+
+def test_tuples_dicts_and_values():
+    assert arguments(two, ("a", "b")) == (("a", "b"), {})
+    assert arguments(two, {"text": "a", "lang": "b"}) == ((), {"text": "a", "lang": "b"})
+    assert arguments(one, "a") == (("a",), {})
+    assert arguments(one, ["a"]) == ((["a"],), {})
+    assert arguments(one, None) == ((None,), {})
+    assert arguments(one, {}) == (({},), {})
+    # A dict is keywords only if all of its keys are parameters.
+    assert arguments(one, {"other": 1}) == (({"other": 1},), {})
+    assert arguments(one, {"text": "a", "other": 1}) == (({"text": "a", "other": 1},), {})
+    assert arguments(one, {1: 2}) == (({1: 2},), {})
+
+
+def test_a_function_that_takes_any_keyword():
+    def known(text, **fields): ...
+
+    assert arguments(known, {"text": "a", "other": 1}) == ((), {"text": "a", "other": 1})
+    assert arguments(known, {"other": 1}) == (({"other": 1},), {})
+
+
+def test_a_line_of_a_table_may_have_more_columns():
+    record = {"id": "1", "text": "a", "lang": "b"}
+    assert arguments(one, record, is_record=True) == ((), {"text": "a"})
+    assert arguments(two, record, is_record=True) == ((), {"text": "a", "lang": "b"})
+    # One column is a list of values, whatever it is called.
+    assert arguments(one, {"comment": "a"}, is_record=True) == (("a",), {})
+    # A function of one argument whose name is no column is given the whole line.
+    assert arguments(one, {"id": "1", "note": "a"}, is_record=True) == (({"id": "1", "note": "a"},), {})
+    with pytest.raises(UsageError, match="line 3: no column for 'lang'; the columns are 'id', 'text'"):
+        arguments(two, {"id": "1", "text": "a"}, is_record=True, line=3)
+
+
+def test_a_row_that_could_not_be_read_has_no_arguments():
+    with pytest.raises(UsageError, match="line 3"):
+        arguments(one, None, error=UsageError("line 3: broken"))
+
+
+# --- once more ---
+
+
+def test_rows_of_a_file_are_read_again_where_they_are_looked_at(table):
+    rows = RowsAgain(table)
+    assert [rows[place]["id"] for place in (0, 1, 1, 2, 0, 2)] == ["1", "2", "2", "3", "1", "3"]
+    assert rows[7] is None
+    rows.close()
+    assert rows[1] == {"id": "2", "text": "b"}
+    rows.close()
+    named = RowsAgain(RowSource(table, {"text": "review"}, limit=2))
+    assert (named[1], named[2]) == ({"id": "2", "review": "b"}, None)
+    assert RowsAgain(pl.DataFrame({"a": [1, 2]}))[1] == {"a": 2}
+    assert RowsAgain(RowSource([{"a": 1}, 2], {"a": "x"}))[0] == {"x": 1}
+    assert RowsAgain(RowSource([{"a": 1}, 2], {"a": "x"}))[1] is None
+
+
+def test_one_after_the_other_reads_the_file_once(table, monkeypatch):
+    begun = []
+    whole = rows_module.csv_records
+    monkeypatch.setattr(rows_module, "csv_records", lambda path: begun.append(path) or whole(path))
+    rows = RowsAgain(table)
+    assert [rows[place]["id"] for place in range(3)] == ["1", "2", "3"]
+    assert len(begun) == 1
+    rows.close()
+
+
+def test_backwards_each_row_is_read_a_few_times_only():
+    read = 0
+
+    class Source:
+        def __iter__(self):
+            nonlocal read
+            for number in range(5_000):
+                read += 1
+                yield {"n": number}
+
+    rows = RowsAgain(RowSource(Source(), {"n": "m"}))
+    assert [rows[place] for place in reversed(range(5_010))] == [None] * 10 + [{"m": n} for n in reversed(range(5_000))]
+    assert read < 20 * 5_000
+    read = 0
+    assert [rows[place]["m"] for place in range(4_990, 5_000)] == list(range(4_990, 5_000))
+    assert read <= 5_000
+    assert [rows[place]["m"] for place in (7, 3, 4_000, 3_999, 3_800)] == [7, 3, 4_000, 3_999, 3_800]
+    rows.close()
+    assert rows[3] == {"m": 3}
+    rows.close()
+
+
+def test_a_file_that_grew_is_the_same_and_another_one_is_not(table, caplog):
+    rows, cut_off, gone = RowsAgain(table), RowsAgain(table), RowsAgain(table)
+    with table.open("a") as file:
+        file.write("4,d\n")
+    assert rows[1]["id"] == "2"
+    rows.close()
+    table.write_text("id,text\n9,x\n")
+    assert (cut_off[0], cut_off[1]) == (None, None)
+    table.unlink()
+    assert gone[0] is None
+    assert caplog.text.count("rows.csv is not what was mapped any more") == 2
+
+
+def test_rows_that_ask_the_same_keep_their_own_columns(tmp_path):
+    (tmp_path / "rows.csv").write_text("id,text\n1,same\n2,same\n3,other\n")
+
+    @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+    def say(text: str) -> str:
+        """Say it."""
+        raise NotImplementedError
+
+    def ids(report):
+        report.write(tmp_path / "out.csv")
+        report.close()
+        return [line.partition(",")[0] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+
+    report = say.map(tmp_path / "rows.csv", checkpoint=tmp_path / "run.sqlite", progress=False)
+    assert report.counts.asked == 2
+    assert ids(report) == ["1", "2", "3"]
+    # The same rows under other numbers: nothing is asked, and the numbers are the new ones.
+    (tmp_path / "rows.csv").write_text("id,text\n7,other\n8,same\n9,same\n")
+    report = say.map(tmp_path / "rows.csv", checkpoint=tmp_path / "run.sqlite", progress=False)
+    assert (report.counts.asked, ids(report)) == (0, ["7", "8", "9"])
+    frame = pd.DataFrame({"id": [4, 5], "text": ["same", "same"]})
+    report = say.map(frame, checkpoint=tmp_path / "run.sqlite", progress=False)
+    assert [row.row["id"] for row in report.rows] == report.to_frame()["id"].tolist() == [4, 5]
+    report.close()
+
+
+def test_rows_are_counted_where_a_look_tells(tmp_path):
+    lines, packed, table = tmp_path / "a.jsonl", tmp_path / "a.csv.gz", tmp_path / "a.parquet"
+    lines.write_text('{"a": 1}\n\nno json\n3\n')
+    with gzip.open(packed, "wt") as file:
+        file.write('a,b\n1,"two\nlines"\n3,4\n')
+    pd.DataFrame({"a": range(5)}).to_parquet(table)
+    assert count_rows(lines) == 3  # blank lines are none, bad ones are
+    assert count_rows(packed) == 2
+    assert count_rows(str(table)) == 5
+    assert count_rows(RowSource(table, limit=2)) == 2
+    assert count_rows(RowSource([1, 2, 3])) == 3
+    assert count_rows(RowSource(iter([1]), limit=1)) is None
+    for broken in (tmp_path / "none.csv", tmp_path / "a.txt", tmp_path):
+        assert count_rows(broken) is None
+    calls = iter([False, True])
+    assert count_rows(lines, lambda: next(calls, True)) is None  # nobody wants to know any more
+    packed.write_bytes(packed.read_bytes()[:-9])
+    assert count_rows(packed) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_is_not_read_to_count_its_rows(tmp_path):
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    assert count_rows(pipe) is None  # or it would wait for ever

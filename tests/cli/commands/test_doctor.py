@@ -1,0 +1,319 @@
+"""What the doctor finds; nothing leaves this machine unless it may."""
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from SimpleLLMFunc.cli.commands import doctor
+from SimpleLLMFunc.cli.commands.doctor import Finding, findings
+from SimpleLLMFunc.cli.main import main
+from SimpleLLMFunc.cli.show import Row, show_rows
+from SimpleLLMFunc.interface.local import weights as weights_module
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from tests.support.server import LoopbackServer, error_answer
+
+KEY = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SIMPLELLMFUNC_MODEL", "SIMPLELLMFUNC_TRACE", "TAVILY_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(tmp_path))
+    return tmp_path
+
+
+def found(name: str, *, online: bool = False, calls: bool = False) -> Finding:
+    rows = [row for row in findings(online=online, calls=calls) if row.name == name]
+    assert len(rows) == 1, rows
+    return rows[0]
+
+
+def test_python_and_packages() -> None:
+    assert sys.version.split()[0] in found("Python")[2]
+    assert found("SimpleLLMFunc")[0] == "ok"
+    assert found("pydantic")[0] == "ok"
+    assert "rich" in found("extra pretty")[2]
+    assert not [
+        row for row in findings() if row.name in {"pytest", "mypy", "extra dev", "extra dev-heavy", "extra all"}
+    ]
+
+
+def test_a_missing_extra_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "xllamacpp" else real(name))
+    assert found("extra local") == (
+        "no",
+        "extra local",
+        "xllamacpp not installed",
+        'pip install "SimpleLLMFunc[local]"',
+    )
+
+
+def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "httptools" else real(name))
+    assert found("httptools") == ("bad", "httptools", "not installed", "pip install SimpleLLMFunc")
+
+
+def test_what_only_another_system_needs_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f'here>=1; sys_platform == "{sys.platform}"', 'there>=1; sys_platform == "plan9"', "click>=8.2"]
+    monkeypatch.setattr(doctor, "_requirements", lambda: lines)
+    assert [row.name for row in doctor._packages()] == ["SimpleLLMFunc", "here", "click"]
+
+
+def test_sources_that_were_never_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_DISTRIBUTION", "SimpleLLMFunc-that-is-not-installed")
+    rows = list(findings())
+    assert ("bad", "SimpleLLMFunc-that-is-not-installed") in [row[:2] for row in rows]
+    assert not [row for row in rows if row[1] == "pydantic"]
+
+
+def test_weights_not_here() -> None:
+    state, _, text, what_next = found("weights smollm2-135m")
+    assert state == "no"
+    assert text.startswith("not here")
+    assert what_next == "simplellmfunc model pull smollm2-135m"
+
+
+def test_damaged_weights(bare_environment: Path) -> None:
+    (bare_environment / "smollm2-135m.gguf").write_bytes(b"GGUF but not whole")
+    state, _, text, what_next = found("weights smollm2-135m")
+    assert state == "bad"
+    assert "is damaged" in text
+    assert CliRunner().invoke(main, ["doctor"]).exit_code == 1
+
+
+def test_weights_that_cannot_be_read(bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    (bare_environment / "smollm2-135m.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(weights_module, "_sha256", refused)
+    state, _, text, what_next = found("weights smollm2-135m")
+    assert state == "bad"
+    assert "Permission denied" in text
+
+
+def test_no_model_is_no_fault() -> None:
+    assert found("model")[0] == "no"
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 0, done.output
+    assert "SIMPLELLMFUNC_MODEL is not set" in done.stdout
+
+
+def test_the_model_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "local")
+    assert found("model")[:3] == ("ok", "model", "smollm2-135m (local), because SIMPLELLMFUNC_MODEL is 'local'")
+
+
+def test_a_model_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "no such form")
+    state, _, text, what_next = found("model")
+    assert state == "bad"
+    assert "SIMPLELLMFUNC_MODEL" in text
+
+
+def test_the_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found("OPENAI_API_KEY")[:3] == ("no", "OPENAI_API_KEY", "not set")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "openai:some-model")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://someone:{KEY}@127.0.0.1:9/v1?key={KEY}")
+    assert found("OPENAI_API_KEY") == ("ok", "OPENAI_API_KEY", f"set (***, {len(KEY)} characters)", "")
+    done = CliRunner().invoke(main, ["doctor", "--online"])
+    assert KEY not in done.output
+    assert "canary" not in done.output
+
+
+def test_nothing_goes_out_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*args: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    assert [row for row in findings() if row[1] == "address"] == []
+
+
+async def test_an_address_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with LoopbackServer(lambda request: error_answer(401)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        row = await asyncio.to_thread(found, "address", online=True)
+        assert row[0] == "ok"
+        assert "status 401" in row[2]
+        assert [request.path for request in server.requests] == ["/v1/models"]
+        assert "authorization" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("http://127.0.0.1:9/v1", "cannot be reached"), ("file:///etc/passwd", "is not an http address")],
+)
+def test_an_address_that_does_not(address: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    state, _, text, what_next = found("address", online=True)
+    assert state == "bad"
+    assert said in text
+
+
+def test_no_address_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no model and no OPENAI_BASE_URL" in found("address", online=True)[2]
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "local")
+    assert "inside this process" in found("address", online=True)[2]
+
+
+ROWS: list[Row] = [("ok", "one", "fine"), ("bad", "longer name", "[red]brackets[/red]")]
+
+
+def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows(ROWS)
+    assert capsys.readouterr().out == "ok   one          fine\nbad  longer name  [red]brackets[/red]\n"
+
+
+def test_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_rows(ROWS)
+    out = capsys.readouterr().out
+    assert "longer name" in out
+    assert "[red]brackets[/red]" in out
+
+
+def test_columns_on_a_terminal_without_rich(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    show_rows(ROWS)
+    assert "longer name  [red]brackets[/red]" in capsys.readouterr().out
+
+
+# --- every problem with its next move ---------------------------------------------------------------------
+
+
+def run_doctor(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["doctor", *arguments])
+
+
+def test_as_json() -> None:
+    done = run_doctor("--json")
+    assert done.exit_code == 0
+    data = json.loads(done.stdout)
+    assert data["problems"] == 0
+    checks = {check["name"]: check for check in data["checks"]}
+    assert checks["SimpleLLMFunc"]["state"] == "ok"
+    assert checks["weights smollm2-135m"]["next"] == "simplellmfunc model pull smollm2-135m"
+    assert {"Python", "proxy", "free port", "traces", "provider file", "model"} <= checks.keys()
+
+
+PROBLEMS: dict[str, tuple[dict[str, str], str]] = {
+    "OPENAI_API_KEY": ({"OPENAI_API_KEY": f"{KEY} and more"}, "copy the key again"),
+    "model": ({"SIMPLELLMFUNC_MODEL": "nonsense"}, "SIMPLELLMFUNC_MODEL"),
+    "provider file": ({"SIMPLELLMFUNC_MODEL": "missing.json:p/m"}, "write the file"),
+    "SSL_CERT_FILE": ({"SSL_CERT_FILE": "missing.pem"}, "unset SSL_CERT_FILE"),
+    "SSL_CERT_DIR": ({"SSL_CERT_DIR": "missing"}, "unset SSL_CERT_DIR"),
+    "proxy https": ({"HTTPS_PROXY": "socks5://127.0.0.1:1080"}, "unset HTTPS_PROXY"),
+    "traces": ({"SIMPLELLMFUNC_TRACE": "text.sqlite"}, "another path"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem_comes_with_its_next_move(name: str, bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bare_environment)
+    (bare_environment / "text.sqlite").write_text("none of ours " * 100)
+    variables, what_next = PROBLEMS[name]
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    problem = found(name)
+    assert problem.state == "bad", problem
+    assert what_next in problem.next
+    done = run_doctor("--json")
+    assert done.exit_code == 1
+    data = json.loads(done.stdout)
+    assert data["problems"] >= 1
+    assert all(check["next"] for check in data["checks"] if check["state"] == "bad")
+    assert KEY not in done.output
+    shown = run_doctor()
+    assert shown.exit_code == 1
+    assert "problem" in shown.stderr
+    assert f"-> {problem.next}" in shown.stdout
+
+
+def test_certificates_that_are_none(bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bare_environment / "bad.pem").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(bare_environment / "bad.pem"))
+    assert "holds no certificates" in found("SSL_CERT_FILE").text
+
+
+def test_a_provider_file_is_looked_at(bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bare_environment)
+    path = bare_environment / "provider.json"
+    entry = {"model_name": "m", "api_keys": [KEY, f"{KEY}2"], "base_url": "https://x.example/v1"}
+    path.write_text(json.dumps({"p": [entry]}))
+    path.chmod(0o644)
+    row = found("provider file")
+    assert f"{path}: 1 providers, 1 models, 2 keys (***)" in row.text
+    if sys.platform != "win32":
+        assert row.next == f"chmod 600 {path}"
+        path.chmod(0o600)
+        assert found("provider file")[0] == "ok"
+    path.write_text('{"p": [{}]}')
+    assert found("provider file")[0] == "bad"
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "provider.json:p/m")
+    assert "model_name" in found("provider file").text
+
+
+def test_proxies_are_shown_without_their_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    assert found("proxy").state == "ok"
+    monkeypatch.setenv("HTTPS_PROXY", f"http://me:{KEY}@proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", "localhost,.internal")
+    assert found("proxy https").text == "http://***@proxy.example:3128"
+    assert found("proxy no").text == "localhost,.internal"
+
+
+def test_a_store_is_looked_at(bare_environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = bare_environment / "runs.sqlite"
+    monkeypatch.setenv("SIMPLELLMFUNC_TRACE", str(path))
+    assert "made when a function runs" in found("traces").text
+    assert not path.exists()
+    with TraceStore(path) as store:
+        assert store.reader.seq() == 0
+    assert f"{path}: 0 runs" in found("traces").text
+
+
+def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(doctor, "_PORT", port)
+        row = found(f"port {port}")
+        assert (row.state, row.text[:6]) == ("no", "taken:")
+        assert "--port 0" in row.next
+    assert found("free port").state == "ok"
+
+
+async def test_a_real_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with LoopbackServer() as server:
+        server.reply("ready")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "openai:m")
+        row = await asyncio.to_thread(found, "call", calls=True)
+        assert (row.state, row.text[:18]) == ("ok", "m answered 'ready'")
+        assert server.requests[0].key == KEY
+        server.answer(error_answer(401))
+        row = await asyncio.to_thread(found, "call", calls=True)
+        assert row.state == "bad"
+        assert "AuthenticationError" in row.text
+        assert row.next
+        assert KEY not in row.text
+    monkeypatch.delenv("SIMPLELLMFUNC_MODEL")
+    row = await asyncio.to_thread(found, "call", calls=True)
+    assert (row.state, bool(row.next)) == ("bad", True)

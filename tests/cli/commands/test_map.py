@@ -1,0 +1,255 @@
+"""`simplellmfunc map`, as it is typed."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from SimpleLLMFunc.batch.provider_batches import run as openai_run
+from SimpleLLMFunc.cli.main import main
+from tests.support.batch_server import BatchServer
+
+SHOP = '''
+import asyncio
+from pydantic import BaseModel
+from SimpleLLMFunc import llm_chat, llm_function
+from SimpleLLMFunc.testing import ScriptedLLM
+
+
+class Label(BaseModel):
+    label: str
+    sure: float
+
+
+async def answer(request):
+    if "bad" in request.text.rpartition("text: ")[2]:
+        return "I cannot say."
+    if "slow" in request.text.rpartition("text: ")[2]:
+        print("ASKED", flush=True)
+        await asyncio.Event().wait()
+    return '{"label": "good", "sure": 0.5}'
+
+
+llm = ScriptedLLM(answer, repeat=True)
+
+
+@llm_function(llm_interface=llm, max_reasks=0)
+async def classify(text: str) -> Label:
+    """Classify."""
+    raise NotImplementedError
+
+
+@llm_function(llm_interface=llm, max_reasks=0)
+def classify_now(text: str) -> Label:
+    """Classify."""
+    raise NotImplementedError
+
+
+@llm_function
+def without_model(text: str) -> str:
+    """Say it."""
+    raise NotImplementedError
+'''
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"shop_{os.urandom(4).hex()}"
+    (tmp_path / f"{name}.py").write_text(SHOP)
+    (tmp_path / "rows.csv").write_text("id,text\n1,a\n2,b\n")
+    return name
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["map", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("function", ["classify", "classify_now"])
+def test_a_file_in_and_a_file_out(shop, tmp_path, function):
+    done = run(f"{shop}:{function}", "rows.csv", "--out", "out.csv")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out.csv").read_text() == "id,text,label,sure,error\n1,a,good,0.5,\n2,b,good,0.5,\n"
+    assert f"{function}: 2 rows" in done.stderr
+    assert "Written to out.csv." in done.stderr
+
+
+def test_without_out_the_rows_go_to_stdout(shop):
+    done = run(f"{shop}:classify", "rows.csv", "--limit", 1, "--concurrency", 3)
+    (line,) = done.stdout.splitlines()
+    assert json.loads(line) == {
+        "index": 0,
+        "row": {"id": "1", "text": "a"},
+        "value": {"label": "good", "sure": 0.5},
+        "error": None,
+    }
+    assert run(f"{shop}:classify", "rows.csv", "--quiet").stderr == ""
+
+
+def test_rows_without_a_value_are_told_and_written(shop, tmp_path):
+    (tmp_path / "rows.jsonl").write_text(
+        '{"text": "bad"}\nbroken\n{"text": "a"}\n{"text": "bad \x1b too"}\n{"text": "bad 3"}\n'
+    )
+    done = run(f"{shop}:classify", "rows.jsonl", "--out", "out.jsonl")
+    assert done.exit_code == 1
+    assert "row 0: ResponseParseError" in done.stderr
+    assert "row 1: UsageError: rows.jsonl, line 2: it is not JSON" in done.stderr
+    assert "and 1 more" in done.stderr
+    assert "\x1b" not in done.stderr
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [record["error"] is None for record in records] == [False, False, True, False, False]
+    stopped = run(f"{shop}:classify", "rows.jsonl", "--out", "none.jsonl", "--on-error", "raise")
+    assert stopped.exit_code == 1
+    assert stopped.stderr.startswith("Error: ")
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+def test_columns_of_another_name(shop, tmp_path):
+    (tmp_path / "other.csv").write_text("id,comment=\n1,a\n")
+    assert run(f"{shop}:classify", "other.csv", "--column", "comment==text").exit_code == 0
+    done = run(f"{shop}:classify", "other.csv", "--column", "cmt=text")
+    assert done.exit_code == 1
+    assert "line 2: there is no column 'cmt'" in done.stderr
+    for wrong in ("text", "=text", "a=", "a=b c"):
+        assert run(f"{shop}:classify", "other.csv", "--column", wrong).exit_code == 2
+
+
+def test_a_checkpoint_and_its_status(shop, tmp_path):
+    (tmp_path / "rows.csv").write_text("text\na\nbad\n")
+    arguments = (f"{shop}:classify", "rows.csv", "--checkpoint", "run.sqlite")
+    assert run(*arguments).exit_code == 1
+    status = run("--status", "run.sqlite")
+    assert status.exit_code == 0
+    assert "1 rows with a value, 1 with an error (1 x ResponseParseError)" in status.output
+    (tmp_path / "rows.csv").write_text("text\na\nbad\nc\n")
+    assert "1 asked, 2 restored" in run(*arguments).stderr
+    assert "1 asked, 2 restored" in run(*arguments, "--retry-errors").stderr
+    assert run("--status", "nope.sqlite").exit_code == 1
+    (tmp_path / "text.sqlite").write_text("no database" * 100)
+    broken = run("--status", "text.sqlite")
+    assert broken.exit_code == 1
+    assert broken.stderr.startswith("Error: ")
+
+
+def test_a_budget_and_a_deadline_stop_it(shop):
+    for limit in (("--budget-tokens", 0), ("--deadline", 0.000001)):
+        done = run(f"{shop}:classify", "rows.csv", "--out", "out.csv", *limit)
+        assert done.exit_code == 1, limit
+        assert "stopped before the end of the rows: the " in done.stderr
+
+
+def test_another_model(shop, tmp_path):
+    missing = run(f"{shop}:without_model", "rows.csv")
+    assert missing.exit_code == 1
+    assert "llm_interface" in missing.stderr
+    done = run(f"{shop}:without_model", "rows.csv", "--model", "nonsense")
+    assert done.exit_code == 1
+    assert "--model='nonsense' names no model" in done.stderr
+
+
+def test_nothing_is_asked_where_the_answers_would_have_no_place(shop, tmp_path):
+    for arguments, said in (
+        (("nope.csv",), "there is no file 'nope.csv'"),
+        (("rows.csv", "--out", "out.txt"), "rows are written as"),
+        (("rows.csv", "--out", "no/out.csv"), "there is no folder"),
+        (("rows.csv", "--out", "rows.csv"), "ROWS and --out are the same file"),
+        (("rows.csv", "--out", "x.csv", "--checkpoint", "./x.csv"), "--out and --checkpoint are the same file"),
+    ):
+        done = run(f"{shop}:classify", *arguments)
+        assert done.exit_code == 1
+        assert said in done.stderr
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".csv", ".py"]
+
+
+def test_what_cannot_be_mapped(shop):
+    assert "Name a function under @llm_function" in run(f"{shop}:Label", "rows.csv").stderr
+    assert "has no 'nope'" in run(f"{shop}:nope", "rows.csv").stderr
+    assert run(f"{shop}:classify").exit_code == 2
+    assert run().exit_code == 2
+    assert run(f"{shop}:classify", "rows.csv", "--concurrency", "many").exit_code == 2
+    assert run(f"{shop}:classify", "rows.csv", "--concurrency", "0").exit_code == 2
+
+
+def test_the_engine_is_handed_on(shop):
+    done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch")
+    assert done.exit_code == 1
+    assert "batches are run by a service, and ScriptedLLM is none" in done.stderr
+
+
+BATCHED = """
+import os
+from SimpleLLMFunc import OpenAICompatible, llm_function
+
+llm = OpenAICompatible("gpt-4o-mini", base_url=os.environ["BATCHES"], retry_delay=0.001)
+
+
+@llm_function(llm_interface=llm)
+async def echo(text: str) -> str:
+    "Say it."
+    raise NotImplementedError
+"""
+
+
+async def test_rows_go_out_as_a_batch_and_come_back_into_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"shop_{os.urandom(4).hex()}"
+    (tmp_path / f"{name}.py").write_text(BATCHED)
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"text": "row {number}"}}\n' for number in range(5)))
+    async with BatchServer() as server:
+        monkeypatch.setattr(openai_run, "FIRST_POLL", 0.001)
+        monkeypatch.setenv("BATCHES", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-command-line")
+
+        async def typed():
+            told = ("rows.jsonl", "--out", "out.jsonl", "--engine", "openai-batch", "--checkpoint", "run.sqlite")
+            done = await asyncio.to_thread(run, f"{name}:echo", *told)
+            assert done.exit_code == 0, done.output
+            return done.stderr
+
+        said = await typed()
+        assert "echo: 5 rows" in said
+        assert "5 asked" in said
+        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert [line["row"] for line in lines] == [{"text": f"row {number}"} for number in range(5)]
+        assert all(line["error"] is None for line in lines)
+        assert all(f"row {line['index']}" in line["value"] for line in lines)
+        sent = len(server.batches)
+        assert sent == 1
+        # The same command again sends nothing.
+        assert "5 restored" in await typed()
+        assert len(server.batches) == sent
+
+
+def test_the_help_shows_the_commands_line_by_line():
+    assert "\n  simplellmfunc map --status run.sqlite\n" in run("--help").output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("function", ["classify", "classify_now"])
+def test_ctrl_c_says_how_to_go_on(shop, tmp_path, function):
+    (tmp_path / "rows.csv").write_text("text\na\nslow\n")
+    command = [sys.executable, "-m", "SimpleLLMFunc", "map", f"{shop}:{function}", "rows.csv", "--concurrency", "1"]
+
+    def interrupted(*more):
+        process = subprocess.Popen(
+            [*command, *more], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ASKED\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert process.returncode == 130
+        assert "Traceback" not in err
+        return err
+
+    assert "With --checkpoint run.sqlite the same command goes on" in interrupted()
+    said = interrupted("--checkpoint", "run.sqlite")
+    assert f"simplellmfunc map {shop}:{function} rows.csv --concurrency 1 --checkpoint run.sqlite" in said
+    assert "1 rows with a value" in run("--status", "run.sqlite").output

@@ -1,0 +1,143 @@
+"""`simplellmfunc view`: what it takes, how it refuses, and that a real process serves the page and ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.cli.main import main
+from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from tests.viewer import shop
+
+MODULE = """
+from SimpleLLMFunc import llm_function
+from SimpleLLMFunc.testing import ScriptedLLM
+
+@llm_function(llm_interface=ScriptedLLM("Hello.", repeat=True))
+def greet(name: str) -> str:
+    '''Greet somebody.'''
+    raise NotImplementedError
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    (tmp_path / "view_greetings.py").write_text(MODULE)
+    with TraceStore(tmp_path / "runs.sqlite") as store, watching(store):
+        shop.mood("Fine.")
+    yield tmp_path
+    sys.modules.pop("view_greetings", None)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, ["view", *arguments, "--no-open"])
+
+
+def test_help_shows_the_way():
+    text = CliRunner().invoke(main, ["view", "--help"]).output
+    for part in ("--allow-run", "--checkpoint", "--port", "--no-open", "SIMPLELLMFUNC_TRACE", "token"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "no trace store is named"),
+        (["view_greetings.py"], "cannot be used as a trace store"),
+        (["runs.sqlite", "--allow-run", "no_such_module"], "there is no module"),
+        (["runs.sqlite", "--allow-run", "view_greetings:nobody"], "has no 'nobody'"),
+        (["runs.sqlite", "--allow-run", "json"], "nothing to run"),
+        (["runs.sqlite", "--host", "0.0.0.0"], "this machine only"),
+        (["runs.sqlite", "--host", "example.com"], "this machine only"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_shown_is_said_at_once(arguments, said):
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("arguments", [["runs.sqlite", "--port", "70000"], ["a", "b"], ["."]])
+def test_wrong_usage(arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_a_port_that_is_taken(folder):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("runs.sqlite", "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 1
+    assert "cannot be used" in result.output
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("by_environment", [False, True])
+def test_a_process_serves_the_page_until_it_is_interrupted(folder, by_environment):
+    arguments = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "SimpleLLMFunc",
+        "view",
+        "--no-open",
+        "--allow-run",
+        "view_greetings",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3]), "PYTHONUNBUFFERED": "1"}
+    if by_environment:
+        environment["SIMPLELLMFUNC_TRACE"] = "runs.sqlite"
+    else:
+        arguments.append("runs.sqlite")
+    with subprocess.Popen(
+        arguments, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            first, second = process.stdout.readline(), process.stdout.readline()
+            assert "runs.sqlite" in first
+            base, token = re.fullmatch(r"\s*(http://127\.0\.0\.1:\d+)/#token=([\w-]{40,})\s*", second).groups()
+            headers = {"X-SimpleLLMFunc-Token": token, "Origin": base}
+            assert httpx.get(f"{base}/api/runs").status_code == 401
+            runs = httpx.get(f"{base}/api/runs", headers=headers).json()["runs"]
+            assert [each["function"] for each in runs] == ["mood"]
+            reply = httpx.post(f"{base}/api/play/greet", headers=headers, json={"arguments": {"name": "Ann"}})
+            assert '"value": "Hello."' in reply.text
+        finally:
+            process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert token not in errors
+    seen = [each.function for each in TraceReader(folder / "runs.sqlite").runs().runs]
+    assert sorted(seen) == ["greet", "mood"], "the run begun on the page is kept, once"
+
+
+def test_the_browser_is_opened_where_there_is_one(monkeypatch):
+    from SimpleLLMFunc.cli.commands import view
+
+    opened = []
+    monkeypatch.setattr(view.webbrowser, "open", lambda address: opened.append(address) or True)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    if sys.platform == "linux":
+        assert view._opened("http://127.0.0.1:1/") is False
+        assert opened == []
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert view._opened("http://127.0.0.1:1/") is True
+    assert opened == ["http://127.0.0.1:1/"]

@@ -1,0 +1,106 @@
+import json
+
+import pytest
+
+from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited, ServerUnavailable
+from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.logger.redact import redact
+
+FAR, NEAR = "https://far.example/v1", "http://localhost:8000/v1"
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def leased(credentials):
+    with credentials.lease() as key:
+        return key
+
+
+def test_the_order_of_the_keys(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    pool = APIKeyPool(["sk-pool-key-1"])
+    assert leased(Credentials("m", FAR, "sk-own-key-1", pool)) == "sk-own-key-1"
+    assert leased(Credentials("m", FAR, None, pool)) == "sk-pool-key-1"
+    assert leased(Credentials("m", FAR, None, None)) == "sk-environment"
+    assert Credentials("m", FAR, None, pool).key() == "sk-pool-key-1"
+    assert Credentials("m", NEAR, None, None).key() == "sk-environment"
+
+
+def test_a_local_address_needs_none_and_a_far_one_does():
+    assert leased(Credentials("m", NEAR, None, None)) == ""
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        leased(Credentials("m", FAR, None, None))
+
+
+def test_only_keys_of_the_pool_are_counted():
+    pool = APIKeyPool(["sk-pool-key-1"])
+    with Credentials("m", FAR, None, pool).lease():
+        assert pool.tasks == 1
+    with Credentials("m", FAR, "sk-own-key-1", pool).lease():
+        assert pool.tasks == 0
+
+
+def test_keys_are_masked_from_then_on(monkeypatch):
+    Credentials("m", FAR, "strange-key-format-1", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "strange-key-format-2")
+    Credentials("m", FAR, None, None).key()
+    assert redact("strange-key-format-1 strange-key-format-2") == "*** ***"
+
+
+@pytest.mark.parametrize("key", ["", "  ", "a b", "a\r\nX-Evil: 1", "schlüssel"])
+def test_what_is_no_key_is_refused_and_not_shown(key, monkeypatch):
+    with pytest.raises(ConfigError) as caught:
+        Credentials("m", FAR, key, None)
+    assert not key.strip() or key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("failed", "spared"),
+    [
+        (TryFailed(AuthenticationError("m", status=401)), True),
+        (TryFailed(RateLimited("m", kind="quota")), True),
+        (TryFailed(RateLimited("m"), retry_after=20), True),
+        (TryFailed(RateLimited("m")), True),
+        (TryFailed(ServerUnavailable("m")), False),
+    ],
+)
+def test_a_refused_key_lets_the_others_go_first(failed, spared):
+    pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
+    credentials = Credentials("m", FAR, None, pool)
+    first = leased(credentials)
+    credentials.spare(first, failed)
+    keys = [leased(credentials) for _ in range(4)]
+    assert (first not in keys) is spared
+
+
+def test_sparing_does_nothing_without_a_pool():
+    Credentials("m", FAR, "sk-own-key-1", None).spare("sk-own-key-1", TryFailed(AuthenticationError("m")))
+
+
+def test_the_keys_of_a_provider_file_are_found_again(tmp_path):
+    path = tmp_path / "provider.json"
+    assert entry_from_file(str(path), "p", "m") is None
+    path.write_text("{")
+    assert entry_from_file(str(path), "p", "m") is None
+    path.write_text(json.dumps({"p": [{"model_name": "m", "api_keys": ["sk-aaaaaaaa"], "base_url": FAR}]}))
+    assert entry_from_file(str(path), "p", "m").api_keys == ["sk-aaaaaaaa"]
+    assert entry_from_file(str(path), "p", "other") is None
+    assert entry_from_file(str(path), "other", "m") is None
+
+
+def test_whether_there_is_another_key():
+    two, one = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"]), APIKeyPool(["sk-aaaaaaaa"])
+    assert not Credentials("m", FAR, None, two).is_single
+    assert Credentials("m", FAR, None, one).is_single
+    assert Credentials("m", FAR, "sk-own-key-1", two).is_single
+    assert Credentials("m", NEAR, None, None).is_single
+    assert Credentials("m", NEAR, None, None).ready_in() == 0
+    two.cool_down("sk-aaaaaaaa", 60)
+    assert Credentials("m", FAR, None, two).ready_in() == 0
+    two.cool_down("sk-bbbbbbbb", 60)
+    assert 59 < Credentials("m", FAR, None, two).ready_in() <= 60

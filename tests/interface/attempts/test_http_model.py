@@ -1,0 +1,95 @@
+"""The tries of a call; what a failed one leaves behind. What they do is tested through `OpenAICompatible`."""
+
+import gc
+
+import openai
+import pytest
+
+from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, ServerUnavailable
+from SimpleLLMFunc.interface.attempts.http_model import HttpModel
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.kept import watching_calls
+from tests.support.server import Answer, LoopbackServer
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+def model(server, **options):
+    return OpenAICompatible("m", base_url=server.base_url, api_key="sk-one", retry_delay=0.001, **options)
+
+
+async def chat(llm):
+    await llm.chat(HELLO)
+
+
+async def stream(llm):
+    async for _ in llm.chat_stream(HELLO):
+        pass
+
+
+@pytest.fixture
+def kept():
+    """Tells what there is of calls that was not there before."""
+    with watching_calls() as kept:
+        yield kept
+
+
+def test_it_is_what_openai_compatible_is():
+    assert issubclass(OpenAICompatible, HttpModel)
+    assert HttpModel.pays_requests
+
+
+@pytest.mark.parametrize("ask", [chat, stream])
+@pytest.mark.parametrize(
+    ("fails", "error"),
+    [
+        (lambda server: server.reply_status(500), ServerUnavailable),
+        (lambda server: server.reply_status(400), BadRequest),
+        (lambda server: server.reply_reset(), ConnectionFailed),
+        (lambda server: server.answer(Answer(body=b"{")), BadReply),
+    ],
+    ids=["500", "400", "reset", "half a reply"],
+)
+async def test_a_failed_call_is_gone_when_its_error_is(ask, fails, error, kept):
+    async with LoopbackServer() as server:
+        llm = model(server, max_retries=1)
+        for _ in range(2):
+            fails(server)
+        told = None
+        try:
+            await ask(llm)
+        except error as caught:
+            told = str(caught)
+            assert kept(), "as long as somebody has the error, its traceback shows the call"
+        assert told is not None
+        assert kept() == []
+
+
+@pytest.mark.parametrize("fails", [lambda s: s.reply_status(500), lambda s: s.reply_reset()], ids=["500", "reset"])
+async def test_a_call_that_succeeds_in_the_end_leaves_nothing_of_its_failed_try(fails, kept):
+    async with LoopbackServer() as server:
+        llm = model(server, max_retries=1)
+        for ask in (chat, stream):
+            fails(server)
+            await ask(llm)
+        assert len(server.requests) == 4
+        assert kept() == []
+
+
+async def test_a_failed_call_through_a_client_is_gone_too(kept):
+    async with LoopbackServer() as server, openai.AsyncOpenAI(api_key="sk-one", base_url=server.base_url) as client:
+        llm = OpenAICompatible("m", client=client, max_retries=0)
+        server.reply_status(500)
+        with pytest.raises(ServerUnavailable) as caught:
+            await llm.chat(HELLO)
+        del caught
+        assert kept() == []
+
+
+def test_the_error_of_a_try_that_is_given_up_is_held_by_the_caller_alone():
+    error = BadRequest("m", status=400, body="no")
+    failed = TryFailed(error)
+    assert failed.given_up() is error
+    assert error not in gc.get_referents(failed)
+    assert error not in vars(failed).values()

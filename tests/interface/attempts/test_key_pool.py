@@ -1,0 +1,279 @@
+"""Several keys of one provider."""
+
+import asyncio
+import copy
+import os
+import pickle
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
+from SimpleLLMFunc.logger.redact import redact
+
+CANARY = "sk-CANARY0123456789abcdefXYZ"
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+# --- choosing ------------------------------------------------------------------------------------------------
+
+
+def test_the_least_loaded_key_is_given():
+    pool = APIKeyPool(["a", "b", "c"])
+    pool.increment_task_count("a")
+    pool.increment_task_count("a")
+    pool.increment_task_count("b")
+    pool.increment_task_count("c")
+    pool.increment_task_count("c")
+    assert pool.get_least_loaded_key() == "b"
+
+
+def test_among_equals_they_take_turns():
+    pool = APIKeyPool(["a", "b", "c"])
+    assert [pool.get_least_loaded_key() for _ in range(6)] == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_six_calls_share_three_keys_evenly():
+    pool = APIKeyPool(["a", "b", "c"])
+    for _ in range(6):
+        pool.increment_task_count(pool.get_least_loaded_key())
+    assert [pool.task_count(key) for key in "abc"] == [2, 2, 2]
+    assert pool.tasks == 6
+
+
+def test_a_key_given_twice_counts_once():
+    pool = APIKeyPool(["a", "b", " a ", "a\n"])
+    assert len(pool) == 2
+    assert [pool.get_least_loaded_key() for _ in range(3)] == ["a", "b", "a"]
+
+
+def test_counts_never_fall_below_zero():
+    pool = APIKeyPool(["a", "b"])
+    pool.decrement_task_count("a")
+    assert pool.task_count("a") == 0
+    pool.increment_task_count("a")
+    assert pool.get_least_loaded_key() == "b"
+
+
+def test_any_iterable_of_keys_will_do():
+    assert len(APIKeyPool(key for key in ("a", "b"))) == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans())))
+def test_counts_are_what_was_counted(steps):
+    pool = APIKeyPool(["a", "b", "c"])
+    counts = dict.fromkeys("abc", 0)
+    for key, up in steps:
+        if up:
+            pool.increment_task_count(key)
+            counts[key] += 1
+        else:
+            pool.decrement_task_count(key)
+            counts[key] = max(0, counts[key] - 1)
+    assert {key: pool.task_count(key) for key in "abc"} == counts
+    assert counts[pool.get_least_loaded_key()] == min(counts.values())
+
+
+# --- leasing -------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_counts_for_as_long_as_it_lasts():
+    pool = APIKeyPool(["a", "b"])
+    with pool.lease() as first, pool.lease() as second:
+        assert {first, second} == {"a", "b"}
+        assert pool.tasks == 2
+    assert pool.tasks == 0
+
+
+def test_a_lease_is_returned_after_an_error():
+    pool = APIKeyPool(["a"])
+    with pytest.raises(LookupError), pool.lease():
+        raise LookupError
+    assert pool.tasks == 0
+
+
+async def test_a_lease_is_returned_after_a_cancellation_and_an_early_break():
+    pool = APIKeyPool(["a", "b", "c"])
+    inside = asyncio.Event()
+
+    async def call():
+        with pool.lease():
+            inside.set()
+            await asyncio.Event().wait()
+
+    async def stream():
+        with pool.lease():
+            yield 1
+            yield 2
+
+    task = asyncio.create_task(call())
+    await inside.wait()
+    assert pool.tasks == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    items = stream()
+    async for _ in items:
+        assert pool.tasks == 1
+        break
+    await items.aclose()
+    assert pool.tasks == 0
+
+
+def test_choosing_and_counting_is_one_step():
+    pool = APIKeyPool(["a", "b", "c", "d"])
+    everybody = threading.Barrier(8)
+    most = []
+
+    def work():
+        for _ in range(100):
+            with pool.lease():
+                most.append(max(pool.task_count(key) for key in "abcd"))
+        everybody.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) <= 2, "eight threads on four keys: never three with one key"
+    assert pool.tasks == 0
+
+
+# --- cooling down --------------------------------------------------------------------------------------------
+
+
+def test_a_key_that_cools_down_is_given_last():
+    clock = Clock()
+    pool = APIKeyPool(["a", "b"], clock=clock)
+    pool.cool_down("a", 10)
+    assert [pool.get_least_loaded_key() for _ in range(3)] == ["b", "b", "b"]
+    clock.now += 10
+    assert pool.get_least_loaded_key() == "a"
+
+
+def test_if_all_cool_down_the_one_that_is_ready_first_is_given():
+    clock = Clock()
+    pool = APIKeyPool(["a", "b"], clock=clock)
+    pool.cool_down("a", 10)
+    pool.cool_down("b", 5)
+    assert pool.get_least_loaded_key() == "b"
+
+
+def test_a_cool_down_can_be_ended():
+    pool = APIKeyPool(["a", "b"], clock=Clock())
+    pool.cool_down("a", 10)
+    pool.cool_down("a", 0)
+    assert pool.get_least_loaded_key() == "a"
+
+
+# --- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [[], (), iter([]), "sk-one-string", b"bytes", None, 3])
+def test_no_list_of_keys(keys):
+    with pytest.raises(ValueError, match=r"Give at least one|give a list") as caught:
+        APIKeyPool(keys, "openai")
+    assert isinstance(caught.value, UsageError)
+    assert "'openai'" in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["", "  ", None, 3, b"bytes", f"{CANARY}\nX: y", f"{CANARY} two", f"{CANARY}é"])
+def test_something_that_is_no_key(key):
+    with pytest.raises(ValueError, match="key 2") as caught:
+        APIKeyPool(["a", key])
+    assert isinstance(caught.value, ConfigError)
+    assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda pool: pool.increment_task_count(CANARY),
+        lambda pool: pool.decrement_task_count(CANARY),
+        lambda pool: pool.task_count(CANARY),
+        lambda pool: pool.cool_down(CANARY, 1),
+    ],
+)
+def test_a_key_that_is_not_in_the_pool(use):
+    with pytest.raises(ValueError, match="not in the pool of 'openai'") as caught:
+        use(APIKeyPool(["a"], "openai"))
+    assert isinstance(caught.value, ConfigError)
+    assert "CANARY" not in str(caught.value)
+
+
+# --- keys stay inside ----------------------------------------------------------------------------------------
+
+
+def test_a_key_is_in_no_repr_and_no_pickle():
+    pool = APIKeyPool([CANARY, CANARY + "2"], "openai")
+    shown = repr(pool) + str(pool) + f"{pool}"
+    assert "CANARY" not in shown
+    assert shown.startswith("APIKeyPool(provider_id='openai', 2 keys, 0 calls in flight)")
+    assert b"CANARY" not in pickle.dumps(pool)
+    with pytest.raises(TypeError):
+        vars(pool)
+
+
+def test_a_pool_without_a_name_has_a_repr_too():
+    assert repr(APIKeyPool(["a"])) == "APIKeyPool(1 key, 0 calls in flight)"
+
+
+def test_the_log_knows_its_keys():
+    APIKeyPool(["not-even-like-a-key"])
+    assert redact("it is not-even-like-a-key") == "it is ***"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda pool: pool.get_least_loaded_key(),
+        lambda pool: pool.lease().__enter__(),
+        lambda pool: pool.increment_task_count("a"),
+    ],
+)
+def test_after_a_pickle_the_pool_says_that_its_keys_are_gone(use):
+    pool = pickle.loads(pickle.dumps(APIKeyPool(["a"], "openai")))
+    assert pool.provider_id == "openai"
+    with pytest.raises(ConfigError, match="never in a pickle"):
+        use(pool)
+
+
+def test_a_copy_is_the_same_pool():
+    pool = APIKeyPool(["a"])
+    assert copy.copy(pool) is pool
+    assert copy.deepcopy({"pool": pool})["pool"] is pool
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_process_does_not_count_its_parents_calls():
+    pool = APIKeyPool(["a", "b"])
+    with pool.lease():
+        child = os.fork()
+        if child == 0:
+            os._exit(pool.tasks)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert pool.tasks == 1
+
+
+def test_it_says_when_a_key_is_ready():
+    clock = Clock()
+    pool = APIKeyPool(["a", "b"], clock=clock)
+    pool.cool_down("a", 30)
+    assert pool.ready_in() == 0
+    pool.cool_down("b", 10)
+    assert pool.ready_in() == 10
+    clock.now += 11
+    assert pool.ready_in() == 0
+    assert pickle.loads(pickle.dumps(pool)).ready_in() == 0

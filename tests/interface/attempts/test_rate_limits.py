@@ -1,0 +1,247 @@
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from SimpleLLMFunc import llm_chat, llm_function
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.type.completion import CompletionUsage
+from tests.support.server import Answer, LoopbackServer, text_answer
+
+HELLO = [{"role": "user", "content": "hello"}]
+SOON = Deadline.after
+
+
+def flight(tokens):
+    """A request on its way, as the limits see it."""
+    return SimpleNamespace(tokens=tokens, is_flying=True)
+
+
+async def test_without_settings_nothing_waits():
+    limits = Limits(LimitSettings())
+    assert not limits.counts_tokens
+    for _ in range(1000):
+        await limits.wait("m", 10**9, Deadline.after(None))
+    limits.settle(5, CompletionUsage(total_tokens=10))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [LimitSettings(rate_limit_capacity=1, rate_limit_refill_rate=0.001), LimitSettings(requests_per_minute=1)],
+)
+async def test_requests_wait_for_their_turn(settings):
+    limits = Limits(settings)
+    await limits.wait("m", 0, SOON(5))
+    with pytest.raises(DeadlineExceeded, match="rate limit"):
+        await limits.wait("m", 0, SOON(0.02))
+
+
+async def test_tokens_wait_for_their_turn_and_are_corrected():
+    limits = Limits(LimitSettings(tokens_per_minute=100))
+    assert limits.counts_tokens
+    await limits.wait("m", 90, SOON(5))
+    with pytest.raises(DeadlineExceeded, match="tokens"):
+        await limits.wait("m", 90, SOON(0.02))
+    limits.settle(90, CompletionUsage(total_tokens=5))
+    await limits.wait("m", 90, SOON(5))
+    limits.settle(90, None)
+    limits.settle(90, CompletionUsage())
+    with pytest.raises(DeadlineExceeded):
+        await limits.wait("m", 90, SOON(0.02))
+
+
+async def test_whoever_does_not_get_all_that_it_waits_for_has_taken_nothing():
+    limits = Limits(LimitSettings(requests_per_minute=3, tokens_per_minute=100))
+    limits.learn({"x-ratelimit-limit-requests": "3", "x-ratelimit-remaining-requests": "3"}, 0)
+    await limits.wait("m", 90, SOON(5))
+    for _ in range(5):
+        with pytest.raises(DeadlineExceeded, match="tokens"):
+            await limits.wait("m", 90, SOON(0.01))
+    waiting = asyncio.create_task(limits.wait("m", 90, SOON(None)))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    landed = flight(90)
+    limits.landed(landed)
+    assert not landed.is_flying
+    assert limits._learned_requests.flying == 0
+    limits.settle(90, CompletionUsage(total_tokens=1))
+    for _ in range(2):
+        await limits.wait("m", 1, SOON(1))
+
+
+async def test_what_can_never_fit_is_told_at_once():
+    with pytest.raises(ConfigError, match="tokens_per_minute"):
+        await Limits(LimitSettings(tokens_per_minute=100)).wait("m", 101, SOON(5))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        LimitSettings(rate_limit_capacity=1),
+        LimitSettings(rate_limit_refill_rate=1),
+        LimitSettings(requests_per_minute=0),
+        LimitSettings(tokens_per_minute=-1),
+        LimitSettings(rate_limit_capacity=0, rate_limit_refill_rate=1),
+    ],
+)
+def test_what_cannot_be_is_refused(settings):
+    with pytest.raises(ConfigError):
+        Limits(settings)
+
+
+def test_settings_are_arguments_again():
+    settings = LimitSettings(1, 2, 3, 4)
+    assert LimitSettings(**settings.as_arguments()) == settings
+
+
+# --- what the service says -------------------------------------------------------------------------------
+
+
+def said(*, left, limit=None, reset=None, unit="requests"):
+    given = {"remaining": left, "limit": limit, "reset": reset}
+    return {f"x-ratelimit-{name}-{unit}": str(value) for name, value in given.items() if value is not None}
+
+
+async def leave(limits, tokens=0, seconds=5.0, *, lands=True):
+    await limits.wait("m", tokens, SOON(seconds))
+    if lands:
+        limits.landed(flight(tokens))
+
+
+async def test_what_the_service_says_is_left_is_learned():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded, match="of the service"):
+        await leave(limits, seconds=0.02)
+
+
+async def test_what_it_says_later_counts_more():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=0, limit=100, reset="1000s"), 0)
+    limits.learn(said(left=2, limit=100, reset="1000s"), 0)
+    for _ in range(2):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, seconds=0.02)
+    # It comes back as fast as the service says.
+    limits.learn(said(left=0, limit=100, reset="100ms"), 0)
+    await leave(limits, seconds=5)
+
+
+async def test_what_is_on_its_way_has_perhaps_not_been_counted():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=50, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        await leave(limits, lands=False)
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        limits.landed(flight(0))
+    limits.learn(said(left=4, limit=100, reset="1000s"), 0)
+    for _ in range(4):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, seconds=0.02)
+
+
+async def test_tokens_are_learned_too():
+    limits = Limits(LimitSettings())
+    assert not limits.counts_tokens
+    limits.learn(said(left=100, limit=1000, reset="1000s", unit="tokens"), 0)
+    assert limits.counts_tokens
+    await leave(limits, 90)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, 90, seconds=0.02)
+    await leave(limits, 0)  # from before they were counted
+
+
+async def test_what_is_more_than_all_that_is_allowed_is_for_the_service_to_judge():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=1000, limit=1000, reset="0s", unit="tokens"), 0)
+    await leave(limits, 5000)
+
+
+async def test_what_the_user_said_is_corrected_downwards_only():
+    limits = Limits(LimitSettings(requests_per_minute=2, tokens_per_minute=100))
+    limits.learn({**said(left=500, limit=500), **said(left=9000, limit=9000, unit="tokens")}, 0)
+    for _ in range(2):
+        await leave(limits, 10)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, 10, seconds=0.02)
+    limits = Limits(LimitSettings(requests_per_minute=2, tokens_per_minute=100))
+    limits.learn({**said(left=1), **said(left=15, unit="tokens")}, 0)
+    await leave(limits, 10)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, 10, seconds=0.02)
+
+
+async def test_headers_that_say_nothing_change_nothing():
+    limits = Limits(LimitSettings())
+    for headers in ({}, said(left="x"), said(left=0), said(left=0, limit=0)):
+        limits.learn(headers, 0)
+    await leave(limits, 10**9, seconds=0.02)
+
+
+async def test_a_model_learns_from_its_replies():
+    async with LoopbackServer(lambda request: _with_headers(request, said(left=1, limit=60, reset="3000s"))) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url)
+        for _ in range(2):
+            await llm.chat(HELLO)
+        server.handler = lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))
+        await llm.chat(HELLO, deadline=5)
+        with pytest.raises(DeadlineExceeded, match="rate limit of the service"):
+            await llm.chat(HELLO, deadline=0.05)
+        assert len(server.requests) == 3
+
+
+async def test_all_functions_of_one_model_share_its_limits():
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, requests_per_minute=2)
+
+        async def one(text: str) -> str:
+            """Answer."""
+            raise NotImplementedError
+
+        async def other(history: list, text: str):
+            """Talk."""
+            raise NotImplementedError
+            yield
+
+        assert "x" in await llm_function(llm)(one)("x")
+        assert [piece async for piece, _ in llm_chat(llm, stream=True)(other)([], "x")]
+        with pytest.raises(DeadlineExceeded, match="rate limit"):
+            await llm_function(llm, deadline=0.2)(one)("x")
+        assert len(server.requests) == 2
+
+
+async def test_of_several_keys_nobody_knows_whose_limits_they_are():
+    async with LoopbackServer(lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))) as server:
+        pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
+        llm = OpenAICompatible("m", base_url=server.base_url, api_key_pool=pool)
+        for _ in range(3):
+            await llm.chat(HELLO, deadline=5)
+
+
+async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more():
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        server.reply_reset()
+        with pytest.raises(ConnectionFailed):
+            await llm.chat(HELLO)
+        server.answer(Answer(hold=asyncio.Event(), body=b""))
+        with pytest.raises(DeadlineExceeded):
+            await llm.chat(HELLO, deadline=0.1)
+        assert llm._limits._learned_requests.flying == 0
+
+
+def _with_headers(request, headers):
+    answer = text_answer("ok")(request)
+    answer.headers.update(headers)
+    return answer

@@ -1,0 +1,210 @@
+"""Reading replies from memory: what no cut, split or noise may change."""
+
+import asyncio
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, SimpleLLMFuncError, StreamInterrupted
+from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+from tests.support.server import chunk, completion, sse
+
+
+class MemoryReply:
+    """A reply whose body lies ready in pieces; `breaks` ends it like a torn connection."""
+
+    is_checked = True
+
+    def __init__(self, *pieces, status=200, breaks=False):
+        self.status = status
+        self.headers = {}
+        self.patience = Patience(Deadline.after(None), first_byte=60, idle=60)
+        self._pieces = [piece for piece in pieces if piece]
+        self._breaks = breaks
+
+    async def piece(self):
+        if self._pieces:
+            return self._pieces.pop(0)
+        if self._breaks:
+            raise TryFailed(ConnectionFailed("m", reason="torn"))
+        return b""
+
+
+def chunks_of(*pieces, **options):
+    async def run():
+        return [item async for piece in read_chunks(MemoryReply(*pieces, **options), "m", 1) for item in piece]
+
+    return asyncio.run(run())
+
+
+def text_of(*pieces, **options):
+    return "".join(item.text for item in chunks_of(*pieces, **options))
+
+
+def error_of(*pieces, **options):
+    try:
+        chunks_of(*pieces, **options)
+    except TryFailed as failed:
+        return failed.error
+    except SimpleLLMFuncError as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def reply_of(*pieces, **options):
+    return asyncio.run(read_reply(MemoryReply(*pieces, **options), "m", 1))
+
+
+STREAM = sse(
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": "caf\u00e9 \u2028"}),
+    chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]}),
+    chunk({}, finish_reason="tool_calls"),
+    {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}},
+)
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r"])
+def test_split_at_every_byte_it_is_the_same(end):
+    stream = STREAM.replace(b"\n\n", end.encode())
+    whole = chunks_of(stream)
+    assert "".join(item.text for item in whole) == "caf\u00e9 \u2028"
+    for at in range(1, len(stream)):
+        assert chunks_of(stream[:at], stream[at:]) == whole
+    assert chunks_of(*(stream[at : at + 1] for at in range(len(stream)))) == whole
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_ended_at_every_byte_it_is_the_same_or_interrupted(breaks):
+    outcomes = set()
+    for at in range(len(STREAM)):
+        try:
+            outcomes.add(("whole", text_of(STREAM[:at], breaks=breaks)))
+        except StreamInterrupted as error:
+            outcomes.add(("interrupted", error.partial))
+        except TryFailed as failed:
+            outcomes.add((failed.again, type(failed.error).__name__, failed.error.partial))
+    text = "caf\u00e9 \u2028"
+    assert outcomes == {("whole", text), ("interrupted", text), ("always", "StreamInterrupted", "")}
+
+
+NOISE = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from([b"data: ", b"\n\n", b"\r", b"[DONE]", b"event: error\n", b"{", b"}", b"<html>", b": x\n"]),
+    st.sampled_from([sse(chunk({"content": "x"}), done=False), sse(chunk({}, finish_reason="stop"), done=False)]),
+    st.sampled_from([b'data: {"choices": 3}\n\n', b'data: {"choices": [{"delta": 3}]}\n\n', b'data: {"error": 1}\n\n']),
+    st.just(json.dumps(completion("x")).encode()),
+)
+
+
+@given(pieces=st.lists(NOISE, max_size=8), breaks=st.booleans(), status=st.sampled_from([200, 400, 429, 500]))
+def test_whatever_comes_ends_in_a_reply_or_in_one_of_our_errors(pieces, breaks, status):
+    async def read(whole):
+        reply = MemoryReply(*pieces, breaks=breaks, status=status)
+        await check_status(reply, "m", 1)
+        if whole:
+            return (await read_reply(reply, "m", 1)).text
+        return "".join([item.text async for piece in read_chunks(reply, "m", 1) for item in piece])
+
+    for whole in (False, True):
+        try:
+            text = asyncio.run(read(whole))
+        except TryFailed:
+            continue
+        except (StreamInterrupted, BadReply) as error:
+            text = error.partial
+        assert set(text) <= {"x"}
+        assert status == 200
+
+
+@pytest.mark.parametrize(("before", "kind"), [([], BadReply), ([chunk({"content": "Hel"})], StreamInterrupted)])
+def test_what_breaks_the_transport_after_some_text_is_not_asked_for_again(before, kind):
+    class Refused(MemoryReply):
+        async def piece(self):
+            if self._pieces:
+                return self._pieces.pop(0)
+            raise TryFailed(BadReply("m", problem="not HTTP"), again="once")
+
+    async def run():
+        pieces = read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), "m", 1)
+        return [item async for piece in pieces for item in piece]
+
+    with pytest.raises((TryFailed, StreamInterrupted)) as caught:
+        asyncio.run(run())
+    error = caught.value.error if isinstance(caught.value, TryFailed) else caught.value
+    assert isinstance(error, kind)
+    assert isinstance(caught.value, TryFailed) == (kind is BadReply)
+
+
+def piece_of(event):
+    return sse(event, done=False)
+
+
+def test_with_several_choices_all_must_have_ended():
+    def piece(index, finish=None):
+        return {"choices": [{"index": index, "delta": {"content": str(index)}, "finish_reason": finish}]}
+
+    assert text_of(sse(piece(0), piece(1), piece(0, "stop"), piece(1, "stop"), done=False)) == "00"
+    error = error_of(sse(piece(0), piece(1), piece(0, "stop"), done=False))
+    assert isinstance(error, StreamInterrupted)
+    assert error.partial == "00"
+
+
+def escaped(text):
+    return json.dumps(text)  # ASCII only: a half of a pair stands as its escape
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["a\ud83d", "\ude00b"], "a\U0001f600b"),
+        (["a", "\ud83d", "\ude00"], "a\U0001f600"),
+        (["\ud83d", "b"], "\ufffdb"),
+        (["\ude00b"], "\ufffdb"),
+        (["a\U0001f600"], "a\U0001f600"),
+    ],
+)
+def test_pairs_split_between_chunks_are_joined(pieces, text):
+    stream = b"".join(
+        b'data: {"choices":[{"index":0,"delta":{"content":%b}}]}\n\n' % escaped(piece).encode() for piece in pieces
+    )
+    assert text_of(stream + sse(chunk({}, finish_reason="stop"))) == text
+
+
+def test_half_a_pair_at_the_end_is_replaced():
+    stream = b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d"}}]}\n\n'
+    assert text_of(stream + sse(chunk({}, finish_reason="stop"))) == "a\ufffd"
+
+
+def test_a_whole_reply_as_an_event():
+    assert text_of(sse(completion("whole"))) == "whole"
+
+
+def test_what_is_read_of_whole_replies():
+    assert reply_of(json.dumps([completion("x")]).encode()).text == "x"
+    assert reply_of(b"\n\n  ", json.dumps(completion("x")).encode()).text == "x"
+    assert reply_of(b"\xef\xbb\xbf" + json.dumps(completion("x")).encode()).text == "x"
+    data = json.dumps(completion("x" * 400_000)).encode()
+    cuts = [0, 7, 100_000, len(data)]
+    assert len(reply_of(*(data[left:right] for left, right in itertools.pairwise(cuts))).text) == 400_000
+
+
+async def test_a_long_error_is_read_beside_the_loop():
+    body = json.dumps({"detail": [{"field": number} for number in range(500_000)]}).encode()
+    with pytest.raises(TryFailed) as caught:
+        await check_status(MemoryReply(body, status=422), "m", 1)
+    error = caught.value.error
+    assert isinstance(error, BadRequest)
+    assert "field" in error.body
+    assert len(error.body) <= 500
+
+
+async def test_a_long_stream_that_nobody_asked_for_is_read_beside_the_loop():
+    body = sse(*(chunk({"content": "x" * 100}) for _ in range(30_000)))
+    assert (await read_reply(MemoryReply(body), "m", 1)).text == "x" * 3_000_000

@@ -1,0 +1,651 @@
+"""The next model when one is down, over real servers on loopback and doubles."""
+
+import asyncio
+import copy
+import pickle
+import threading
+import time
+from contextlib import aclosing
+
+import pytest
+
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadReply,
+    BadRequest,
+    BudgetExceeded,
+    ConfigError,
+    ConnectionFailed,
+    ContextTooLong,
+    DeadlineExceeded,
+    RateLimited,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    StreamInterrupted,
+    UsageError,
+)
+from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+from SimpleLLMFunc.interface.composite import fallback as module
+from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.interface.spending import tokens
+from SimpleLLMFunc.interface.spending.budget import budget
+from SimpleLLMFunc.interface.spending.deadline import deadline_scope
+from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.llm_decorator import llm_function
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.type import ChatCompletionChunk, Usage
+from tests.support.kept import watching_calls
+from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+@pytest.fixture
+async def server():
+    async with LoopbackServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def other():
+    async with LoopbackServer(text_answer("from the other")) as server:
+        yield server
+
+
+def model(server, name="first", **options):
+    options = {"retry_delay": 0.001, "max_retries": 0, **options}
+    return OpenAICompatible(name, base_url=server.base_url, **options)
+
+
+def pair(server, other, **options):
+    return FallbackLLM(model(server), model(other, "second"), **options)
+
+
+async def streamed(llm, **more):
+    assembler = ReplyAssembler()
+    async with aclosing(llm.chat_stream(HELLO, **more)) as stream:
+        async for piece in stream:
+            assembler.add(piece)
+    return assembler.completion()
+
+
+def ask_either(llm, is_streamed, **more):
+    return streamed(llm, **more) if is_streamed else llm.chat(HELLO, **more)
+
+
+both_ways = pytest.mark.parametrize("is_streamed", [False, True])
+
+
+# --- who answers -----------------------------------------------------------------------------------------
+
+
+@both_ways
+async def test_the_first_answers_while_it_is_up(server, other, is_streamed):
+    reply = await ask_either(pair(server, other), is_streamed)
+    assert (reply.text, reply.tries, len(other.requests)) == ("hello", 1, 0)
+
+
+@both_ways
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503, 529])
+async def test_the_next_answers_when_it_is_down(server, other, is_streamed, status):
+    server.reply_status(status)
+    reply = await ask_either(pair(server, other), is_streamed)
+    assert (reply.text, reply.tries, len(server.requests), len(other.requests)) == ("from the other", 2, 1, 1)
+
+
+@both_ways
+async def test_the_next_answers_when_there_is_no_connection(other, is_streamed):
+    async with LoopbackServer() as gone:
+        pass
+    reply = await ask_either(pair(gone, other), is_streamed)
+    assert reply.text == "from the other"
+
+
+@both_ways
+async def test_the_next_answers_after_a_reply_that_is_none(server, other, is_streamed):
+    server.answer(Answer(body=b"<html>sorry</html>"))
+    llm = pair(server, other)
+    assert (await ask_either(llm, is_streamed)).text == "from the other"
+    # One broken reply is no reason to leave a service out.
+    assert (await ask_either(llm, is_streamed)).text == "hello"
+
+
+@both_ways
+async def test_what_is_wrong_with_the_request_is_told(server, other, is_streamed):
+    server.reply_status(400, message="no such parameter")
+    with pytest.raises(BadRequest, match="no such parameter"):
+        await ask_either(pair(server, other), is_streamed)
+    assert other.requests == []
+
+
+@both_ways
+async def test_a_request_too_long_goes_to_a_larger_window_only(server, other, is_streamed):
+    async with LoopbackServer() as largest:
+        llm = FallbackLLM(
+            model(server, context_window=1000),
+            model(other, "as small", context_window=1000),
+            model(largest, "large", context_window=9000),
+        )
+        server.reply_status(400, code="context_length_exceeded")
+        assert (await ask_either(llm, is_streamed)).text == "hello"
+        assert (len(server.requests), len(other.requests), len(largest.requests)) == (1, 0, 1)
+        # It is not down for that.
+        await ask_either(llm, is_streamed)
+        assert len(server.requests) == 2
+
+
+async def test_a_request_too_long_for_all_is_told(server):
+    server.reply_status(400, message="maximum context length is 500 tokens", code="context_length_exceeded")
+    with pytest.raises(ContextTooLong):
+        await FallbackLLM(model(server, context_window=500), ScriptedLLM("x", model_name="y")).members[0].chat(HELLO)
+    server.reply_status(400, message="maximum context length is 500 tokens", code="context_length_exceeded")
+    llm = FallbackLLM(model(server, context_window=500), model(server, context_window=500))
+    with pytest.raises(ContextTooLong):
+        await llm.chat(HELLO)
+    assert len(server.requests) == 2
+
+
+async def test_each_member_makes_its_own_tries_and_they_add_up(server, other):
+    for _ in range(3):
+        server.reply_status(503)
+    other.reply_status(500)
+    llm = FallbackLLM(model(server, max_retries=2), model(other, max_retries=2))
+    reply = await llm.chat(HELLO)
+    assert (reply.text, reply.tries) == ("from the other", 5)
+    assert len(server.requests) + len(other.requests) == 5
+
+
+async def test_the_last_error_is_raised_and_tells_of_the_others(server, other):
+    server.reply_status(503, message="under repair")
+    other.reply_status(429, message="slow down")
+    with pytest.raises(RateLimited) as caught:
+        await pair(server, other).chat(HELLO)
+    error = caught.value
+    assert error.model == "second"
+    assert error.tries == 2
+    (note,) = error.__notes__
+    assert "first" in note
+    assert "under repair" in note
+    chain = []
+    while error is not None:
+        chain.append(type(error))
+        error = error.__cause__ or error.__context__
+    assert ServerUnavailable in chain
+    assert len(chain) < 20
+
+
+async def test_one_and_the_same_error_twice_makes_no_circle():
+    error = ServerUnavailable("m", status=503)
+    with pytest.raises(ServerUnavailable) as caught:
+        await FallbackLLM(ScriptedLLM(error), ScriptedLLM(error)).chat(HELLO)
+    assert caught.value.__context__ is not caught.value
+
+
+async def test_foreign_errors_and_our_own_mistakes_pass(other):
+    with pytest.raises(ZeroDivisionError):
+        await FallbackLLM(ScriptedLLM(ZeroDivisionError()), model(other)).chat(HELLO)
+    with pytest.raises(ZeroDivisionError):
+        await FallbackLLM(ScriptedLLM(ZeroDivisionError()), model(other), hedge_after=9).chat(HELLO)
+    with pytest.raises(UsageError):
+        await FallbackLLM(ScriptedLLM(), model(other)).chat(HELLO)
+    with pytest.raises(ServerUnavailable):
+        await streamed(FallbackLLM(ScriptedLLM(ServerUnavailable("m"))))
+    with forbid_real_calls(), pytest.raises(UsageError):
+        await FallbackLLM(model(other), ScriptedLLM("x")).chat(HELLO)
+    assert other.requests == []
+
+
+async def test_the_reply_says_which_model_answered():
+    llm = FallbackLLM(ScriptedLLM(ServerUnavailable("a")), ScriptedLLM("x", model_name="b"))
+    assert (await llm.chat(HELLO)).model == "b"
+    nameless = [ChatCompletionChunk.from_dict({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})]
+    llm = FallbackLLM(ScriptedLLM(ServerUnavailable("a")), ScriptedLLM(nameless, model_name="c"))
+    assert (await streamed(llm)).model == "c"
+
+
+# --- streams ---------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_that_broke_before_its_first_text_goes_on_elsewhere(server, other):
+    server.reply_sse(sse(chunk({"role": "assistant", "content": ""}), done=False), cut=True)
+    pieces = [piece async for piece in pair(server, other).chat_stream(HELLO)]
+    assert "".join(piece.text for piece in pieces) == "from the other"
+    assert pieces[0].tries == 1
+    assert pieces[-1].tries == 2
+    assembler = ReplyAssembler()
+    for piece in pieces:
+        assembler.add(piece)
+    assert (assembler.completion().text, assembler.completion().tries) == ("from the other", 2)
+
+
+async def test_tool_call_pieces_are_no_text(server, other):
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    server.reply_sse(sse(chunk({"tool_calls": [call]}), done=False), cut=True)
+    reply = await streamed(pair(server, other))
+    assert (reply.text, reply.tool_calls) == ("from the other", [])
+
+
+async def test_after_the_first_text_there_is_no_other(server, other):
+    server.reply_sse(sse(chunk({"content": "It will"}), done=False), cut=True)
+    with pytest.raises(StreamInterrupted) as caught:
+        await streamed(pair(server, other))
+    assert caught.value.partial == "It will"
+    assert other.requests == []
+
+
+class BreaksOff(ScriptedLLM):
+    """A model that raises in the middle of its text, and says nothing of what had come."""
+
+    async def chat_stream(self, messages, **params):
+        yield ChatCompletionChunk.from_dict({"choices": [{"delta": {"content": "It will"}}]})
+        raise ConnectionFailed("m", reason="gone")
+
+
+async def test_after_the_first_text_there_is_no_other_whatever_the_error_says(other):
+    with pytest.raises(ConnectionFailed):
+        await streamed(FallbackLLM(BreaksOff(), model(other, "second")))
+    assert other.requests == []
+
+
+async def test_a_consumer_that_leaves_closes_the_connection(server, other):
+    server.reply_sse([sse(chunk({"content": "a"}), done=False)] * 3, hold=asyncio.Event(), hold_after=1)
+    stream = pair(server, other).chat_stream(HELLO)
+    async for piece in stream:
+        assert piece.text == "a"
+        break
+    await stream.aclose()
+    await server.all_closed()
+
+
+# --- who is left out -------------------------------------------------------------------------------------
+
+
+async def test_a_member_that_is_down_is_left_out_for_a_while(server, other, monkeypatch):
+    now = time.monotonic()
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    llm = pair(server, other, cool_down=30)
+    server.reply_status(503)
+    for _ in range(3):
+        assert (await llm.chat(HELLO)).text == "from the other"
+    assert len(server.requests) == 1
+    now += 31
+    # One call finds out whether it is up again; the others do not wait for that.
+    held = asyncio.Event()
+    server.answer(Answer(503, body=b"", hold=held))
+    probe = asyncio.create_task(llm.chat(HELLO))
+    await server.received(2)
+    assert (await llm.chat(HELLO)).text == "from the other"
+    held.set()
+    assert (await probe).text == "from the other"
+    assert len(server.requests) == 2
+    now += 31
+    assert (await llm.chat(HELLO)).text == "hello"
+    assert (await llm.chat(HELLO)).text == "hello"
+
+
+async def test_a_limited_member_is_left_out_for_as_long_as_its_service_asked(other, monkeypatch):
+    now = time.monotonic()
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    llm = FallbackLLM(ScriptedLLM(RateLimited("m", retry_after=300), "hello"), model(other))
+    await llm.chat(HELLO)
+    now += 200
+    assert (await llm.chat(HELLO)).text == "from the other"
+    now += 101
+    assert (await llm.chat(HELLO)).text == "hello"
+
+
+async def test_when_all_are_down_all_are_asked(server, other):
+    llm = pair(server, other)
+    server.reply_status(503)
+    other.reply_status(503)
+    with pytest.raises(ServerUnavailable):
+        await llm.chat(HELLO)
+    assert (await llm.chat(HELLO)).text == "hello"
+
+
+# --- limits ----------------------------------------------------------------------------------------------
+
+
+@both_ways
+async def test_the_deadline_is_shared(server, other, is_streamed):
+    for slow in (server, other):
+        slow.answer(Answer(body=b"", hold=asyncio.Event()))
+    llm = FallbackLLM(model(server, deadline=0.5), model(other))
+    start = time.monotonic()
+    with pytest.raises(DeadlineExceeded) as caught:
+        await ask_either(llm, is_streamed, deadline=1.0)
+    assert 0.95 < time.monotonic() - start < 6
+    assert caught.value.seconds == 1.0
+    assert len(server.requests) == len(other.requests) == 1
+
+
+async def test_a_members_own_deadline_is_a_reason_to_ask_the_next(server, other):
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    reply = await FallbackLLM(model(server, deadline=0.5), model(other)).chat(HELLO)
+    assert (reply.text, reply.tries) == ("from the other", 2)
+
+
+async def test_with_no_time_left_nobody_is_asked(server, other):
+    with deadline_scope(0), pytest.raises(DeadlineExceeded):
+        await pair(server, other).chat(HELLO)
+    assert server.requests == []
+
+
+async def test_budgets_count_every_request(server, other):
+    server.reply_status(503)
+    llm = pair(server, other)
+
+    @llm_function(llm_interface=llm)
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with budget() as spent:
+        result = await ask.call("hello")
+    assert spent.requests == result.tries == 2
+    server.reply_status(503)
+    llm = pair(server, other)
+    with budget(requests=1) as spent, pytest.raises(BudgetExceeded):
+        await ask.with_options(llm_interface=llm)("hello")
+    assert spent.requests == 1
+    assert len(other.requests) == 1
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("statuses", "error"),
+    [([503, 503], ServerUnavailable), ([503, 400], BadRequest), ([400], BadRequest), ([503], None)],
+    ids=["all fail", "the last refuses", "the first refuses", "the last answers"],
+)
+async def test_nothing_of_a_failed_call_is_left_when_its_error_is_gone(server, other, is_streamed, statuses, error):
+    llm = pair(server, other)
+    for place, status in zip((server, other), statuses, strict=False):
+        place.reply_status(status)
+    with watching_calls() as kept:
+        caught = None
+        try:
+            await ask_either(llm, is_streamed)
+        except SimpleLLMFuncError as failure:
+            caught = type(failure)
+        assert caught is error
+        assert kept() == []
+
+
+# --- hedging ---------------------------------------------------------------------------------------------
+
+
+@both_ways
+async def test_a_late_answer_is_asked_for_elsewhere_as_well(server, other, is_streamed):
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    llm = pair(server, other, hedge_after=0.05)
+    reply = await ask_either(llm, is_streamed)
+    assert (reply.text, reply.tries) == ("from the other", 2)
+    await server.all_closed()
+    # To be late is not to be down.
+    assert (await ask_either(llm, is_streamed)).text == "hello"
+
+
+@both_ways
+async def test_the_first_answer_counts_also_when_it_is_that_of_the_first_request(server, other, is_streamed):
+    held = asyncio.Event()
+    server.answer(lambda request: _held(text_answer("late, but here")(request), held))
+    other.answer(Answer(body=b"", hold=asyncio.Event()))
+    llm = pair(server, other, hedge_after=0.02)
+    asking = asyncio.create_task(ask_either(llm, is_streamed))
+    await other.received()
+    held.set()
+    reply = await asking
+    assert (reply.text, reply.tries) == ("late, but here", 2)
+    await other.all_closed()
+
+
+def _held(answer, held):
+    answer.hold = held
+    return answer
+
+
+async def test_one_member_is_asked_twice(server):
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    reply = await FallbackLLM(model(server), hedge_after=0.02).chat(HELLO)
+    assert (reply.text, reply.tries, len(server.requests)) == ("hello", 2, 2)
+
+
+@both_ways
+async def test_no_second_request_while_answers_are_in_time(server, other, is_streamed):
+    await ask_either(pair(server, other, hedge_after=30), is_streamed)
+    assert other.requests == []
+
+
+@both_ways
+async def test_a_hedged_request_falls_back_too(server, other, is_streamed):
+    server.reply_status(503)
+    reply = await ask_either(pair(server, other, hedge_after=30), is_streamed)
+    assert (reply.text, reply.tries) == ("from the other", 2)
+
+
+@both_ways
+async def test_when_both_fail_the_error_is_told(server, other, is_streamed):
+    server.reply_status(503)
+    other.reply_status(503)
+    with pytest.raises(ServerUnavailable) as caught:
+        await ask_either(pair(server, other, hedge_after=30), is_streamed)
+    assert caught.value.tries == 2
+
+
+async def test_a_hedged_stream_that_breaks_after_text_is_told(server, other):
+    server.reply_sse(sse(chunk({"content": "It will"}), done=False), cut=True)
+    with pytest.raises(StreamInterrupted) as caught:
+        await streamed(pair(server, other, hedge_after=30))
+    assert caught.value.partial == "It will"
+
+
+async def test_a_hedged_stream_that_breaks_after_a_tool_call_goes_on_elsewhere(server, other):
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    server.reply_sse(sse(chunk({"tool_calls": [call]}), done=False), cut=True)
+    reply = await streamed(pair(server, other, hedge_after=30))
+    assert (reply.text, reply.tool_calls, reply.tries) == ("from the other", [], 2)
+
+
+async def test_a_hedged_stream_closed_early_leaves_nothing(server, other):
+    server.reply_sse([sse(chunk({"content": "a"}), done=False)] * 9, hold=asyncio.Event(), hold_after=3)
+    stream = pair(server, other, hedge_after=30).chat_stream(HELLO)
+    assert (await anext(stream)).text == "a"
+    await stream.aclose()
+    await server.all_closed()
+    assert asyncio.all_tasks() - {asyncio.current_task()} == _server_tasks(server)
+
+
+def _server_tasks(*servers):
+    return {task for server in servers for task in server._tasks if not task.done()}
+
+
+async def test_a_cancelled_race_leaves_nothing(server, other):
+    for slow in (server, other):
+        slow.answer(Answer(body=b"", hold=asyncio.Event()))
+    task = asyncio.create_task(pair(server, other, hedge_after=0.01).chat(HELLO))
+    await other.received()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await server.all_closed()
+    await other.all_closed()
+
+
+async def test_what_nobody_waited_for_counts_in_budgets(server, other):
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    llm = pair(server, other, hedge_after=0.02)
+
+    @llm_function(llm_interface=llm)
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with budget() as spent:
+        result = await ask.call("hello")
+    assert spent.requests == 2
+    assert spent.tokens > result.usage.total_tokens
+
+
+@pytest.mark.parametrize("length", [10, 400_000], ids=["short", "long"])
+async def test_a_long_request_that_nobody_waited_for_is_counted_off_the_loop(server, other, length, monkeypatch):
+    counted = []
+
+    def count(*parts):
+        counted.append(threading.get_ident())
+        return estimate_tokens(*parts)
+
+    monkeypatch.setattr(tokens, "estimate_tokens", count)
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    messages = [{"role": "user", "content": "a" * length}]
+    with budget() as spent:
+        await pair(server, other, hedge_after=0.02).chat(messages)
+    assert spent.tokens >= length // 4
+    assert len(counted) == 1
+    assert (counted[0] == threading.get_ident()) == (length == 10)
+
+
+async def test_a_hedged_stream_that_is_cancelled_while_the_other_is_counted_leaves_nothing(server, other, monkeypatch):
+    counting = asyncio.Event()
+
+    async def count(*parts):
+        counting.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(module, "count_request", count)
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    other.reply_sse([sse(chunk({"content": "a"}), done=False)] * 9, hold=asyncio.Event(), hold_after=3)
+    with budget():
+        task = asyncio.create_task(streamed(pair(server, other, hedge_after=0.02)))
+        await counting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    async with asyncio.timeout(10):
+        await other.all_closed()
+
+
+async def test_a_budget_without_room_for_two_lets_the_first_go_on(server, other):
+    held = asyncio.Event()
+    server.answer(lambda request: _held(text_answer("alone")(request), held))
+    llm = pair(server, other, hedge_after=0.02)
+
+    @llm_function(llm_interface=llm)
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with budget(requests=1) as spent:
+        asking = asyncio.create_task(ask("hello"))
+        await server.received()
+        await asyncio.sleep(0.1)  # the second request has been refused meanwhile
+        held.set()
+        assert await asking == "alone"
+    assert (spent.requests, other.requests) == (1, [])
+
+
+async def test_p95_learns_from_the_answers(server, other):
+    llm = pair(server, other, hedge_after="p95")
+    for _ in range(20):
+        await llm.chat(HELLO)
+    assert other.requests == []
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    assert (await llm.chat(HELLO)).text == "from the other"
+
+
+# --- as a model, and as an object ------------------------------------------------------------------------
+
+
+def test_it_has_the_features_that_all_members_share():
+    openai = ScriptedLLM(profile=PROFILES["openai"], model_name="a")
+    deepseek = ScriptedLLM(profile=PROFILES["deepseek"])
+    local = ScriptedLLM(profile=PROFILES["local"])
+    assert FallbackLLM(openai).profile == PROFILES["openai"]
+    profile = FallbackLLM(openai, deepseek, local).profile
+    assert (profile.native, profile.strict, profile.tools, profile.tool_choice) == (False, True, "json", False)
+    assert (profile.keep_reasoning, profile.name) == (True, "fallback")
+
+
+def test_it_looks_like_its_first_member(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-CANARY0123456789")
+    first = OpenAICompatible("gpt-5-mini", context_window=4000, api_params={"seed": 1})
+    llm = FallbackLLM([first, ScriptedLLM("x")])
+    assert (llm.model_name, llm.provider, llm.base_url) == ("gpt-5-mini", "openai", first.base_url)
+    assert llm.render(HELLO, stream=True, temperature=0) == first.render(HELLO, stream=True, temperature=0)
+    assert llm.context_window == 4000
+    assert FallbackLLM(ScriptedLLM("x")).context_window is None
+    smaller = OpenAICompatible("m", context_window=1000)
+    assert FallbackLLM(first, smaller, ScriptedLLM()).context_window == 1000
+    assert repr(llm) == f"FallbackLLM({first!r}, {llm.members[1]!r})"
+    assert "CANARY" not in repr(llm)
+
+
+def test_a_pickle_holds_all_but_keys_and_health(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-CANARY0123456789")
+    llm = FallbackLLM(
+        OpenAICompatible("a", api_key="sk-CANARY0123456789"), ScriptedLLM("x"), hedge_after="p95", cool_down=5
+    )
+    data = pickle.dumps(llm)
+    assert b"CANARY" not in data
+    again = pickle.loads(data)
+    assert (again.hedge_after, again.cool_down) == ("p95", 5)
+    assert [member.model_name for member in again.members] == ["a", "scripted"]
+    assert copy.copy(llm) is copy.deepcopy(llm) is llm
+
+
+@pytest.mark.parametrize("members", [(), ([],), ("gpt-5",), (ScriptedLLM(), 3), ([ScriptedLLM(), None],), (5,)])
+def test_what_is_no_model_is_refused(members):
+    with pytest.raises(ConfigError, match="takes models"):
+        FallbackLLM(*members)
+
+
+@pytest.mark.parametrize(
+    "options", [{"hedge_after": 0}, {"hedge_after": "p99"}, {"hedge_after": True}, {"cool_down": -1}]
+)
+def test_options_that_cannot_be_are_refused(options):
+    with pytest.raises(ConfigError):
+        FallbackLLM(ScriptedLLM(), **options)
+
+
+async def test_a_fallback_may_be_a_member(server, other):
+    server.reply_status(503)
+    inner = FallbackLLM(model(server))
+    assert (await FallbackLLM(inner, model(other)).chat(HELLO)).text == "from the other"
+
+
+async def test_usages_are_priced_by_who_answered():
+    pytest.importorskip("genai_prices")
+    down = ScriptedLLM(ServerUnavailable("gpt-4o"), model_name="gpt-4o", repeat=True)
+    llm = FallbackLLM(down, ScriptedLLM("x", "y", model_name="gpt-4o-mini"))
+    whole, pieces = await llm.chat(HELLO), await streamed(llm)
+    expected = ScriptedLLM(model_name="gpt-4o-mini").price(whole.usage.tokens)
+    assert whole.usage.cost == pieces.usage.cost == expected > 0
+    assert llm.price(Usage(1000)) == down.price(Usage(1000))
+    unknown = FallbackLLM(down, ScriptedLLM("x", model_name="qwen"))
+
+    @llm_function(llm_interface=unknown)
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    assert (await ask.call("x")).cost is None
+
+
+@both_ways
+async def test_errors_of_doubles_count_like_those_of_services(is_streamed):
+    errors = [
+        AuthenticationError("m", status=401),
+        BadReply("m", problem="odd"),
+        ConnectionFailed("m", reason="gone"),
+        RateLimited("m", kind="quota"),
+        ServerUnavailable("m", status=500),
+        StreamInterrupted("m"),
+        ContextTooLong("m"),
+    ]
+    for error in errors:
+        assert (await ask_either(FallbackLLM(ScriptedLLM(error), ScriptedLLM("ok")), is_streamed)).text == "ok"
+    for error in (StreamInterrupted("m", partial="x"), BadReply("m", problem="odd", partial="x")):
+        with pytest.raises(type(error)):
+            await ask_either(FallbackLLM(ScriptedLLM(error), ScriptedLLM("ok")), is_streamed)

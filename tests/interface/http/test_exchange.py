@@ -1,0 +1,616 @@
+"""One exchange at the level of HTTP: bodies, proxies, redirects, TLS, the openai package's client, foreign exceptions."""
+
+import asyncio
+import gzip
+import inspect
+import json
+import os
+import ssl
+import subprocess
+import zlib
+
+import openai
+import pytest
+
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadReply,
+    BadRequest,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RateLimited,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    StreamInterrupted,
+    UsageError,
+)
+from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.http import exchange as transport
+from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
+from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
+from SimpleLLMFunc.interface.http.timeouts import Silence
+from SimpleLLMFunc.interface.http.wire_errors import BodyBroken, ConnectFailed, Disconnected, NotHttp, ProxyRefused
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
+
+HELLO = [{"role": "user", "content": "hello"}]
+CANARY = "sk-CANARY0123456789abcdefghij"
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch):
+    for name in list(os.environ):
+        if name.upper().endswith("_PROXY") or name.startswith(("OPENAI_", "SSL_CERT")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+async def server():
+    async with LoopbackServer() as server:
+        yield server
+
+
+def model(server, **options):
+    return OpenAICompatible("m", base_url=server.base_url, **{"retry_delay": 0.001, **options})
+
+
+async def streamed(llm, **params):
+    return [piece async for piece in llm.chat_stream(HELLO, **params)]
+
+
+def text_of(chunks):
+    return "".join(piece.text for piece in chunks)
+
+
+# --- bodies ----------------------------------------------------------------------------------------------
+
+WHOLE = json.dumps(completion("packed")).encode()
+STREAM = sse(chunk({"content": "pa"}), chunk({"content": "cked"}), chunk({}, finish_reason="stop"))
+
+
+def packed(data, coding):
+    return gzip.compress(data) if coding == "gzip" else zlib.compress(data)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_packed_bodies_are_unpacked(server, coding):
+    server.answer(Answer(body=packed(WHOLE, coding), headers={"content-encoding": coding}))
+    assert (await model(server).chat(HELLO)).text == "packed"
+    data = packed(STREAM, coding)
+    pieces = [data[at : at + 7] for at in range(0, len(data), 7)]
+    headers = {"content-encoding": coding, "content-type": "text/event-stream"}
+    server.answer(Answer(pieces=pieces, headers=headers))
+    assert text_of(await streamed(model(server))) == "packed"
+
+
+async def test_a_body_that_claims_to_be_packed_and_is_not(server):
+    for _ in range(3):
+        server.answer(Answer(body=b"not gzip at all" * 9, headers={"content-encoding": "gzip"}))
+    with pytest.raises((ConnectionFailed, BadReply)):
+        await model(server).chat(HELLO)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.0 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nconnection: close\r\n",
+    ],
+    ids=["1.0", "close", "100"],
+)
+async def test_older_and_odd_servers_are_understood(server, head):
+    server.reply_raw(head + b"content-type: application/json\r\n\r\n" + WHOLE)
+    assert (await model(server).chat(HELLO)).text == "packed"
+    server.reply_raw(head + b"content-type: text/event-stream\r\n\r\n" + STREAM)
+    assert text_of(await streamed(model(server))) == "packed"
+
+
+async def test_a_body_without_end_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(transport, "LARGEST_BODY", 10_000)
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.reply_reader.LARGEST_BODY", 10_000)
+    server.answer(Answer(pieces=[b'{"' + b"x" * 5_000] * 100))
+    with pytest.raises(BadReply, match="longer than"):
+        await model(server).chat(HELLO)
+    server.reply_sse([sse(chunk({"content": "x" * 2_000}), done=False)] * 100)
+    with pytest.raises(StreamInterrupted, match="longer than"):
+        await streamed(model(server))
+    assert len(server.requests) == 2
+
+
+async def test_a_large_reply_arrives_whole(server):
+    text = "é" * 2_000_000
+    server.reply(text)
+    assert (await model(server).chat(HELLO)).text == text
+
+
+async def test_many_chunks_arrive_whole(server):
+    server.reply_sse([sse(*[chunk({"content": "ab"})] * 500, done=False)] * 20 + [sse(chunk({}, finish_reason="stop"))])
+    assert text_of(await streamed(model(server))) == "ab" * 10_000
+
+
+# --- redirects -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_on_the_same_host_keeps_method_body_and_key(server, status):
+    server.answer(Answer(status, {"location": "/other/path?x=1"}, body=b"moved"))
+    reply = await model(server, api_key=CANARY).chat(HELLO)
+    assert reply.text == "hello"
+    first, second = server.requests
+    assert (second.method, second.path, second.raw, second.key) == ("POST", "/other/path?x=1", first.raw, CANARY)
+
+
+async def test_a_redirect_to_another_host_takes_neither_key_nor_messages(server):
+    async with LoopbackServer() as other:
+        for target in (f"http://localhost:{other.port}/v1/x", f"{other.base_url}/x"):
+            server.answer(Answer(307, {"location": target}, body=b""))
+            with pytest.raises(BadRequest, match="redirects to") as caught:
+                await model(server, api_key=CANARY).chat(HELLO)
+            assert caught.value.status == 307
+        assert other.requests == []
+
+
+async def test_redirects_end(server):
+    for _ in range(10):
+        server.answer(Answer(307, {"location": "/again"}, body=b""))
+    with pytest.raises(BadRequest, match="too often"):
+        await model(server).chat(HELLO)
+    assert len(server.requests) == 6
+
+
+async def test_a_redirect_that_wants_another_method_is_refused(server):
+    server.answer(Answer(303, {"location": "/elsewhere"}, body=b""))
+    with pytest.raises(BadRequest):
+        await model(server).chat(HELLO)
+
+
+async def test_a_redirect_to_nowhere_is_refused(server):
+    server.answer(Answer(307, {"location": "http://[bad"}, body=b""))
+    with pytest.raises(SimpleLLMFuncError):
+        await model(server).chat(HELLO)
+
+
+def client_of(kind, server, **options):
+    client = openai.AsyncAzureOpenAI if kind == "azure" else openai.AsyncOpenAI
+    address = (
+        {"azure_endpoint": server.base_url, "api_version": "1"} if kind == "azure" else {"base_url": server.base_url}
+    )
+    return client(api_key=CANARY, default_headers={"X-Gateway-Key": CANARY}, **address, **options)
+
+
+@pytest.mark.parametrize("kind", ["openai", "azure"])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_clients_redirect_to_another_host_takes_neither_key_nor_messages(server, kind, status):
+    async with LoopbackServer() as other, client_of(kind, server) as client:
+        llm = OpenAICompatible("m", client=client)
+        for target in (f"http://localhost:{other.port}/v1/x", f"{other.base_url}/x"):
+            for ask in (llm.chat, lambda messages: streamed(llm)):
+                server.answer(Answer(status, {"location": target}, body=b""))
+                with pytest.raises(BadRequest, match="redirects to") as caught:
+                    await ask(HELLO)
+                assert caught.value.status == status
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("kind", ["openai", "azure"])
+async def test_a_clients_redirect_on_the_same_host_is_followed_and_ends(server, kind):
+    async with client_of(kind, server) as client:
+        llm = OpenAICompatible("m", client=client)
+        server.answer(Answer(307, {"location": "/other/path?x=1"}, body=b"moved"))
+        assert (await llm.chat(HELLO)).text == "hello"
+        first, second = server.requests
+        assert (second.method, second.path.partition("?")[0], second.body) == ("POST", "/other/path", first.body)
+        assert CANARY in (second.key, second.headers.get("api-key"))
+        for _ in range(10):
+            server.answer(Answer(307, {"location": "/again"}, body=b""))
+        with pytest.raises(BadRequest, match="too often"):
+            await llm.chat(HELLO)
+        assert len(server.requests) == 8
+        # Nor does it ask otherwise than it was asked to.
+        server._script.clear()
+        server.answer(Answer(303, {"location": "/elsewhere"}, body=b""))
+        with pytest.raises(BadRequest):
+            await llm.chat(HELLO)
+
+
+async def test_the_key_of_the_client_we_build_does_not_follow_a_redirect(server):
+    async with LoopbackServer() as other:
+        server.answer(Answer(307, {"location": f"http://localhost:{other.port}/v1/x"}, body=b""))
+        async with model(server, api_key=CANARY).client as client:
+            await client.chat.completions.create(model="m", messages=HELLO)
+        (request,) = other.requests
+        assert CANARY not in str(request.headers)
+
+
+# --- proxies ---------------------------------------------------------------------------------------------
+
+
+async def test_the_proxy_of_the_environment_is_asked(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://user:proxy-password@127.0.0.1:{server.port}")
+    reply = await OpenAICompatible("m", base_url="http://far.example/v1", api_key=CANARY).chat(HELLO)
+    assert reply.text == "hello"
+    assert server.requests[0].path == "http://far.example/v1/chat/completions"
+    assert server.requests[0].headers["proxy-authorization"] == "Basic dXNlcjpwcm94eS1wYXNzd29yZA=="
+    assert server.requests[0].key == CANARY
+
+
+async def test_this_machine_is_reached_without_the_proxy(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert (await model(server).chat(HELLO)).text == "hello"
+
+
+async def test_a_proxy_of_a_kind_we_do_not_know_is_said(monkeypatch):
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="socks5"):
+        await OpenAICompatible("m", base_url="http://far.example/v1", api_key=CANARY).chat(HELLO)
+
+
+@pytest.mark.parametrize(("status", "requests"), [(407, 1), (503, 3)])
+async def test_a_proxy_that_refuses_the_tunnel(server, monkeypatch, status, requests):
+    monkeypatch.setenv("https_proxy", f"http://user:proxy-password@127.0.0.1:{server.port}")
+    for _ in range(requests):
+        server.reply_raw(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
+    llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=CANARY, retry_delay=0.001)
+    with pytest.raises(ConnectionFailed, match=f"proxy answered {status}"):
+        await llm.chat(HELLO)
+    assert [request.method for request in server.requests] == ["CONNECT"] * requests
+    assert not any(CANARY in str(request) for request in server.requests)
+    assert all(request.headers["proxy-authorization"].startswith("Basic ") for request in server.requests)
+
+
+async def test_netrc_does_not_replace_the_key(server, monkeypatch, tmp_path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password else\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    await model(server, api_key=CANARY).chat(HELLO)
+    assert server.requests[0].key == CANARY
+
+
+# --- bodies that break -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n", b"-1\r\n", b"2\r\n{}X"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
+    ended = asyncio.Event()
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        await asyncio.sleep(0.05)  # head and chunk are two reads
+        writer.write(chunk)
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        llm = OpenAICompatible("m", base_url=address, max_retries=0)
+        with pytest.raises((ConnectionFailed, StreamInterrupted), match="broke off"):
+            await (streamed(llm, deadline=10) if stream else llm.chat(HELLO, deadline=10))
+        async with asyncio.timeout(5):
+            await ended.wait()
+
+
+# --- TLS -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    return key, cert
+
+
+@pytest.fixture
+async def tls_server(certificate):
+    key, cert = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    async with LoopbackServer(tls=context) as server:
+        server.base_url = f"https://localhost:{server.port}/v1"
+        yield server
+
+
+async def test_an_unknown_certificate_is_refused_at_once(tls_server):
+    with pytest.raises(ConnectionFailed, match="TLS") as caught:
+        await model(tls_server, max_retries=5).chat(HELLO)
+    assert caught.value.tries == 1
+    assert tls_server.requests == []
+
+
+async def test_a_certificate_of_the_systems_trust_store_is_accepted(tls_server, certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
+    assert (await model(tls_server).chat(HELLO)).text == "hello"
+    assert text_of(await streamed(model(tls_server))) == "hello"
+
+
+# --- through the user's own client -----------------------------------------------------------------------
+
+
+@pytest.fixture
+async def client(server):
+    async with openai.AsyncOpenAI(api_key=CANARY, base_url=server.base_url) as client:
+        yield client
+
+
+@pytest.fixture
+def through(client):
+    return OpenAICompatible("m", client=client, retry_delay=0.001)
+
+
+async def test_a_call_goes_through_the_client(server, through, client):
+    assert through.client is client
+    assert through.base_url == server.base_url
+    reply = await through.chat(HELLO, temperature=0, top_k=3, trace_id="t")
+    assert reply.text == "hello"
+    (request,) = server.requests
+    assert request.body == {"model": "m", "messages": HELLO, "temperature": 0, "top_k": 3}
+    assert request.key == CANARY
+    assert "openai" in request.headers["user-agent"].lower()
+
+
+async def test_a_stream_goes_through_the_client(server, through):
+    server.reply_tool_calls([("f", {"x": 1})], "text")
+    chunks = await streamed(through)
+    assert text_of(chunks) == "text"
+    assert chunks[-1].usage.total_tokens == 8
+    assert server.requests[0].body["stream_options"] == {"include_usage": True}
+
+
+async def test_the_tries_are_ours_not_the_clients(server, through):
+    for _ in range(3):
+        server.reply_status(503)
+    with pytest.raises(ServerUnavailable) as caught:
+        await through.chat(HELLO)
+    assert caught.value.tries == len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [(400, None, BadRequest), (401, None, AuthenticationError), (429, "insufficient_quota", RateLimited)],
+)
+async def test_the_clients_refusals_are_ours(server, through, status, code, kind):
+    server.reply_status(status, message="because", code=code, headers={"x-request-id": "r1"})
+    with pytest.raises(kind) as caught:
+        await through.chat(HELLO)
+    assert (caught.value.status, caught.value.request_id, len(server.requests)) == (status, "r1", 1)
+
+
+async def test_what_the_package_would_hide_is_seen(server, through):
+    server.reply_sse(sse(chunk({"content": "Hel"}), done=False))
+    with pytest.raises(StreamInterrupted) as caught:
+        await streamed(through)
+    assert caught.value.partial == "Hel"
+    for answer in (b"<html>", b"<html>"):
+        server.answer(Answer(body=answer, headers={"content-type": "text/html"}))
+    with pytest.raises(BadReply):
+        await through.chat(HELLO)
+    server.reply_json({"choices": []})
+    with pytest.raises(BadReply):
+        await through.chat(HELLO)
+
+
+async def test_a_broken_connection_under_the_client(server, through):
+    server.reply_reset()
+    assert (await through.chat(HELLO)).tries == 2
+    server.reply_sse(sse(chunk({"content": "Hel"}), done=False), reset=True)
+    with pytest.raises(StreamInterrupted):
+        await streamed(through)
+    server.reply_raw(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{")
+    assert (await through.chat(HELLO)).tries == 2
+
+
+async def test_the_deadline_holds_for_the_client(server, through):
+    server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    with pytest.raises(DeadlineExceeded):
+        await through.chat(HELLO, deadline=0.1)
+    await server.all_closed()
+
+
+async def test_a_break_closes_the_clients_connection(server, through):
+    server.reply_sse([sse(chunk({"content": "a"}), done=False)] * 3, hold=asyncio.Event(), hold_after=2)
+    stream = through.chat_stream(HELLO)
+    await anext(stream)
+    await stream.aclose()
+    await server.all_closed()
+
+
+async def test_nobody_answers_the_client():
+    async with LoopbackServer() as server:
+        address = server.base_url
+    async with openai.AsyncOpenAI(api_key=CANARY, base_url=address) as client:
+        with pytest.raises(ConnectionFailed) as caught:
+            await OpenAICompatible("m", client=client, retry_delay=0.001, max_retries=1).chat(HELLO)
+        assert caught.value.tries == 2
+
+
+async def test_the_switch_counts_for_the_client(server, through):
+    with forbid_real_calls(), pytest.raises(UsageError):
+        await through.chat(HELLO)
+    assert server.requests == []
+
+
+async def test_surrogates_do_not_stop_the_client(server, through):
+    assert (await through.chat([{"role": "user", "content": "a\ud800"}])).text == "a\ufffd"
+
+
+async def test_an_azure_client_keeps_its_own_addresses(server):
+    async with openai.AsyncAzureOpenAI(
+        api_key=CANARY, azure_endpoint=f"http://127.0.0.1:{server.port}", api_version="2024-10-21"
+    ) as client:
+        assert (await OpenAICompatible("my-deployment", client=client).chat(HELLO)).text == "hello"
+    path = server.requests[0].path
+    assert path == "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21"
+    assert server.requests[0].headers["api-key"] == CANARY
+
+
+async def test_a_model_with_a_client_cannot_be_pickled(through):
+    import pickle
+
+    with pytest.raises(ConfigError, match="client="):
+        pickle.dumps(through)
+
+
+@pytest.mark.parametrize("other", [openai.OpenAI(api_key="sk-aaaaaaaa"), object(), "client"])
+def test_another_client_is_refused(other):
+    with pytest.raises(ConfigError, match="AsyncOpenAI"):
+        OpenAICompatible("m", client=other)
+
+
+@pytest.mark.parametrize("option", ["api_key", "base_url"])
+async def test_a_client_has_its_own_key_and_address(client, option):
+    with pytest.raises(ConfigError, match="client="):
+        OpenAICompatible("m", client=client, **{option: "https://x.example/v1"})
+
+
+# --- openai's objects ------------------------------------------------------------------------------------
+
+
+def test_a_reply_becomes_the_packages_object():
+    wire = completion(
+        "hi", tool_calls=[{"id": "a", "function": {"name": "f", "arguments": {"x": 1}}}], finish_reason="odd"
+    )
+    wire["service_tier"] = "default"
+    reply = to_openai(ChatCompletion.from_dict(wire))
+    assert isinstance(reply, openai.types.chat.ChatCompletion)
+    assert reply.choices[0].message.content == "hi"
+    assert reply.choices[0].message.tool_calls[0].function.name == "f"
+    assert reply.choices[0].message.tool_calls[0].function.arguments == '{"x": 1}'
+    assert reply.choices[0].finish_reason == "odd"
+    assert reply.usage.prompt_tokens == 5
+    assert reply.service_tier == "default"
+
+
+def test_a_chunk_becomes_the_packages_object():
+    wire = chunk({"content": "x", "tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}]})
+    item = to_openai(ChatCompletionChunk.from_dict(wire))
+    assert isinstance(item, openai.types.chat.ChatCompletionChunk)
+    assert item.choices[0].delta.content == "x"
+    assert item.choices[0].delta.tool_calls[0].function.arguments == "{"
+    assert item.choices[0].delta.tool_calls[0].index == 0
+    assert item.usage is None
+
+
+def test_what_was_put_together_by_hand_becomes_one_too():
+    bare = ChatCompletion.from_dict(completion("hi"))
+    by_hand = ChatCompletion(choices=bare.choices, usage=bare.usage)
+    assert to_openai(by_hand).choices[0].message.content == "hi"
+    assert to_openai(by_hand).usage.completion_tokens == 3
+
+
+# --- foreign exceptions ----------------------------------------------------------------------------------
+
+
+def classes_of(*modules):
+    found = {
+        value
+        for module in modules
+        for value in list(vars(module).values())
+        if inspect.isclass(value) and issubclass(value, Exception) and value.__module__.split(".")[0] != "builtins"
+    }
+    return sorted(found, key=lambda kind: (kind.__module__, kind.__name__))
+
+
+def instance(kind):
+    """An object of the class without its constructor: those want what only a real exchange has."""
+    error = kind.__new__(kind)
+    error.args = ("it happened",)
+    for name in ("message", "status", "request_info", "history", "headers", "os_error", "_os_error"):
+        try:
+            setattr(error, name, "text" if name == "message" else 400)
+        except AttributeError:
+            continue
+    return error
+
+
+def shows(kind):
+    return kind.__name__
+
+
+FOREIGN = classes_of(openai)
+assert len(FOREIGN) > 15
+
+
+@pytest.mark.parametrize("kind", FOREIGN, ids=shows)
+def test_every_exception_of_the_openai_package_has_a_translation(kind, monkeypatch):
+    if kind.__str__ is not Exception.__str__:
+        monkeypatch.setattr(kind, "__str__", lambda error: "it happened")
+    result = failure_of_exception(instance(kind), "m", 2)
+    error = result.error if isinstance(result, TryFailed) else result
+    assert isinstance(error, SimpleLLMFuncError)
+    if isinstance(result, TryFailed):
+        assert error.tries == 2
+
+
+def low_level_family():
+    """The exceptions of the HTTP client that the installed openai package stands on."""
+    import importlib.util
+
+    name = next(name for name in ("httpx2", "httpx") if importlib.util.find_spec(name))
+    module = importlib.import_module(name)
+    return classes_of(module)
+
+
+@pytest.mark.parametrize("kind", low_level_family(), ids=shows)
+def test_so_has_every_one_of_the_client_below(kind):
+    result = failure_of_exception(instance(kind), "m", 1)
+    assert isinstance(result, (TryFailed, SimpleLLMFuncError))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "again"),
+    [
+        (Disconnected("gone"), ConnectionFailed, "always"),
+        (BodyBroken("cut"), ConnectionFailed, "always"),
+        (ConnectFailed("host", 1, OSError(111, "refused")), ConnectionFailed, "always"),
+        (ConnectFailed("host", 1, ssl.SSLError(1, "handshake")), ConnectionFailed, "always"),
+        (ProxyRefused(503), ConnectionFailed, "always"),
+        (ProxyRefused(407), ConnectionFailed, "never"),
+        (ConnectionResetError("reset"), ConnectionFailed, "always"),
+        (TimeoutError("slow"), ConnectionFailed, "always"),
+        (Silence(5), ConnectionFailed, "always"),
+        (ssl.SSLCertVerificationError("bad"), ConnectionFailed, "never"),
+        (RuntimeError("Session is closed"), ConnectionFailed, "never"),
+        (NotHttp("no status line", "220 mail"), BadReply, "once"),
+    ],
+)
+def test_what_a_further_try_may_cure(error, kind, again):
+    result = failure_of_exception(error, "m", 1)
+    assert isinstance(result, TryFailed)
+    assert (type(result.error), result.again) == (kind, again)
+
+
+def test_a_cause_without_a_secret_is_kept():
+    result = failure_of_exception(ConnectionResetError("cut"), "m", 1)
+    assert "cut" in str(result.error)
+    error = ValueError("x")
+    assert failure_of_exception(error, "m", 1).__cause__ is error
+    copied = failure_of_exception(ValueError(f"Bearer {CANARY}"), "m", 1).__cause__
+    assert CANARY not in str(copied)
+    assert "ValueError" in str(copied)
+
+
+def test_ours_pass_as_they_are():
+    for error in (UsageError("x"), DeadlineExceeded(1), TryFailed(ServerUnavailable("m"))):
+        assert failure_of_exception(error, "m", 1) is error
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("http://127.0.0.1:9/v1", "127.0.0.1:9: Connection refused"), ("https://127.0.0.1:9/v1", "Connection refused")],
+)
+async def test_a_connection_that_fails_is_told_in_few_words(url, said):
+    llm = OpenAICompatible("m", api_key="a-key-for-nobody", base_url=url, max_retries=0)
+    with pytest.raises(ConnectionFailed, match=said) as failed:
+        await llm.chat([{"role": "user", "content": "hello"}])
+    assert "object at" not in str(failed.value)
+    assert str(failed.value).count("refused") == 1

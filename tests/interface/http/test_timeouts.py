@@ -1,0 +1,83 @@
+import asyncio
+
+import pytest
+
+from SimpleLLMFunc.errors import DeadlineExceeded
+from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
+from SimpleLLMFunc.interface.spending.deadline import Deadline
+
+
+def patience(*, deadline=None, first_byte=60.0, idle=60.0):
+    return Patience(Deadline.after(deadline), first_byte=first_byte, idle=idle)
+
+
+async def never():
+    await asyncio.Event().wait()
+
+
+async def test_what_comes_is_given_on():
+    assert await patience().wait(asyncio.sleep(0, "x")) == "x"
+
+
+async def test_silence_before_the_first_byte():
+    with pytest.raises(Silence) as caught:
+        await patience(first_byte=0.02).wait(never())
+    assert caught.value.seconds == 0.02
+
+
+async def test_silence_after_progress():
+    clock = patience(idle=0.02)
+    clock.progress()
+    with pytest.raises(Silence) as caught:
+        await clock.wait(never())
+    assert caught.value.seconds == 0.02
+
+
+async def test_waits_without_progress_add_up():
+    clock = patience(first_byte=0.05)
+    with pytest.raises(Silence):
+        for _ in range(100):
+            await clock.wait(asyncio.sleep(0.01))
+
+
+async def test_progress_begins_anew():
+    clock = patience(first_byte=0.3, idle=0.3)
+    for _ in range(8):
+        await clock.wait(asyncio.sleep(0.05))
+        clock.progress()
+
+
+async def test_only_waiting_counts():
+    clock = patience(first_byte=0.05)
+    await asyncio.sleep(0.06)
+    assert await clock.wait(asyncio.sleep(0, 1)) == 1
+
+
+async def test_the_deadline_stands_above_both():
+    with pytest.raises(DeadlineExceeded, match="reading") as caught:
+        await patience(deadline=0.02).wait(never(), "reading")
+    assert caught.value.seconds == 0.02
+
+
+async def test_a_shortened_patience_stays_short():
+    clock = patience()
+    clock.shorten(0.02)
+    clock.progress()
+    with pytest.raises(Silence):
+        await clock.wait(never())
+
+
+async def test_a_timeout_of_somebody_else_is_passed_on():
+    async def failing():
+        raise TimeoutError("theirs")
+
+    with pytest.raises(TimeoutError, match="theirs"):
+        await patience().wait(failing())
+
+
+async def test_cancelling_is_passed_on():
+    task = asyncio.create_task(patience().wait(never()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

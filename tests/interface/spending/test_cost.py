@@ -1,0 +1,377 @@
+"""What an answer costs, and budgets in USD."""
+
+import asyncio
+import subprocess
+import sys
+from functools import partial
+from importlib import import_module
+
+import pytest
+
+from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, ServerUnavailable
+from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
+from SimpleLLMFunc.interface.local.local_model import LocalModel
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.spending import cost as module
+from SimpleLLMFunc.interface.spending.budget import budget, charge_question
+from SimpleLLMFunc.interface.spending.cost import load_prices, price_of, priced, require_prices
+from SimpleLLMFunc.llm_decorator import llm_function
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.type import ChatCompletion, Usage
+from SimpleLLMFunc.type.completion import CompletionUsage
+from tests.support.server import LoopbackServer
+
+prices = pytest.importorskip("genai_prices")
+get_snapshot = import_module("genai_prices.data_snapshot").get_snapshot
+
+HELLO = [{"role": "user", "content": "hello"}]
+OPENAI = "https://api.openai.com/v1"
+
+
+@pytest.fixture(autouse=True)
+def _no_memory():
+    module._tariff.cache_clear()
+    yield
+    module._tariff.cache_clear()
+
+
+@pytest.fixture
+def _not_installed(monkeypatch):
+    monkeypatch.setattr(module, "_module", module._MISSING)
+
+
+def theirs(model, provider, **counts):
+    return float(prices.calc_price(prices.Usage(**counts), model, provider_id=provider).total_price)
+
+
+# --- the price -------------------------------------------------------------------------------------------
+
+
+def test_a_price_is_that_of_the_list():
+    usage = Usage(1000, 500, 200, 100)
+    counts = {"input_tokens": 1000, "output_tokens": 500, "cache_read_tokens": 200, "output_reasoning_tokens": 100}
+    assert price_of(usage, "gpt-5-mini", "openai", OPENAI) == theirs("gpt-5-mini", "openai", **counts) > 0
+
+
+def test_cached_tokens_are_cheaper_and_reasoning_is_written():
+    full = price_of(Usage(1000, 100), "gpt-5-mini", "openai")
+    assert 0 < price_of(Usage(1000, 100, 1000), "gpt-5-mini", "openai") < full
+    assert price_of(Usage(1000, 100, 0, 90), "gpt-5-mini", "openai") == full
+    # Where reasoning has a price of its own, it counts.
+    answer, reasoning = (
+        price_of(Usage(0, 100, 0, tokens), "perplexity/sonar-deep-research", "openrouter") for tokens in (0, 100)
+    )
+    assert 0 < reasoning < answer
+
+
+@pytest.mark.parametrize(
+    ("ours", "name", "model"),
+    [
+        ("gemini", "google", "gemini-2.5-flash"), ("xai", "x-ai", "grok-3"), ("moonshot", "moonshotai", "kimi-k2-0905-preview"),
+        ("azure", "azure", "gpt-4o"), ("deepseek", "deepseek", "deepseek-chat"), ("anthropic", "anthropic", "claude-sonnet-4-5"),
+        ("mistral", "mistral", "mistral-large-latest"), ("groq", "groq", "openai/gpt-oss-20b"),
+        ("openrouter", "openrouter", "openai/gpt-4o"),
+    ],
+)  # fmt: skip
+def test_providers_go_by_their_names_in_the_list(ours, name, model):
+    assert price_of(Usage(1000), model, ours) == theirs(model, name, input_tokens=1000) > 0
+
+
+USAGES = (Usage(1, 1), Usage(123_456, 777, 1_000, 5), Usage(3, 9, 2, 9), Usage(999_999, 1_234, 17, 3))
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "deepseek", "groq", "mistral"])
+def test_prices_are_to_the_last_digit_those_of_the_package(provider):
+    models = [each.id for known in get_snapshot().providers if known.id == provider for each in known.models]
+    flat = 0
+    for name in models:
+        tariff = module._tariff(name, provider, None)
+        flat += tariff is not None and not isinstance(tariff, partial)
+        for usage in USAGES:
+            try:
+                expected = module._price(name, provider, None, usage)
+            except (LookupError, ValueError, ArithmeticError):
+                expected = None
+            assert price_of(usage, name, provider) == expected, name
+    assert flat  # of some the price depends on the hour
+
+
+def test_the_list_is_looked_through_once_per_model(monkeypatch):
+    asked = []
+    calculate = prices.calc_price
+    monkeypatch.setattr(prices, "calc_price", lambda *args, **more: asked.append(args) or calculate(*args, **more))
+    price_of(Usage(1), "gpt-4o-mini", "openai")
+    once = len(asked)
+    for number in range(20):
+        assert price_of(Usage(number, number), "gpt-4o-mini", "openai") is not None
+    assert (once > 0, len(asked)) == (True, once)
+
+
+def test_a_price_that_depends_on_the_length_is_asked_for_each_time():
+    short, long = (price_of(Usage(tokens), "gemini-2.5-pro", "gemini") for tokens in (1_000, 1_000_000))
+    assert long > 1_000 * short
+
+
+def test_behind_an_unknown_address_a_model_costs_what_its_maker_takes():
+    expected = theirs("gpt-4o", "openai", input_tokens=1000)
+    for model in ("gpt-4o", "openai/gpt-4o"):
+        for address in ("https://gateway.example/v1", "http://127.0.0.1:4000/v1", None):
+            assert price_of(Usage(1000), model, "openai-compatible", address) == expected
+    # The list knows some addresses that we have no name for.
+    here = price_of(Usage(1000), "llama3.1-8b", "openai-compatible", "https://api.cerebras.ai/v1")
+    assert here == theirs("llama3.1-8b", "cerebras", input_tokens=1000)
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "address"),
+    [
+        ("no-such-model", "openai", OPENAI), ("no-such-model", "", None), ("", "openai", None),
+        ("deepseek-chat", "siliconflow", "https://api.siliconflow.cn/v1"), ("no-such-maker/gpt-4o", "", None),
+        # These can be run at home, and then nobody sends a bill.
+        ("mistral-7b", "openai-compatible", "http://127.0.0.1:8000/v1"),
+        ("gpt-oss-20b", "openai-compatible", "http://gpu-box:8000/v1"),
+        ("scripted", "scripted", None),
+    ],
+)  # fmt: skip
+def test_what_nobody_knows_is_none(model, provider, address):
+    assert price_of(Usage(1000, 100), model, provider, address) is None
+
+
+def test_what_runs_here_costs_nothing():
+    assert LocalModel().price(Usage(1000, 100)) == 0.0
+    assert price_of(Usage(1000), "llama3.1:8b", "ollama", "http://localhost:11434/v1") == 0.0
+    assert price_of(Usage(1000), "gpt-oss:120b-cloud", "ollama", "http://localhost:11434/v1") is None
+
+
+def test_counts_that_contradict_each_other_are_priced_as_far_as_they_go():
+    assert price_of(Usage(10, 5, 50, 70), "gpt-4o", "openai") == price_of(Usage(10, 5, 10, 5), "gpt-4o", "openai")
+    assert price_of(Usage(-5, 5), "gpt-4o", "openai") == price_of(Usage(0, 5), "gpt-4o", "openai")
+
+
+def test_the_reply_names_the_model_else_the_request_does():
+    llm = OpenAICompatible("my-deployment", base_url="https://me.openai.azure.com/openai/v1")
+    assert llm.price(Usage(1000)) is None
+    assert llm.price(Usage(1000), "gpt-4o-2024-08-06") == theirs("gpt-4o", "azure", input_tokens=1000)
+    llm = OpenAICompatible("gpt-4o")
+    assert llm.price(Usage(1000), "something else") == llm.price(Usage(1000)) > 0
+
+
+def test_hidden_reasoning_is_counted_and_paid():
+    hidden = CompletionUsage.from_dict({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 115})
+    assert hidden.tokens == Usage(10, 105, 0, 100)
+    beside = CompletionUsage.from_dict(
+        {
+            "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 115,
+            "completion_tokens_details": {"reasoning_tokens": 100},
+        }
+    )  # fmt: skip
+    assert beside.tokens == hidden.tokens
+    inside = CompletionUsage.from_dict(
+        {"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 4}}
+    )
+    assert inside.tokens == Usage(10, 5, 0, 4)
+
+
+# --- without the extra, and how it is loaded -------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_not_installed")
+async def test_without_the_extra_no_price_is_known():
+    llm = ScriptedLLM("x", model_name="gpt-4o")
+    reply = await llm.chat(HELLO)
+    assert await priced(reply, llm) is reply
+    assert LocalModel().price(Usage(1)) == 0.0
+
+
+def test_a_broken_package_is_as_none(monkeypatch, caplog):
+    monkeypatch.setattr(module, "_module", None)
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert price_of(Usage(1), "gpt-4o", "openai") is None
+    monkeypatch.setattr(module, "_module", None)
+    monkeypatch.delitem(sys.modules, "genai_prices")
+    monkeypatch.setattr(sys, "meta_path", [_Broken(), *sys.meta_path])
+    module._tariff.cache_clear()
+    assert price_of(Usage(1), "gpt-4o", "openai") is None
+    assert "cannot be used" in caplog.text
+
+
+class _Broken:
+    def find_spec(self, name, *_):
+        if name == "genai_prices":
+            raise RuntimeError("broken")
+
+
+def test_it_is_imported_when_it_is_needed_and_off_the_event_loop():
+    program = """
+import asyncio, sys, threading
+import SimpleLLMFunc
+from SimpleLLMFunc import llm_function, OpenAICompatible, LocalModel, Usage
+from SimpleLLMFunc.testing import ScriptedLLM
+OpenAICompatible("gpt-4o")
+LocalModel().price(Usage(1))
+@llm_function(llm_interface=ScriptedLLM("one"))
+async def ask(text: str) -> str:
+    "Answer."
+    raise NotImplementedError
+asyncio.run(ask("x"))
+assert "genai_prices" not in sys.modules
+class Watcher:
+    def find_spec(self, name, *_):
+        if name == "genai_prices":
+            print(threading.current_thread() is threading.main_thread())
+sys.meta_path.insert(0, Watcher())
+ask = ask.with_options(llm_interface=ScriptedLLM("one", model_name="gpt-4o"))
+print(asyncio.run(ask.call("x")).cost > 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.stdout, done.stderr) == ("False\nTrue\n", "")
+
+
+async def test_many_at_once_load_it_once(monkeypatch):
+    monkeypatch.setattr(module, "_module", None)
+    llm = ScriptedLLM(model_name="gpt-4o")
+    await asyncio.gather(*(load_prices(llm) for _ in range(20)))
+    assert module._module is prices
+
+
+# --- where it shows --------------------------------------------------------------------------------------
+
+
+def decorated(llm, return_type=str, **options):
+    async def ask(text):
+        """Answer."""
+        raise NotImplementedError
+
+    ask.__annotations__ = {"text": str, "return": return_type}
+    return llm_function(llm_interface=llm, **options)(ask)
+
+
+def reply(text, prompt=1000, completion=100, **details):
+    return ChatCompletion.from_dict(
+        {
+            "model": "gpt-4o",
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": completion, **details},
+        }
+    )
+
+
+EACH = theirs("gpt-4o", "openai", input_tokens=1000, output_tokens=100)
+
+
+async def test_results_attempts_and_errors_tell_the_cost():
+    ask = decorated(ScriptedLLM(reply("nonsense"), reply("7"), model_name="gpt-4o"), int)
+    result = await ask.call("x")
+    assert result.cost == result.usage.cost == pytest.approx(2 * EACH)
+    assert [attempt.usage.cost for attempt in result.attempts] == [EACH, EACH]
+    ask = decorated(ScriptedLLM(reply("nonsense"), ServerUnavailable("m"), model_name="gpt-4o"), int)
+    with pytest.raises(ServerUnavailable) as caught:
+        await ask("x")
+    assert caught.value.cost == caught.value.usage.cost == EACH
+
+
+async def test_a_sum_with_an_unknown_part_is_unknown():
+    ask = decorated(ScriptedLLM(reply("x"), model_name="m"))
+    unnamed = ChatCompletion.from_dict({**reply("x").raw, "model": "unheard-of"})
+    assert (await decorated(ScriptedLLM(unnamed)).call("x")).cost is None
+    assert (await ask.call("x")).cost == EACH  # the reply names its model
+
+
+async def test_tool_rounds_count():
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    llm = ScriptedLLM(tool_calls(("look", {})), reply("done"), model_name="gpt-4o")
+    result = await decorated(llm, toolkit=[look]).call("x")
+    assert result.cost > EACH
+
+
+async def test_over_the_wire_whole_and_streamed():
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("gpt-4o", base_url=server.base_url)
+        ask = decorated(llm)
+        expected = theirs("gpt-4o", "openai", input_tokens=5, output_tokens=3)
+        assert (await ask.call("x")).cost == expected
+        with budget() as spent:
+            _ = [piece async for piece in ask.stream("x")]
+        assert spent.usd == expected
+
+
+def test_a_preview_estimates_the_input(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+    preview = decorated(OpenAICompatible("gpt-4o")).preview("x" * 4000)
+    assert preview.cost == theirs("gpt-4o", "openai", input_tokens=preview.input_tokens)
+    assert decorated(ScriptedLLM()).preview("x").cost is None
+    assert decorated(LocalModel()).preview("x").cost == 0.0
+
+
+async def test_a_cost_that_is_known_already_stays():
+    told = ChatCompletion((), usage=CompletionUsage(1000, 100, 1100, cost=0.5))
+    assert await priced(told, ScriptedLLM(model_name="gpt-4o")) is told
+    assert told.usage.tokens.cost == 0.5
+    assert "cost" not in told.to_dict()["usage"]
+
+
+# --- budgets ---------------------------------------------------------------------------------------------
+
+
+async def test_a_budget_in_usd_stops_before_the_request_that_would_break_it():
+    llm = ScriptedLLM(reply("x"), repeat=True, model_name="gpt-4o")
+    ask = decorated(llm)
+    with budget(usd=2.5 * EACH) as spent:
+        for _ in range(3):
+            await ask("x")
+        with pytest.raises(BudgetExceeded) as caught:
+            await ask("x")
+    assert spent.usd == pytest.approx(3 * EACH)
+    assert (caught.value.unit, len(llm.calls)) == ("usd", 3)
+    # The input alone would cost more than what is left.
+    with budget(usd=EACH), pytest.raises(BudgetExceeded, match="usd"):
+        await ask("many words " * 10_000)
+    assert len(llm.calls) == 3
+
+
+async def test_parallel_calls_reserve_what_they_will_read():
+    llm = ScriptedLLM(reply("x", prompt=4000, completion=1), repeat=True, model_name="gpt-4o")
+    ask = decorated(llm)
+    words = "words " * 2700  # about 4,000 tokens
+    price = theirs("gpt-4o", "openai", input_tokens=4000)
+    with budget(usd=5.5 * price) as spent:
+        results = await asyncio.gather(*(ask(words) for _ in range(20)), return_exceptions=True)
+    assert sum(isinstance(result, BudgetExceeded) for result in results) >= 14
+    assert spent.usd <= 5.5 * price
+    assert spent._reserved_usd == pytest.approx(0)
+
+
+def test_an_inner_refusal_gives_the_reservation_back():
+    with budget(usd=1) as outer, budget(usd=0.01), pytest.raises(BudgetExceeded), charge_question(10, 0.5):
+        pass
+    assert (outer._reserved_usd, outer.requests) == (0, 0)
+
+
+async def test_a_budget_that_cannot_be_kept_is_told_before_anything_is_sent(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+    unknown = OpenAICompatible("no-such-model")
+    with budget(usd=1) as spent, pytest.raises(ConfigError, match=r"no-such-model.*tokens"):
+        await decorated(unknown)("x")
+    assert spent.requests == 0
+    with budget(usd=1), pytest.raises(ConfigError, match="no-such-model"):
+        await decorated(FallbackLLM(ScriptedLLM("x", model_name="gpt-4o"), unknown))("x")
+    await require_prices(FallbackLLM(OpenAICompatible("gpt-4o"), LocalModel()))
+
+
+@pytest.mark.usefixtures("_not_installed")
+async def test_without_the_extra_it_says_how_to_install_it():
+    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[cost\]"'):
+        await require_prices(OpenAICompatible("gpt-4o"))
+
+
+async def test_where_nobody_sends_a_bill_a_budget_in_usd_holds_anyway():
+    async with LoopbackServer() as server:
+        for llm in (ScriptedLLM("x"), OpenAICompatible("m", base_url=server.base_url)):
+            with budget(usd=0.5, tokens=10_000, requests=20, seconds=60) as spent:
+                await decorated(llm)("x")
+            assert (spent.usd, spent.requests) == (0, 1)

@@ -1,0 +1,114 @@
+import asyncio
+import math
+
+import pytest
+
+from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope
+
+
+@pytest.mark.parametrize("seconds", [None, math.inf])
+def test_without_seconds_it_never_passes(seconds):
+    deadline = Deadline.after(seconds)
+    assert deadline.seconds is None
+    assert deadline.left() is None
+    assert not deadline.is_over
+    deadline.check("anything")
+
+
+def test_left_counts_down_and_stops_at_zero():
+    deadline = Deadline.after(60)
+    first = deadline.left()
+    assert 59 < first <= 60
+    assert deadline.left() <= first
+    assert Deadline.after(0).left() == 0
+    assert Deadline.after(-5).left() == 0
+
+
+def test_check_raises_with_the_facts():
+    with pytest.raises(DeadlineExceeded) as caught:
+        Deadline.after(0).check("waiting for a key", partial="so f")
+    assert caught.value.seconds == 0
+    assert caught.value.partial == "so f"
+    assert "waiting for a key" in str(caught.value)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, "3", True, [1]])
+def test_what_is_no_number_is_refused(seconds):
+    with pytest.raises(UsageError):
+        Deadline.after(seconds)
+
+
+def test_the_stricter_one_wins_whichever_is_asked():
+    short, long, never = Deadline.after(1), Deadline.after(100), Deadline.after(None)
+    assert short.stricter(long) is short
+    assert long.stricter(short) is short
+    assert never.stricter(short) is short
+    assert short.stricter(never) is short
+    assert short.stricter(None) is short
+    assert never.stricter(Deadline.after(None)).seconds is None
+
+
+def test_scopes_nest_and_only_get_stricter():
+    assert current_deadline() is None
+    with deadline_scope(100) as outer:
+        assert current_deadline() is outer
+        with deadline_scope(1) as inner:
+            assert current_deadline() is inner
+            assert inner.seconds == 1
+        with deadline_scope(1000) as inner:
+            assert inner is outer
+        with deadline_scope(None) as inner:
+            assert inner is outer
+        assert current_deadline() is outer
+    assert current_deadline() is None
+
+
+def test_a_scope_ends_with_an_error_too():
+    with pytest.raises(ZeroDivisionError), deadline_scope(1):
+        _ = 1 / 0
+    assert current_deadline() is None
+
+
+async def test_tasks_have_scopes_of_their_own():
+    entered = asyncio.Event()
+
+    async def inside():
+        with deadline_scope(5):
+            entered.set()
+            await asyncio.sleep(0)
+            return current_deadline().seconds
+
+    task = asyncio.create_task(inside())
+    await entered.wait()
+    assert current_deadline() is None
+    assert await task == 5
+
+
+async def test_a_scope_may_be_left_in_another_context():
+    async def generator():
+        with deadline_scope(5):
+            yield 1
+
+    source = generator()
+    await asyncio.create_task(_first(source))
+    await source.aclose()  # closed by another task than the one that began it
+    assert current_deadline() is None
+
+
+async def _first(source):
+    return await anext(source)
+
+
+def test_repr_tells_both_numbers():
+    assert repr(Deadline.after(None)) == "Deadline(never)"
+    assert "10 s" in repr(Deadline.after(10))
+
+
+def test_an_error_of_the_rest_is_told_as_one_of_the_whole():
+    error = DeadlineExceeded(0.0931, partial="so far")
+    error.tries = 2
+    over = Deadline.after(0)
+    told = over.retold(error)
+    assert (told.seconds, told.partial, told.tries) == (0, "so far", 2)
+    assert Deadline.after(5).retold(error) is error

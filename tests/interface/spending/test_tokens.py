@@ -1,0 +1,92 @@
+"""How many tokens a request will take, roughly."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.interface.spending.tokens import (
+    IMAGE_TOKENS,
+    MESSAGE_TOKENS,
+    SMALL_IMAGE_TOKENS,
+    count_request,
+    estimate_text_tokens,
+    estimate_tokens,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("abc", 1),
+        ("abcd" * 10, 10),
+        ("中文字", 3),
+        ("中文 and English", 2 + 3),
+        ("かなカナ한국", 6),
+        ("𠀀", 1),
+        ("привет", 3),
+        ("🎉", 1),
+        ("\ud800", 1),
+    ],
+)
+def test_a_cjk_character_is_a_token_and_so_are_four_bytes(text, tokens):
+    assert estimate_text_tokens(text) == tokens
+
+
+def test_a_conversation_is_its_texts_and_a_little_for_each_message():
+    messages = [{"role": "system", "content": "abcd"}, {"role": "user", "content": "abcdefgh"}]
+    assert estimate_tokens(messages) == 2 * MESSAGE_TOKENS + 3
+    assert estimate_tokens([]) == 0
+
+
+def test_images_sounds_and_files_are_a_flat_number_whatever_their_size():
+    parts = [
+        {"type": "text", "text": "abcd"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 1_000_000}},
+        {"type": "image_url", "image_url": {"url": "https://h/a.png", "detail": "low"}},
+        {"type": "input_audio", "input_audio": {"data": "A" * 1_000_000, "format": "wav"}},
+        {"type": "file", "file": {"file_data": "A" * 1_000_000}},
+    ]
+    expected = MESSAGE_TOKENS + 1 + 3 * IMAGE_TOKENS + SMALL_IMAGE_TOKENS
+    assert estimate_tokens([{"role": "user", "content": parts}]) == expected
+
+
+def test_tool_calls_and_what_a_provider_adds_count():
+    plain = {"role": "assistant", "content": None}
+    call = {"id": "1", "type": "function", "function": {"name": "search", "arguments": '{"q": "x"}'}}
+    assert estimate_tokens([plain]) == MESSAGE_TOKENS
+    assert estimate_tokens([{**plain, "tool_calls": [call]}]) > MESSAGE_TOKENS + 10
+    assert estimate_tokens([{**plain, "reasoning_content": "a" * 400}]) >= MESSAGE_TOKENS + 100
+
+
+def test_tools_and_the_schema_count():
+    tools = [{"type": "function", "function": {"name": "f", "description": "a" * 400, "parameters": {}}}]
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"description": "中" * 100}}}
+    assert estimate_tokens([], tools) >= 100
+    assert estimate_tokens([], None, schema) >= 100
+    assert estimate_tokens([], tools, schema) == estimate_tokens([], tools) + estimate_tokens([], None, schema)
+
+
+def test_an_unknown_part_counts_as_its_text():
+    assert estimate_tokens([{"role": "user", "content": [{"type": "new", "data": "a" * 400}]}]) > 100
+
+
+def test_the_messages_are_left_as_they_are():
+    message = {"role": "user", "content": "abcd", "name": "Ann"}
+    estimate_tokens([message])
+    assert message == {"role": "user", "content": "abcd", "name": "Ann"}
+
+
+@given(st.lists(st.text()), st.text())
+def test_more_text_never_takes_fewer_tokens(texts, more):
+    messages = [{"role": "user", "content": text} for text in texts]
+    assert estimate_tokens([*messages, {"role": "user", "content": more}]) >= estimate_tokens(messages)
+
+
+@pytest.mark.parametrize("length", [10, 400_000])
+async def test_a_request_is_counted_the_same_however_long_it_is(length):
+    messages = [{"role": "user", "content": "a" * length}]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    assert await count_request(messages, tools, {"type": "json_object"}) == estimate_tokens(
+        messages, tools, {"type": "json_object"}
+    )

@@ -1,0 +1,170 @@
+import json
+
+import pytest
+
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadReply,
+    BadRequest,
+    ContextTooLong,
+    RateLimited,
+    ServerUnavailable,
+)
+from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
+
+
+def failed(status, body=b"", headers=None):
+    error = read_error(body if isinstance(body, bytes) else json.dumps(body).encode())
+    return failure_of(status, error, headers=headers or {}, now=0.0, model="m", tries=2)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "again"),
+    [
+        (400, BadRequest, "never"),
+        (401, AuthenticationError, "never"),
+        (402, BadRequest, "never"),
+        (403, AuthenticationError, "never"),
+        (404, BadRequest, "never"),
+        (408, BadRequest, "always"),
+        (409, BadRequest, "always"),
+        (422, BadRequest, "never"),
+        (429, RateLimited, "always"),
+        (500, ServerUnavailable, "always"),
+        (502, ServerUnavailable, "always"),
+        (503, ServerUnavailable, "always"),
+        (529, ServerUnavailable, "always"),
+        (304, BadReply, "never"),
+    ],
+)
+def test_each_status_has_its_error(status, kind, again):
+    failure = failed(status, {"error": {"message": "so it is"}}, {"x-request-id": "req_1"})
+    error = failure.error
+    assert type(error) is kind
+    assert failure.again == again
+    assert (error.model, error.status, error.request_id, error.tries) == ("m", status, "req_1", 2)
+    assert kind is RateLimited or "so it is" in str(error)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 408])
+def test_retry_after_counts_wherever_a_further_try_may_help(status):
+    assert failed(status, headers={"retry-after": "3"}).retry_after == 3
+    assert failed(status).retry_after is None
+
+
+def test_rate_limits_tell_how_long():
+    error = failed(429, headers={"retry-after": "2.5"}).error
+    assert (error.retry_after, error.kind) == (2.5, "rate")
+
+
+@pytest.mark.parametrize("field", ["code", "type"])
+def test_a_used_up_quota_is_not_tried_again(field):
+    failure = failed(429, {"error": {"message": "pay", field: "insufficient_quota"}})
+    assert failure.error.kind == "quota"
+    assert failure.again == "never"
+
+
+@pytest.mark.parametrize(
+    ("body", "limit"),
+    [
+        (
+            {
+                "error": {
+                    "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in "
+                    "9001 tokens.",
+                    "code": "context_length_exceeded",
+                }
+            },
+            8192,
+        ),
+        ({"message": "This model's maximum context length is 4,096 tokens, however you requested 5000"}, 4096),
+        ({"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}, 200000),
+        (
+            {
+                "error": {
+                    "type": "exceed_context_size_error",
+                    "message": "the request exceeds the available context size",
+                    "n_ctx": 4096,
+                }
+            },
+            4096,
+        ),
+        ({"error": {"message": "Range of input length should be [1, 6000]"}}, 6000),
+        (
+            [
+                {
+                    "error": {
+                        "code": 400,
+                        "message": "The input token count (1200) exceeds the maximum number of tokens allowed (1000).",
+                        "status": "INVALID_ARGUMENT",
+                    }
+                }
+            ],
+            1000,
+        ),
+        ({"error": {"message": "输入超出模型最大长度"}}, None),
+    ],
+)
+def test_a_request_too_long_is_told_apart_with_its_limit(body, limit):
+    failure = failed(400, body)
+    assert type(failure.error) is ContextTooLong
+    assert failure.error.limit == limit
+    assert failure.again == "never"
+
+
+@pytest.mark.parametrize("message", ["invalid schema", "max_tokens is too large: 99999", "unknown parameter: context"])
+def test_other_refusals_are_not_taken_for_that(message):
+    assert type(failed(400, {"error": {"message": message}}).error) is BadRequest
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": {"message": "a"}}, "a"),
+        ({"error": "b"}, "b"),
+        ({"message": "c"}, "c"),
+        ({"detail": "d"}, "d"),
+        ({"detail": [{"loc": ["x"]}]}, "[{'loc': ['x']}]"),
+        ([{"error": {"message": "e"}}], "e"),
+        ({"object": "error", "message": "f", "code": 400}, "f"),
+        ({"other": 1}, "{'other': 1}"),
+        ("text", "text"),
+        ([], "[]"),
+    ],
+)
+def test_the_message_is_found_in_any_shape(body, message):
+    assert read_error(json.dumps(body).encode()).message == message
+
+
+def test_a_body_that_is_no_json_is_shown_and_cut():
+    assert read_error(b"<html>no</html>").message == "<html>no</html>"
+    assert read_error(b"\xff\xfe").message == "\ufffd\ufffd"
+    error = failed(400, b"x" * 10_000).error
+    assert len(error.body) == 500
+
+
+def test_no_key_in_what_a_service_repeats():
+    error = failed(401, {"error": {"message": "Incorrect API key provided: sk-CANARY1234567890abcdef."}}).error
+    assert "CANARY" not in str(error)
+    assert "CANARY" not in error.body
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"code": 429}, 429),
+        ({"code": "503"}, 503),
+        ({"status": 400}, 400),
+        ({"code": "insufficient_quota"}, 429),
+        ({"type": "overloaded_error"}, 529),
+        ({"status": "RESOURCE_EXHAUSTED"}, 429),
+        ({"code": "invalid_api_key", "type": "invalid_request_error"}, 401),
+        ({"code": 200}, None),
+        ({"code": True}, None),
+        ({"code": "²"}, None),
+        ({"code": "strange"}, None),
+        ({}, None),
+    ],
+)
+def test_the_status_behind_an_error_that_came_with_200(error, status):
+    assert status_of_error(read_error({"error": {"message": "m", **error}})) == status

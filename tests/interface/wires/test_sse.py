@@ -1,0 +1,114 @@
+import itertools
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.interface.wires.sse import EventDecoder, ServerSentEvent
+
+
+def decoded(*pieces: bytes) -> list[ServerSentEvent]:
+    decoder = EventDecoder()
+    events = [event for piece in pieces for event in decoder.feed(piece)]
+    last = decoder.close()
+    return events if last is None else [*events, last]
+
+
+def texts(*pieces: bytes) -> list[str]:
+    return [event.text for event in decoded(*pieces)]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_each_line_end_of_the_protocol_counts(end):
+    stream = end.join([b"data: one", b"", b"data: two", b"", b""])
+    assert texts(stream) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (b"data:no space\n\n", ["no space"]),
+        (b"data:  two spaces\n\n", [" two spaces"]),
+        (b"data: a\ndata: b\n\n", ["a\nb"]),
+        (b"data\ndata\n\n", ["\n"]),
+        (b": comment\n\ndata: x\n\n", ["x"]),
+        (b"data: x\n: in between\ndata: y\n\n", ["x\ny"]),
+        (b"id: 7\nretry: 10\ndata: x\n\n", ["x"]),
+        (b"unknown: y\ndata: x\n\n", ["x"]),
+        (b"\n\n\n", []),
+        (b"", []),
+        (b"event: ping\n\ndata: x\n\n", ["x"]),
+        (b"\xef\xbb\xbfdata: bom\n\n", ["bom"]),
+        ("data: caf\u00e9 \u2028 \u0085 \x0b\x0c x\n\n".encode(), ["caf\u00e9 \u2028 \u0085 \x0b\x0c x"]),
+        (b"data: \xff\n\n", ["\ufffd"]),
+        (b"datax: no\ndata: yes\n\n", ["yes"]),
+    ],
+)
+def test_a_stream_is_read_as_the_standard_says(stream, expected):
+    assert texts(stream) == expected
+
+
+@pytest.mark.parametrize("line", [b"\x00data: %b", b"dat: %b", b":data: %b", b"%b", b"id: %b"])
+def test_a_piece_of_an_answer_under_a_broken_name_is_not_dropped(line):
+    # Dropped, the answer would be shorter, and nobody would know.
+    chunk = b'{"choices": []}'
+    assert texts(line % chunk + b"\n\n") == [(line % chunk).decode()]
+
+
+def test_the_type_belongs_to_its_event_only():
+    events = decoded(b"event: error\ndata: a\n\ndata: b\n\nevent: x\n\ndata: c\n\n")
+    assert [(event.event, event.text) for event in events] == [("error", "a"), ("", "b"), ("", "c")]
+
+
+def test_an_event_is_given_out_as_soon_as_it_is_complete():
+    decoder = EventDecoder()
+    assert decoder.feed(b"data: a\n") == []
+    assert [event.text for event in decoder.feed(b"\n")] == ["a"]
+    assert decoder.feed(b"data: b\r") == []
+    # The blank line is complete with its CR; the LF that may follow is no second blank line.
+    assert [event.text for event in decoder.feed(b"\n\r")] == ["b"]
+    assert decoder.feed(b"\n") == []
+    assert decoder.close() is None
+
+
+def test_what_the_end_cut_off_is_left_to_the_reader():
+    assert texts(b"data: a\n\ndata: b") == ["a", "b"]
+    assert texts(b"data: a\n\ndata: b\n") == ["a", "b"]
+    assert texts(b"data: a\n\n: comm") == ["a"]
+    assert texts(b"data: a\n\nda") == ["a"]
+
+
+FIELD = st.sampled_from(["data: ", "data:", "data", ": ", "event: ", "id: ", "other: "])
+TEXT = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12)
+LINES = st.lists(st.one_of(st.builds(str.__add__, FIELD, TEXT), st.just("")), max_size=12)
+
+
+@given(
+    lines=LINES,
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    bom=st.booleans(),
+    cuts=st.lists(st.integers(0, 400), max_size=20),
+)
+@example(lines=["data: é", "", "data: x", ""], end="\r\n", bom=True, cuts=list(range(40)))
+def test_any_split_gives_the_same_events(lines, end, bom, cuts):
+    stream = (b"\xef\xbb\xbf" if bom else b"") + "".join(line + end for line in lines).encode()
+    edges = sorted({0, len(stream), *(cut for cut in cuts if cut <= len(stream))})
+    pieces = [stream[left:right] for left, right in itertools.pairwise(edges)]
+    assert decoded(*pieces) == decoded(stream)
+    assert decoded(*(stream[at : at + 1] for at in range(len(stream)))) == decoded(stream)
+
+
+@given(data=st.binary(max_size=200), cuts=st.lists(st.integers(0, 200), max_size=8))
+def test_any_bytes_are_survived_and_any_split_is_the_same(data, cuts):
+    edges = sorted({0, len(data), *(cut for cut in cuts if cut <= len(data))})
+    pieces = [data[left:right] for left, right in itertools.pairwise(edges)]
+    assert decoded(*pieces) == decoded(data)
+
+
+def test_a_long_line_in_many_pieces_is_joined_once():
+    decoder = EventDecoder()
+    assert decoder.feed(b"data: ") == []
+    for _ in range(20_000):
+        decoder.feed(b"xy")
+    (event,) = decoder.feed(b"\n\n")
+    assert len(event.data) == 40_000

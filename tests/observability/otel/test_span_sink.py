@@ -1,0 +1,782 @@
+"""Spans, their events and metrics, in memory: names and attributes as the table says, in every way a run can go."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from opentelemetry import baggage, context, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.trace import SpanKind, StatusCode
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    BadRequest,
+    ChatPair,
+    FallbackLLM,
+    LocalModel,
+    Message,
+    OpenAICompatible,
+    ServerUnavailable,
+    budget,
+    llm_chat,
+    llm_function,
+    watching,
+)
+from SimpleLLMFunc.assistant import AIAssistant
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.observability.otel.attributes import declared_path, is_in_process, request_params
+from SimpleLLMFunc.observability.otel.span_sink import SpanSink
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.type.completion import ChatCompletion
+from tests.support.server import LoopbackServer, completion, error_answer
+
+KEY = "sk-CANARY0123456789abcdefCANARY"
+
+
+class Traced:
+    """Providers of their own, and what they were given."""
+
+    def __init__(self, **options: Any) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.provider = TracerProvider(
+            **{name: options.pop(name) for name in ("sampler", "span_limits") if name in options}
+        )
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.reader = InMemoryMetricReader()
+        self.meters = MeterProvider([self.reader])
+        self.sink = SpanSink(tracer_provider=self.provider, meter_provider=self.meters, **options)
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+
+    def one(self, name: str) -> ReadableSpan:
+        [span] = [span for span in self.spans if span.name == name]
+        return span
+
+    @property
+    def tree(self) -> list[tuple[str, str | None]]:
+        """Each span with the one it stands below."""
+        names = {span.context.span_id: span.name for span in self.spans}
+        return [(span.name, names[span.parent.span_id] if span.parent else None) for span in self.spans]
+
+    def points(self, name: str) -> list[Any]:
+        data = self.reader.get_metrics_data()
+        found = [
+            metric
+            for of_resource in (data.resource_metrics if data else ())
+            for of_scope in of_resource.scope_metrics
+            for metric in of_scope.metrics
+            if metric.name == name
+        ]
+        return list(found[0].data.data_points) if found else []
+
+    def close(self) -> None:
+        assert self.sink._runs == {}, "a run that has ended is forgotten"
+        self.provider.shutdown()
+        self.meters.shutdown()
+
+
+@pytest.fixture
+def traced():
+    made: list[Traced] = []
+
+    def make(**options: Any) -> Traced:
+        made.append(Traced(**options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+    assert trace.get_current_span() is trace.INVALID_SPAN, "nothing stays behind in the context"
+
+
+class Grade(BaseModel):
+    points: int
+
+
+def events(span: ReadableSpan) -> list[tuple[str, dict[str, Any]]]:
+    return [(event.name, dict(event.attributes or {})) for event in span.events]
+
+
+def function(llm: Any, returns: Any = str, **options: Any) -> Any:
+    async def ask(question: str) -> Any:
+        """Answer."""
+        raise NotImplementedError
+
+    ask.__annotations__["return"] = returns
+    return llm_function(llm_interface=llm, **options)(ask)
+
+
+def search(query: str) -> str:
+    """Search the catalogue."""
+    return f"shelf 12: {query}"
+
+
+# --- the table ---
+
+
+async def test_a_function_with_a_tool(traced):
+    seen = traced()
+    llm = ScriptedLLM(tool_calls(("search", {"query": "tides"})), "12")
+    with watching(seen.sink, session_id="s1", user_id="u1"):
+        result = await function(llm, toolkit=[search]).call("where?")
+    assert seen.tree == [
+        ("invoke_agent ask", None),
+        ("chat scripted", "invoke_agent ask"),
+        ("execute_tool search", "invoke_agent ask"),
+        ("chat scripted", "invoke_agent ask"),
+    ]
+    agent, first, tool, second = seen.spans
+    assert {span.kind for span in seen.spans} == {SpanKind.INTERNAL}
+    assert {span.status.status_code for span in seen.spans} == {StatusCode.UNSET}
+    version = function(llm, toolkit=[search])._core.facts.version
+    assert dict(agent.attributes) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "ask",
+        "simplellmfunc.trace_id": result.trace_id,
+        "simplellmfunc.function.version": version,
+        "openinference.span.kind": "AGENT",
+        "session.id": "s1",
+        "user.id": "u1",
+    }
+    assert dict(tool.attributes) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "search",
+        "gen_ai.tool.call.id": result.tool_calls[0].id,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.description": "Search the catalogue.",
+    }
+    assert first.attributes["gen_ai.response.finish_reasons"] == ("tool_calls",)
+    used = [
+        (span.attributes["gen_ai.usage.input_tokens"], span.attributes["gen_ai.usage.output_tokens"])
+        for span in (first, second)
+    ]
+    assert tuple(map(sum, zip(*used, strict=True))) == (result.usage.input_tokens, result.usage.output_tokens)
+    scope = agent.instrumentation_scope
+    assert (scope.name, scope.schema_url) == ("SimpleLLMFunc", "https://opentelemetry.io/schemas/1.41.0")
+    assert scope.version
+
+
+async def test_a_model_call_over_http(traced):
+    seen = traced()
+    reply = completion("12", model="m-2026-01-01", usage=None)
+    reply["usage"] = {
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "total_tokens": 120,
+        "prompt_tokens_details": {"cached_tokens": 64},
+        "completion_tokens_details": {"reasoning_tokens": 7},
+    }
+    async with LoopbackServer() as server:
+        server.reply_json(reply)
+        llm = OpenAICompatible("m", base_url=server.base_url, api_params={"top_p": 0.9})
+        ask = function(llm, temperature=0.5, max_tokens=99, seed=7, stop=["END"])
+        with watching(seen.sink, session_id="s1"):
+            await ask("where?")
+        port = int(server.base_url.split(":")[2].split("/")[0])
+    span = seen.one("chat m")
+    assert span.kind is SpanKind.CLIENT
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai-compatible",
+        "gen_ai.request.model": "m",
+        "gen_ai.request.temperature": 0.5,
+        "gen_ai.request.top_p": 0.9,
+        "gen_ai.request.max_tokens": 99,
+        "gen_ai.request.seed": 7,
+        "gen_ai.request.stop_sequences": ("END",),
+        "gen_ai.request.stream": False,
+        "gen_ai.response.id": "chatcmpl-loopback",
+        "gen_ai.response.model": "m-2026-01-01",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 20,
+        "gen_ai.usage.cache_read.input_tokens": 64,
+        "gen_ai.usage.reasoning.output_tokens": 7,
+        "gen_ai.output.type": "text",
+        "gen_ai.conversation.id": "s1",
+        "server.address": "127.0.0.1",
+        "server.port": port,
+    }
+
+
+async def test_a_streamed_reply_has_a_first_chunk(traced):
+    seen = traced()
+    with watching(seen.sink):
+        assert [piece async for piece in function(ScriptedLLM("a long answer")).stream("?")]
+    span = seen.one("chat scripted")
+    assert span.attributes["gen_ai.request.stream"] is True
+    seconds = span.attributes["gen_ai.response.time_to_first_chunk"]
+    assert 0 < seconds <= (span.end_time - span.start_time) / 1e9
+    [point] = seen.points("gen_ai.client.operation.time_to_first_chunk")
+    assert (point.count, point.sum) == (1, seconds)
+
+
+async def test_a_typed_answer_is_json(traced):
+    seen = traced()
+    with watching(seen.sink):
+        await function(ScriptedLLM('{"points": 1}'), Grade)("?")
+    assert seen.one("chat scripted").attributes["gen_ai.output.type"] == "json"
+
+
+async def test_the_cost_is_told_when_it_is_known(traced):
+    seen = traced()
+    reply = ChatCompletion.from_dict(completion("yes"))
+
+    class Priced(ScriptedLLM):
+        def price(self, usage, model=""):
+            return 0.25
+
+    with watching(seen.sink), budget(usd=10):
+        result = await function(Priced(reply)).call("?")
+    agent = seen.one("invoke_agent ask")
+    assert result.cost == 0.25
+    assert (agent.attributes["gen_ai.usage.cost"], agent.attributes["operation.cost"]) == (0.25, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("provider", "shown"),
+    [
+        ("openai", "openai"),
+        ("azure", "azure.ai.openai"),
+        ("gemini", "gcp.gemini"),
+        ("mistral", "mistral_ai"),
+        ("xai", "x_ai"),
+    ],
+)
+async def test_a_provider_has_the_name_of_the_conventions(traced, provider, shown):
+    seen, llm = traced(), ScriptedLLM("yes")
+    llm.provider = provider
+    with watching(seen.sink):
+        await function(llm)("?")
+    assert seen.one("chat scripted").attributes["gen_ai.provider.name"] == shown
+
+
+def test_a_model_in_this_process_is_no_client():
+    far = OpenAICompatible("m", base_url="http://localhost:11434/v1")
+    assert is_in_process(LocalModel())
+    assert is_in_process(FallbackLLM(LocalModel(), ScriptedLLM()))
+    assert not is_in_process(far)
+    assert not is_in_process(FallbackLLM(LocalModel(), far))
+
+
+# --- metrics ---
+
+
+async def test_metrics(traced):
+    seen = traced()
+    llm = ScriptedLLM("not a number", "3", ServerUnavailable("scripted", status=503))
+    ask = function(llm, int)
+    with watching(seen.sink):
+        await ask("?")
+        with pytest.raises(ServerUnavailable):
+            await ask("?")
+    labels = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "scripted", "gen_ai.request.model": "scripted"}
+    answered = {**labels, "gen_ai.response.model": "scripted"}
+    tokens = {point.attributes["gen_ai.token.type"]: point for point in seen.points("gen_ai.client.token.usage")}
+    assert {kind: dict(point.attributes) for kind, point in tokens.items()} == {
+        kind: {**answered, "gen_ai.token.type": kind} for kind in ("input", "output")
+    }
+    used = [span.attributes for span in seen.spans if span.name == "chat scripted"]
+    assert tokens["input"].count == tokens["output"].count == 2
+    assert tokens["input"].sum == sum(each.get("gen_ai.usage.input_tokens", 0) for each in used)
+    assert tokens["output"].explicit_bounds[:4] == (1, 4, 16, 64)
+    durations = {point.attributes.get("error.type"): point for point in seen.points("gen_ai.client.operation.duration")}
+    assert {error: point.count for error, point in durations.items()} == {None: 2, "ServerUnavailable": 1}
+    assert dict(durations[None].attributes) == answered
+    assert durations[None].explicit_bounds[:2] == (0.01, 0.02)
+
+
+# --- events ---
+
+
+async def test_failed_tries_are_events_of_the_model_call(traced):
+    seen = traced()
+    async with LoopbackServer() as server:
+        server.answer(error_answer(503))
+        server.answer(error_answer(503))
+        server.reply("yes")
+        with watching(seen.sink):
+            await function(OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001))("?")
+    first, second = events(seen.one("chat m"))
+    assert first[0] == second[0] == "simplellmfunc.try_failed"
+    assert 0 < first[1].pop("simplellmfunc.pause") < 0.1
+    assert first[1] == {
+        "simplellmfunc.turn": 1,
+        "simplellmfunc.tries": 1,
+        "gen_ai.request.model": "m",
+        "simplellmfunc.next_model": "m",
+        "error.type": "ServerUnavailable",
+        "simplellmfunc.message": "ServerUnavailable (503)",
+    }
+    assert seen.one("chat m").status.status_code is StatusCode.UNSET
+
+
+async def test_re_asks_and_repairs_are_events_of_the_function(traced):
+    seen = traced()
+    with watching(seen.sink):
+        await function(ScriptedLLM('{"points": "lots of secrets"}', '{"points": "3 secrets"}'), Grade)("?")
+    assert events(seen.one("invoke_agent ask")) == [
+        ("simplellmfunc.re_ask", {"simplellmfunc.turn": 1, "simplellmfunc.paths": ("points",)}),
+        ("simplellmfunc.repair", {"simplellmfunc.turn": 2, "simplellmfunc.path": "points"}),
+    ]
+
+
+async def test_with_content_they_say_what_was_found(traced):
+    seen = traced(capture_content=True)
+    with watching(seen.sink):
+        await function(ScriptedLLM('{"points": "many"}', '{"points": "3"}'), Grade)("?")
+    reask, repair = events(seen.one("invoke_agent ask"))
+    assert reask[1]["simplellmfunc.message"] == "points: expected int, got 'many'"
+    assert repair[1]["simplellmfunc.message"] == "number taken from '3'"
+
+
+async def test_an_answer_that_is_given_up_is_not_asked_for_again(traced):
+    seen = traced()
+    with watching(seen.sink), pytest.raises(ValueError, match="no"):
+        await function(ScriptedLLM("no", "no"), int, max_reasks=1)("?")
+    agent = seen.one("invoke_agent ask")
+    assert [name for name, _ in events(agent)] == ["simplellmfunc.re_ask"]
+    assert agent.attributes["error.type"] == "ResponseParseError"
+    assert (agent.status.status_code, agent.status.description) == (StatusCode.ERROR, "ResponseParseError")
+
+
+async def test_a_mode_that_is_refused_is_a_failed_model_call(traced):
+    def answer(request: Any) -> Any:
+        if request.response_format is not None:
+            raise BadRequest("m", status=400, body="response_format is not supported")
+        return '{"points": 3}'
+
+    seen = traced()
+    with watching(seen.sink):
+        await function(ScriptedLLM(answer, repeat=True, profile=PROFILES["openai"]), Grade)("?")
+    refused, answered = (span for span in seen.spans if span.name == "chat scripted")
+    assert (refused.attributes["error.type"], refused.status.description) == ("BadRequest", "BadRequest (400)")
+    assert [name for name, _ in events(refused)] == ["simplellmfunc.try_failed"]
+    assert "error.type" not in answered.attributes
+
+
+# --- how runs nest ---
+
+
+async def test_nested_runs_stand_below_the_tool_they_run_in(traced):
+    inner_llm = ScriptedLLM("in", repeat=True, model_name="inner")
+
+    @llm_function(llm_interface=inner_llm)
+    def in_a_thread(question: str) -> str:
+        """Ask."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=inner_llm)
+    async def on_the_loop(question: str) -> str:
+        """Ask."""
+        raise NotImplementedError
+
+    calls = tool_calls(("in_a_thread", {"question": "a"}), ("on_the_loop", {"question": "b"}))
+    seen = traced()
+    with watching(seen.sink):
+        await function(ScriptedLLM(calls, "done"), toolkit=[in_a_thread, on_the_loop])("?")
+    assert sorted(seen.tree, key=str) == sorted(
+        [
+            ("invoke_agent ask", None),
+            ("chat scripted", "invoke_agent ask"),
+            ("execute_tool in_a_thread", "invoke_agent ask"),
+            ("execute_tool on_the_loop", "invoke_agent ask"),
+            ("invoke_agent in_a_thread", "execute_tool in_a_thread"),
+            ("invoke_agent on_the_loop", "execute_tool on_the_loop"),
+            ("chat inner", "invoke_agent in_a_thread"),
+            ("chat inner", "invoke_agent on_the_loop"),
+            ("chat scripted", "invoke_agent ask"),
+        ],
+        key=str,
+    )
+    assert len({span.context.trace_id for span in seen.spans}) == 1
+
+
+async def test_what_a_tool_traces_itself_stands_below_it(traced):
+    seen = traced()
+    tracer = seen.provider.get_tracer("mine")
+    both = threading.Barrier(2, timeout=5)
+
+    def blocking(name: str) -> str:
+        """Block."""
+        both.wait()
+        with tracer.start_as_current_span(f"in {name}"):
+            return name
+
+    llm = ScriptedLLM(tool_calls(("blocking", {"name": "a"}), ("blocking", {"name": "b"})), "done")
+    with watching(seen.sink):
+        await function(llm, toolkit=[blocking])("?")
+    tools = {span.context.span_id: span.attributes["gen_ai.tool.call.id"] for span in seen.spans if "tool" in span.name}
+    below = {span.name: tools[span.parent.span_id] for span in seen.spans if span.name.startswith("in ")}
+    assert below == {"in a": "call_0_0", "in b": "call_0_1"}
+
+
+async def test_a_run_stands_below_the_callers_span(traced):
+    seen = traced()
+    tracer = seen.provider.get_tracer("mine")
+
+    @llm_function(llm_interface=ScriptedLLM("yes"))
+    def sync(question: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with watching(seen.sink), tracer.start_as_current_span("request") as span:
+        await function(ScriptedLLM("yes"))("?")
+        sync("?")
+        assert trace.get_current_span() is span
+    assert [parent for name, parent in seen.tree if name.startswith("invoke_agent")] == ["request", "request"]
+
+
+async def test_tools_at_the_same_time_end_when_they_end(traced):
+    quick_is_done = asyncio.Event()
+
+    async def slow() -> str:
+        """Wait."""
+        await quick_is_done.wait()
+        await asyncio.sleep(0.05)
+        return "slow"
+
+    async def quick() -> str:
+        """Be quick."""
+        quick_is_done.set()
+        return "quick"
+
+    seen = traced()
+    with watching(seen.sink):
+        await function(ScriptedLLM(tool_calls(("slow", {}), ("quick", {})), "done"), toolkit=[slow, quick])("?")
+    assert seen.one("execute_tool quick").end_time < seen.one("execute_tool slow").end_time
+
+
+async def test_runs_at_the_same_time_do_not_mix(traced):
+    seen = traced()
+    ask = function(
+        ScriptedLLM(tool_calls(("search", {"query": "a"})), *["x"] * 0, repeat=True), toolkit=[search], max_tool_calls=1
+    )
+    llm = ScriptedLLM(
+        lambda request: "done" if request.messages[-1]["role"] == "tool" else tool_calls(("search", {"query": "a"})),
+        repeat=True,
+    )
+    with watching(seen.sink):
+        await asyncio.gather(*(ask.with_options(llm_interface=llm)(str(number)) for number in range(20)))
+    for _, spans in itertools.groupby(
+        sorted(seen.spans, key=lambda span: span.context.trace_id), lambda span: span.context.trace_id
+    ):
+        assert sorted(span.name for span in spans) == [
+            "chat scripted",
+            "chat scripted",
+            "execute_tool search",
+            "invoke_agent ask",
+        ]
+
+
+async def test_chats_calls_and_the_assistant_are_traced(traced):
+    @llm_chat(ScriptedLLM("hello"), stream=True)
+    async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+        yield
+
+    seen = traced()
+    with watching(seen.sink):
+        async for _ in talk([], "hi"):
+            pass
+        assistant = AIAssistant(llm=ScriptedLLM("hello"), language="en")
+        await assistant.process_query("hi", session_id="s1", user_id="u1")
+    assert [name for name, _ in seen.tree] == [
+        *("invoke_agent talk", "chat scripted", "invoke_agent assistant", "chat scripted")
+    ]
+    agent = seen.one("invoke_agent assistant")
+    assert (agent.attributes["session.id"], agent.attributes["user.id"]) == ("s1", "u1")
+    assert seen.spans[3].attributes["gen_ai.conversation.id"] == "s1"
+
+
+async def test_whose_run_it_is_may_come_from_the_baggage(traced):
+    seen = traced()
+    token = context.attach(baggage.set_baggage("user.id", "u7", baggage.set_baggage("session.id", "s7")))
+    try:
+        with watching(seen.sink):
+            await function(ScriptedLLM("yes"))("?")
+    finally:
+        context.detach(token)
+    agent = seen.one("invoke_agent ask")
+    assert (agent.attributes["session.id"], agent.attributes["user.id"]) == ("s7", "u7")
+
+
+# --- how runs end ---
+
+
+async def test_a_tool_that_fails(traced):
+    def broken() -> str:
+        """Break."""
+        raise KeyError("the secret of the customer")
+
+    seen = traced()
+    with watching(seen.sink):
+        await function(ScriptedLLM(tool_calls(("broken", {}), ("none", {})), "done"), toolkit=[broken])("?")
+    failed, unknown = seen.one("execute_tool broken"), seen.one("execute_tool none")
+    assert (failed.attributes["error.type"], failed.status.status_code) == ("KeyError", StatusCode.ERROR)
+    assert unknown.attributes["error.type"] == "unknown_tool"
+    assert "customer" not in failed.to_json()
+    assert seen.one("invoke_agent ask").status.status_code is StatusCode.UNSET
+
+
+async def test_an_error_marks_the_model_call_and_the_function(traced):
+    seen = traced()
+    with watching(seen.sink), pytest.raises(ServerUnavailable):
+        await function(ScriptedLLM(ServerUnavailable("m", status=503)))("?")
+    for span in seen.spans:
+        assert span.attributes["error.type"] == "ServerUnavailable"
+        assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "ServerUnavailable (503)")
+
+
+async def test_a_run_that_is_cancelled_inside_a_tool(traced):
+    running = asyncio.Event()
+
+    async def never() -> str:
+        """Wait."""
+        running.set()
+        await asyncio.Event().wait()
+        return ""
+
+    seen = traced()
+    with watching(seen.sink):
+        task = asyncio.ensure_future(function(ScriptedLLM(tool_calls(("never", {}))), toolkit=[never])("?"))
+        await running.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert {span.name: span.attributes.get("error.type") for span in seen.spans} == {
+        "invoke_agent ask": "CancelledError",
+        "chat scripted": None,
+        "execute_tool never": "CancelledError",
+    }
+
+
+async def test_a_stream_that_is_left_early(traced):
+    seen = traced()
+    with watching(seen.sink):
+        async with aclosing(function(ScriptedLLM("a long answer")).stream("?")) as pieces:
+            async for _ in pieces:
+                break
+    assert [name for name, _ in seen.tree] == ["invoke_agent ask", "chat scripted"]
+    assert {span.status.status_code for span in seen.spans} == {StatusCode.UNSET}
+    assert not [span for span in seen.spans if "error.type" in span.attributes]
+    assert [name for name, _ in events(seen.one("invoke_agent ask"))] == ["simplellmfunc.abandoned"]
+
+
+async def test_what_is_not_sampled_costs_no_text(traced, monkeypatch):
+    seen = traced(capture_content=True, sampler=ALWAYS_OFF)
+    monkeypatch.setattr("SimpleLLMFunc.observability.otel.span_sink.json_text", lambda *_: pytest.fail("rendered"))
+    llm = ScriptedLLM(tool_calls(("search", {"query": "x"})), "done")
+    with watching(seen.sink):
+        assert await function(llm, toolkit=[search])("?") == "done"
+    assert seen.spans == []
+    assert seen.points("gen_ai.client.token.usage")
+
+
+async def test_a_sink_that_comes_in_the_middle_of_a_run_sees_nothing_of_it(traced):
+    seen = traced()
+
+    async def late(question: str) -> str:
+        """Ask."""
+        return "x"
+
+    llm = ScriptedLLM("yes")
+    async with aclosing(function(llm).events("?")) as stream:
+        async for event in stream:
+            seen.sink("ask_1", event)
+    assert seen.spans == []
+
+
+# --- content ---
+
+
+async def test_content_is_off_unless_asked_for(traced):
+    seen = traced()
+    llm = ScriptedLLM(tool_calls(("search", {"query": "private-tool"})), '{"points": "private-bad"}', '{"points": 7}')
+    with watching(seen.sink):
+        await function(llm, Grade, toolkit=[search])("private-question")
+    told = "".join(span.to_json() for span in seen.spans)
+    assert "private" not in told
+    assert "Answer." not in told
+
+
+async def test_the_keys_that_a_model_chose_are_content(traced):
+    answer = '{"points": {"private-key": {"points": "many"}}, "private-too": 1}'
+    llm, quiet, open_ = ScriptedLLM(answer, "{}", repeat=True), traced(), traced(capture_content=True)
+    with watching(quiet.sink, open_.sink):
+        await function(llm, dict[str, dict[str, Grade]])("?")
+    (_, told), *_ = events(quiet.one("invoke_agent ask"))
+    assert told["simplellmfunc.paths"] == ("points.*.points", "*")
+    assert "private" not in "".join(span.to_json() for span in quiet.spans)
+    (_, told), *_ = events(open_.one("invoke_agent ask"))
+    assert told["simplellmfunc.paths"] == ("points.private-key.points", "private-too")
+
+
+async def test_a_key_in_a_path_is_redacted(traced):
+    key = "sk-proj-" + "Ab3" * 12
+    seen = traced(capture_content=True)
+    with watching(seen.sink):
+        await function(ScriptedLLM(f'{{"{key}": "many"}}', "{}"), dict[str, int])("?")
+    told = "".join(span.to_json() for span in seen.spans)
+    assert "simplellmfunc.re_ask" in told
+    assert key not in told
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"stop": "END"}, {"gen_ai.request.stop_sequences": ["END"]}),
+        ({"stop": ("A", "B")}, {"gen_ai.request.stop_sequences": ["A", "B"]}),
+        ({"stop": [], "seed": True, "temperature": "hot"}, {}),
+        ({"max_completion_tokens": 5}, {"gen_ai.request.max_tokens": 5}),
+    ],
+)
+def test_parameters_have_the_form_of_the_conventions(given, shown):
+    assert request_params(given) == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("", ""),
+        ("points", "points"),
+        ("[3].points", "[3].points"),
+        ("a.points[0].b-c", "*.points[0].*"),
+        ("5551234", "*"),
+    ],
+)
+def test_a_path_shows_what_a_type_declares(path, shown):
+    assert (
+        declared_path(path, {"$defs": {"Grade": {"properties": {"points": {}}}}, "anyOf": [{"type": "null"}]}) == shown
+    )
+    assert declared_path("points", None) == "*"
+
+
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+@pytest.mark.parametrize(
+    ("variable", "argument", "captured"),
+    [
+        (None, None, False),
+        ("false", None, False),
+        ("no_content", None, False),
+        ("true", None, True),
+        ("True", None, True),
+        ("SPAN_ONLY", None, True),
+        ("true", False, False),
+        (None, True, True),
+    ],
+)
+def test_who_asks_for_content(monkeypatch, variable, argument, captured):
+    if variable is None:
+        monkeypatch.delenv(CONTENT, raising=False)
+    else:
+        monkeypatch.setenv(CONTENT, variable)
+    assert SpanSink(capture_content=argument).captures_content is captured
+
+
+def data(span: ReadableSpan, name: str) -> Any:
+    text = span.attributes[name]
+    assert isinstance(text, str)
+    return json.loads(text)
+
+
+async def test_content_has_the_form_of_the_conventions(traced):
+    seen = traced(capture_content=True)
+    llm = ScriptedLLM(tool_calls(("search", {"query": "tides"}), content="Let me see."), '{"points": 3}')
+    with watching(seen.sink):
+        await function(llm, Grade, toolkit=[search])("where?")
+    agent, first, tool, second = seen.spans
+    assert data(agent, "input.value") == {"question": "where?"}
+    assert data(agent, "output.value") == {"points": 3}
+    assert agent.attributes["input.mime_type"] == agent.attributes["output.mime_type"] == "application/json"
+    [instruction] = data(first, "gen_ai.system_instructions")
+    assert instruction["type"] == "text"
+    assert "Answer." in instruction["content"]
+    [asked] = data(first, "gen_ai.input.messages")
+    assert (asked["role"], asked["parts"][0]["type"]) == ("user", "text")
+    assert "where?" in asked["parts"][0]["content"]
+    call = {"type": "tool_call", "id": "call_0_0", "name": "search", "arguments": {"query": "tides"}}
+    said = {"type": "text", "content": "Let me see."}
+    assert data(first, "gen_ai.output.messages") == [
+        {"role": "assistant", "parts": [said, call], "finish_reason": "tool_call"}
+    ]
+    assert data(second, "gen_ai.input.messages")[1:] == [
+        {"role": "assistant", "parts": [said, call]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_0_0", "response": "shelf 12: tides"}]},
+    ]
+    assert data(second, "gen_ai.output.messages")[0]["finish_reason"] == "stop"
+    [definition] = data(first, "gen_ai.tool.definitions")
+    assert (definition["type"], definition["name"], definition["parameters"]["required"]) == (
+        *("function", "search", ["query"]),
+    )
+    assert (data(tool, "gen_ai.tool.call.arguments"), data(tool, "gen_ai.tool.call.result")) == (
+        {"query": "tides"},
+        "shelf 12: tides",
+    )
+    for span in (first, second):
+        assert not {"input.value", "output.value"} & set(span.attributes)
+
+
+async def test_content_is_redacted(traced):
+    seen = traced(capture_content=True)
+
+    def leaky(api_key: str) -> str:
+        """Leak."""
+        return f"Bearer {KEY}"
+
+    llm = ScriptedLLM(tool_calls(("leaky", {"api_key": KEY})), f"the key is {KEY}")
+    with watching(seen.sink):
+        await function(llm, toolkit=[leaky])(f"my key is {KEY}")
+    told = "".join(span.to_json() for span in seen.spans)
+    assert "my key is" in told
+    assert "CANARY" not in told
+
+
+async def test_an_error_is_redacted(traced):
+    seen = traced(capture_content=True)
+    with watching(seen.sink), pytest.raises(ServerUnavailable):
+        await function(ScriptedLLM(ServerUnavailable("m", status=503, body=f"key {KEY} is known")))("?")
+    assert "503" in (seen.one("invoke_agent ask").status.description or "")
+    assert "CANARY" not in "".join(span.to_json() for span in seen.spans)
+
+
+@pytest.mark.parametrize("limit", [1, 5, 40, 400, 4000])
+async def test_json_is_valid_under_the_limit_of_the_sdk(traced, monkeypatch, limit):
+    monkeypatch.setenv("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", str(limit))
+    seen = traced(capture_content=True, span_limits=SpanLimits(max_attribute_length=limit))
+    with watching(seen.sink):
+        await function(ScriptedLLM('{"points": 3}'), Grade)('a "long" question\n' * 1000)
+    for span in seen.spans:
+        for name, value in span.attributes.items():
+            if name in {"input.value", "output.value"} or name.endswith(("messages", "instructions", "definitions")):
+                assert len(value) <= limit
+                json.loads(value)
+
+
+async def test_what_no_database_can_hold_is_replaced(traced):
+    seen = traced(capture_content=True)
+    with watching(seen.sink):
+        await function(ScriptedLLM("b\x00d \ud800"))("a\x00b \udfff 世界")
+    [asked] = data(seen.one("chat scripted"), "gen_ai.input.messages")
+    assert "世界" in asked["parts"][0]["content"]
+    told = "".join(str(value) for span in seen.spans for value in span.attributes.values())
+    told.encode()
+    assert "\\u0000" not in told
+    assert "\x00" not in told

@@ -1,0 +1,320 @@
+"""Reading a trace store: pages, filters, changes, versions; by indexes, however many runs there are."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+
+import pytest
+
+from SimpleLLMFunc import ConfigError, watching
+from SimpleLLMFunc.base.events import ReplyReceived, RunFinished, RunStarted, TurnStarted
+from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, SentRequest
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.observability.store.items import Ended
+from SimpleLLMFunc.observability.store.metrics import metrics
+from SimpleLLMFunc.observability.store.rows import RunQuery
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.type.completion import ChatCompletion
+from SimpleLLMFunc.type.usage import Usage
+
+RUNS = 300
+NOW = time.time()
+
+
+def fill(store, runs):
+    """Write runs of three functions, four versions, two models; every tenth failed, the last three still go on."""
+    models = [ScriptedLLM(model_name="small"), ScriptedLLM(model_name="large")]
+    for number in range(runs):
+        name = f"f{number % 3}"
+        version = f"v{number % 3}{'b' if number > runs // 2 and number % 3 == 0 else 'a'}"
+        trace_id = f"{name}_{number:05}"
+        function = FunctionFacts(name, docstring=f"Do {version}.", version=version, signature="(text: str) -> str")
+        parent = f"f0_{number - number % 3:05}" if number % 3 == 1 and number < 30 else ""
+        arguments = {"text": f"needle {number}" if number % 50 == 7 else f"hay {number}"}
+        facts = RunFacts(function, arguments, parent, session_id=f"s{number % 5}")
+        store(trace_id, RunStarted(trace_id, [{"role": "user", "content": str(arguments)}], facts))
+        sent = SentRequest(models[number % 2], ModelRequest([]), False, False, "text")
+        store(trace_id, TurnStarted(1, sent))
+        usage = Usage(100 + number, 10, cost=0.01 if number % 2 else None)
+        reply = ChatCompletion.from_dict(
+            {"choices": [{"message": {"content": f"答案 {number}"}, "finish_reason": "stop"}]}
+        )
+        store(trace_id, ReplyReceived(1, reply, usage, 0.1))
+        if number % 10 == 3:
+            store._queue.put((trace_id, time.monotonic(), Ended("error", "RateLimited", "too many 请求"), 0))
+        elif number < runs - 3:
+            store(trace_id, RunFinished(reply, [], usage, 1, "x"))
+    assert store.flush(30)
+    with store._file.opened() as connection:
+        # One a minute, the first in the past.
+        connection.execute(f"UPDATE runs SET started = {NOW} + (id - {runs}) * 60, seconds = seconds * 0 + id / 100.0")
+
+
+def named(value):
+    """Return what a query asks for, the same in every process: worker processes have to agree on the names of tests."""
+    if not isinstance(value, RunQuery):
+        return None
+    asked = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+    told = (
+        (name, f"{each - NOW:.0f}" if name in {"since", "until"} else each) for name, each in asked if each is not None
+    )
+    return ",".join(f"{name}={each}" for name, each in told) or "all"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with TraceStore(tmp_path_factory.mktemp("store") / "r.sqlite", max_age=None, queue_size=100_000) as made:
+        fill(made, RUNS)
+        yield made
+
+
+@pytest.fixture
+def reader(store):
+    return store.reader
+
+
+def numbers(runs):
+    return [int(run.trace_id.partition("_")[2]) for run in runs]
+
+
+def test_pages_follow_one_another(reader):
+    seen, after, pages = [], None, 0
+    while True:
+        page = reader.runs(limit=70, after=after)
+        seen += numbers(page.runs)
+        pages += 1
+        if page.next is None:
+            break
+        after = page.next
+    assert seen == list(range(RUNS - 1, -1, -1))
+    assert pages == 5
+    assert reader.count() == RUNS
+    assert reader.count(most=10) == 10
+    assert len(reader.runs(limit=10_000).runs) == RUNS
+    assert len(reader.runs(limit=0).runs) == 1
+
+
+def test_runs_of_one_moment_are_on_one_page_each(tmp_path):
+    with TraceStore(tmp_path / "r.sqlite", max_age=None) as store:
+        fill(store, 20)
+        with store._file.opened() as connection:
+            connection.execute("UPDATE runs SET started = 1000")
+        reader = store.reader
+        first = reader.runs(limit=7)
+        second = reader.runs(limit=7, after=first.next)
+        third = reader.runs(limit=7, after=second.next)
+        assert numbers([*first.runs, *second.runs, *third.runs]) == list(range(19, -1, -1))
+        assert third.next is None
+
+
+@pytest.mark.parametrize("after", ["x", "1", "1:", ":1", "1:2:3", "'; DROP TABLE runs; --"])
+def test_a_place_that_is_none_is_refused(reader, after):
+    with pytest.raises(ConfigError, match="no place in the list"):
+        reader.runs(after=after)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (RunQuery(function="f1"), lambda n: n % 3 == 1),
+        (RunQuery(model="large"), lambda n: n % 2 == 1),
+        (RunQuery(version="v0b"), lambda n: n % 3 == 0 and n > RUNS // 2),
+        (RunQuery(function="f0", version="v0a"), lambda n: n % 3 == 0 and n <= RUNS // 2),
+        (RunQuery(status="error"), lambda n: n % 10 == 3),
+        (RunQuery(status="running"), lambda n: n >= RUNS - 3),
+        (RunQuery(status="ok", function="f2"), lambda n: n % 3 == 2 and n % 10 != 3 and n < RUNS - 3),
+        (RunQuery(since=NOW - 60 * 9.5), lambda n: n >= RUNS - 10),
+        (RunQuery(until=NOW - 60 * 9.5), lambda n: n < RUNS - 10),
+        (RunQuery(text="NEEDLE"), lambda n: n % 50 == 7),
+        (RunQuery(text="needle 57"), lambda n: n == 57),
+        (RunQuery(text="答案 12"), lambda n: n == 12 or 120 <= n < 130),
+        (RunQuery(text="请求"), lambda n: n % 10 == 3),
+        (RunQuery(text='no "such" thing'), lambda n: False),
+        (RunQuery(parent="f0_00003"), lambda n: n == 4),
+        (RunQuery(parent=""), lambda n: not (n % 3 == 1 and n < 30)),
+        (RunQuery(session="s2", function="f0"), lambda n: n % 5 == 2 and n % 3 == 0),
+        (RunQuery(function="none such"), lambda n: False),
+    ],
+    ids=named,
+)
+def test_filters(reader, query, expected):
+    wanted = [number for number in range(RUNS - 1, -1, -1) if expected(number)]
+    assert numbers(reader.runs(query, limit=500).runs) == wanted
+    assert reader.count(query) == len(wanted)
+    row = metrics(reader, by=(), query=query)
+    assert [each.runs for each in row] == ([len(wanted)] if wanted else [])
+
+
+def test_one_run_is_found_by_id_trace_id_and_its_beginning(reader):
+    detail = reader.run("f0_00012")
+    assert detail.summary.trace_id == "f0_00012"
+    assert reader.run(detail.summary.id) == detail
+    assert reader.run("f0_0001") is None, "f0_00012, f0_00015 and f0_00018"
+    assert reader.run("f0_00012"[:8]) == detail
+    for nothing in ("", "f", "nothing", 10**9, -1, "%", "f0_*"):
+        assert reader.run(nothing) is None
+
+
+def test_changes_are_told_in_order_and_once(tmp_path):
+    with TraceStore(tmp_path / "r.sqlite", interval=0.01, max_age=None) as store:
+        fill(store, 10)
+        reader = store.reader
+        seq = reader.seq()
+        assert reader.runs().seq == seq
+        assert reader.changes(seq).runs == []
+        assert reader.changes(seq).seq == seq
+        reply = ChatCompletion.from_dict({"choices": [{"message": {"content": "late"}, "finish_reason": "stop"}]})
+        store("f1_00007", RunFinished(reply, [], Usage(1, 1), 1, "late"))
+        assert store.flush()
+        changes = reader.changes(seq)
+        assert [(run.trace_id, run.status, run.answer) for run in changes.runs] == [("f1_00007", "ok", "late")]
+        assert changes.seq > seq
+        first = reader.changes(0, limit=4)
+        assert first.more
+        rest = reader.changes(first.seq, limit=100)
+        assert not rest.more
+        assert len({run.id for run in [*first.runs, *rest.runs]}) == 10
+
+
+def test_functions_and_versions(reader):
+    functions = reader.functions()
+    assert [each.name for each in functions] == ["f2", "f1", "f0"], "the latest first"
+    last = functions[-1]
+    assert (last.versions, last.latest, last.runs, last.errors) == (2, "v0b", 100, 10)
+    new, old = reader.versions("f0")
+    assert (new.version, old.version, new.docstring, old.docstring) == ("v0b", "v0a", "Do v0b.", "Do v0a.")
+    assert new.runs + old.runs == 100
+    assert new.errors + old.errors == 10
+    assert old.last_seen < new.last_seen
+    assert reader.versions("none such") == []
+    assert reader.models() == ["large", "small"]
+    assert reader.sessions() == ["s0", "s1", "s2", "s3", "s4"]
+
+
+def test_everything_can_be_written_as_json(reader):
+    page = reader.runs(limit=2)
+    for made in (page, reader.changes(0), reader.run(1), *reader.functions(), *reader.versions("f1"), *metrics(reader)):
+        json.dumps(dataclasses.asdict(made))
+
+
+# --- by indexes -------------------------------------------------------------------------------------------
+
+
+def plans(store, read):
+    """Return what SQLite does for each statement of `read`, by statement."""
+    statements = []
+    with store.reader.connection() as connection:
+        connection.set_trace_callback(statements.append)
+        try:
+            read(store.reader)
+        finally:
+            connection.set_trace_callback(None)
+        return {
+            statement: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+            for statement in statements
+            if statement.lstrip().startswith(("SELECT", "WITH"))
+        }
+
+
+QUERIES = [
+    RunQuery(),
+    RunQuery(function="f1"),
+    RunQuery(model="large"),
+    RunQuery(version="v0b"),
+    RunQuery(function="f0", version="v0b"),
+    RunQuery(status="error"),
+    RunQuery(status="running"),
+    RunQuery(parent=""),
+    RunQuery(session="s1"),
+    RunQuery(since=NOW - 600),
+    RunQuery(function="f1", model="large", status="ok", since=NOW - 6000, until=NOW),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=named)
+def test_a_page_is_read_from_an_index_in_its_order(store, query):
+    after = store.reader.runs(limit=3).next
+    found = plans(store, lambda reader: reader.runs(query, limit=50, after=after))
+    assert found
+    for statement, steps in found.items():
+        for step in steps:
+            assert "TEMP B-TREE" not in step, (statement, steps)
+            assert not step.startswith("SCAN runs") or "USING INDEX" in step, (statement, steps)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda reader: reader.changes(5),
+        lambda reader: reader.run(7),
+        lambda reader: reader.run("f0_00012"),
+        lambda reader: reader.run("f0_0001"),
+        lambda reader: reader.runs(RunQuery(text="needle")),
+        lambda reader: reader.versions("f0"),
+        lambda reader: reader.models(),
+        lambda reader: reader.functions(),
+        lambda reader: reader.count(RunQuery(function="f1")),
+    ],
+)
+def test_nothing_reads_all_runs_from_end_to_end(store, read):
+    found = plans(store, read)
+    assert found
+    for statement, steps in found.items():
+        for step in steps:
+            assert not step.startswith("SCAN runs") or "INDEX" in step, (statement, steps)
+            for table in ("turns", "tries", "reviews", "tool_calls", "messages", "versions", "prompts"):
+                assert not step.startswith(f"SCAN {table}"), (statement, steps)
+
+
+def test_every_index_serves_a_query(store):
+    def read(reader):
+        for query in [*QUERIES, RunQuery(parent="f0_00012")]:
+            reader.runs(query)
+        reader.changes(5)
+        reader.run("f0_00012")
+        reader.functions()
+        reader.sessions()
+
+    used = {
+        word
+        for steps in plans(store, read).values()
+        for step in steps
+        for word in step.split()
+        if word.startswith("runs_by_")
+    }
+    with store.reader.connection() as connection:
+        there = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE 'runs_by_%'")
+        assert used == {name for (name,) in there}
+
+
+def test_a_version_that_two_functions_share_finds_the_runs_of_both(tmp_path):
+    with TraceStore(tmp_path / "r.sqlite") as kept:
+        for number, name in enumerate(("one", "two", "one")):
+            facts = RunFacts(FunctionFacts(name, version="same"), {})
+            kept(f"{name}_{number}", RunStarted(f"{name}_{number}", [], run=facts))
+        assert kept.flush()
+        assert [run.function for run in kept.reader.runs(RunQuery(version="same")).runs] == ["one", "two", "one"]
+        assert kept.reader.count(RunQuery(version="other")) == 0
+
+
+def test_what_watches_may_be_read_at_the_same_time(tmp_path):
+    from SimpleLLMFunc import llm_function
+
+    @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+    def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with TraceStore(tmp_path / "r.sqlite", interval=0.001) as store, watching(store):
+        seen, seq = set(), 0
+        for number in range(30):
+            ask(str(number))
+            changes = store.reader.changes(seq)
+            seq = changes.seq
+            seen |= {run.id for run in changes.runs}
+        store.flush()
+        seen |= {run.id for run in store.reader.changes(seq).runs}
+        assert seen == set(range(1, 31))

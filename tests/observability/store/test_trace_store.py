@@ -1,0 +1,535 @@
+"""What a trace store keeps of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import pickle
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import (
+    AbortSignal,
+    ConfigError,
+    ImgUrl,
+    OpenAICompatible,
+    ResponseParseError,
+    llm_chat,
+    llm_function,
+    tool,
+    watching,
+)
+from SimpleLLMFunc.base.run.observers import defaults
+from SimpleLLMFunc.observability.store.rows import RunQuery
+from SimpleLLMFunc.observability.store.trace_store import TraceStore, from_environment
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.testing import tool_calls as calling
+from tests.support.server import LoopbackServer
+
+
+class Grade(BaseModel):
+    title: str
+    stars: int
+
+
+@pytest.fixture
+def store(tmp_path):
+    with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as made:
+        yield made
+
+
+def kept(store, run=1):
+    assert store.flush()
+    return store.reader.run(run)
+
+
+@tool
+def look(q: str) -> str:
+    """Look it up."""
+    if q == "bad":
+        raise ValueError("no such thing")
+    return f"about {q}"
+
+
+def test_a_run_with_tools_and_a_reask_is_kept_whole(store):
+    llm = ScriptedLLM(
+        calling(("look", {"q": "rain"}), ("look", {"q": "bad"})), "no idea", '{"title": "Rain", "stars": "4"}'
+    )
+
+    @llm_function(llm_interface=llm, toolkit=[look], temperature=0.5)
+    def grade(text: str, strict: bool = False) -> Grade:
+        """Grade the text."""
+        raise NotImplementedError
+
+    with watching(store, session_id="s1", user_id="u1"):
+        grade("Wet, but fun.")
+    detail = kept(store)
+    summary = detail.summary
+    assert (summary.function, summary.kind, summary.status, summary.model) == ("grade", "function", "ok", "scripted")
+    assert (summary.session, summary.user, summary.parent, summary.parent_call) == ("s1", "u1", "", "")
+    assert (summary.turns, summary.tool_calls, summary.failed_tool_calls) == (3, 2, 1)
+    assert (summary.reasks, summary.repairs, summary.failed_tries) == (1, 1, 0)
+    assert summary.question == "text=Wet, but fun., strict=false"
+    assert summary.answer == '{"title": "Rain", "stars": "4"}' == detail.answer
+    assert summary.seconds > 0
+    assert not summary.streamed
+    assert detail.arguments == {"text": "Wet, but fun.", "strict": False}
+    assert detail.value == {"title": "Rain", "stars": 4}
+    assert detail.output_mode == "prompt"
+    assert not detail.incomplete
+
+    assert [message["role"] for message in detail.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+    ]
+    assert [turn.turn for turn in detail.turns] == [1, 2, 3]
+    assert detail.turns[0].request["temperature"] == 0.5
+    assert detail.turns[0].request["tools"][0]["function"]["name"] == "look"
+    assert detail.turns[0].request["messages"] == detail.messages[:2]
+    assert "no idea" in json.dumps(detail.turns[2].request)
+    assert detail.turns[2].reply["choices"][0]["message"]["content"] == detail.answer
+    assert sum(turn.input_tokens for turn in detail.turns) == summary.input_tokens > 0
+    first, second = detail.tool_calls
+    assert (first.name, json.loads(first.arguments), first.content, first.failed) == (
+        "look",
+        {"q": "rain"},
+        "about rain",
+        False,
+    )
+    assert second.failed
+    assert "no such thing" in second.content
+    assert first.seconds is not None
+    rejected, accepted = detail.reviews
+    assert (rejected.accepted, rejected.text, rejected.turn) == (False, "no idea", 2)
+    assert rejected.violations[0][2] == "'no idea'"
+    assert accepted.accepted
+    assert accepted.repairs == [["stars", "number taken from '4'"]]
+    version = detail.function_version
+    assert (version.docstring, version.place) == ("Grade the text.", f"{__name__}:{grade.__qualname__}")
+    assert version.signature == "(text: str, strict: bool = False) -> Grade"
+    assert version.schema["properties"]["stars"]["type"] == "integer"
+    assert version.tools[0]["function"]["name"] == "look"
+    assert version.prompts == [detail.messages[0]]
+    json.dumps(dataclasses.asdict(detail))
+
+
+def test_the_last_rejected_answer_was_not_asked_for_again(store):
+    @llm_function(llm_interface=ScriptedLLM("x", "y", "z"), max_reasks=2)
+    def number(text: str) -> int:
+        """Read the number."""
+        raise NotImplementedError
+
+    with watching(store), pytest.raises(ResponseParseError):
+        number("?")
+    detail = kept(store)
+    assert (detail.summary.status, detail.summary.error) == ("error", "ResponseParseError")
+    assert (detail.summary.reasks, len(detail.reviews)) == (2, 3)
+    assert detail.error_text.startswith(detail.summary.error_text[:50])
+    assert detail.answer == "z"
+    assert detail.value is None
+
+
+def test_runs_inside_of_runs_know_each_other(store):
+    @llm_function(llm_interface=ScriptedLLM("inner answer"))
+    def inner(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=ScriptedLLM(calling(("inner", {"text": "x"})), "done"), toolkit=[inner.as_tool()])
+    def outer(text: str) -> str:
+        """Ask inner."""
+        raise NotImplementedError
+
+    with watching(store):
+        outer("go")
+    assert store.flush()
+    (top,) = store.reader.runs(RunQuery(parent="")).runs
+    detail = store.reader.run(top.trace_id)
+    (child,) = detail.children
+    assert (child.function, child.parent) == ("inner", top.trace_id)
+    assert child.parent_call == detail.tool_calls[0].call_id
+    assert store.reader.run(child.id).parent_run.id == top.id
+    assert [run.id for run in store.reader.runs(RunQuery(parent=top.trace_id)).runs] == [child.id]
+
+
+async def test_tries_of_a_service_are_kept(store):
+    async with LoopbackServer() as server:
+        server.reply_status(503)
+        server.reply("fine")
+        llm = OpenAICompatible("m", base_url=f"{server.base_url}?key=hush-hush-1234567", retry_delay=0.001)
+
+        @llm_function(llm_interface=llm)
+        async def ask(text: str) -> str:
+            """Ask."""
+            raise NotImplementedError
+
+        with watching(store):
+            assert await ask("x") == "fine"
+    await asyncio.to_thread(store.flush)
+    detail = await asyncio.to_thread(store.reader.run, 1)
+    (failed,) = detail.tries
+    assert (failed.error, failed.status, failed.turn) == ("ServerUnavailable", 503, 1)
+    assert failed.pause >= 0
+    assert (failed.model, failed.next_model) == ("m", "m")
+    (turn,) = detail.turns
+    assert turn.tries == 2
+    assert turn.url.startswith(server.base_url.rstrip("/"))
+    assert "hush" not in turn.url
+    assert detail.summary.failed_tries == 1
+
+
+async def test_a_streamed_run_tells_its_first_chunk(store):
+    @llm_chat(llm_interface=ScriptedLLM("a longer answer in pieces"), stream=True)
+    async def chat(history: list, message: str):
+        """Talk."""
+        raise NotImplementedError
+
+    with watching(store):
+        async for _ in chat([], "hello"):
+            pass
+    await asyncio.to_thread(store.flush)
+    detail = await asyncio.to_thread(store.reader.run, 1)
+    assert (detail.summary.kind, detail.summary.streamed) == ("chat", True)
+    assert 0 <= detail.turns[0].first_chunk_seconds <= detail.turns[0].seconds
+    assert 0 <= detail.summary.first_chunk_seconds <= detail.summary.seconds
+    assert detail.value == "a longer answer in pieces"
+
+
+async def test_runs_that_end_otherwise_are_told_apart(store):
+    begun = asyncio.Event()
+
+    async def wait(request):
+        begun.set()
+        await asyncio.Event().wait()
+
+    @llm_function(llm_interface=ScriptedLLM(wait))
+    async def never(text: str) -> str:
+        """Wait."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=ScriptedLLM(RuntimeError("broken")))
+    async def broken(text: str) -> str:
+        """Break."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=ScriptedLLM("one two three four"))
+    async def left(text: str) -> str:
+        """Talk."""
+        raise NotImplementedError
+
+    signal = AbortSignal()
+
+    @llm_function(llm_interface=ScriptedLLM(wait), abort_signal=signal)
+    async def aborted(text: str) -> str:
+        """Wait."""
+        raise NotImplementedError
+
+    with watching(store):
+        task = asyncio.create_task(never("x"))
+        await begun.wait()
+        await asyncio.to_thread(store.flush)
+        (going,) = (await asyncio.to_thread(store.reader.runs, RunQuery(status="running"))).runs
+        assert (going.function, going.seconds, going.question) == ("never", None, "x")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(RuntimeError):
+            await broken("x")
+        stream = left.events("x")
+        async for event in stream:
+            if type(event).__name__ == "ReplyDelta":
+                break
+        await stream.aclose()
+        begun.clear()
+        task = asyncio.create_task(aborted("x"))
+        await begun.wait()
+        signal.abort("enough")
+        await asyncio.gather(task, return_exceptions=True)
+    await asyncio.to_thread(store.flush)
+    page = await asyncio.to_thread(store.reader.runs)
+    ended = {run.function: (run.status, run.error) for run in page.runs}
+    assert ended == {
+        "never": ("cancelled", ""),
+        "broken": ("error", "RuntimeError"),
+        "left": ("cancelled", ""),
+        "aborted": ("cancelled", ""),
+    }
+    assert not store._fold.runs
+
+
+def test_what_is_kept_is_what_was_given_whatever_happens_to_it_afterwards(store):
+    @llm_function(llm_interface=ScriptedLLM('{"found": [1, 2]}'))
+    def read(rows: list[dict[str, int]], grade: Grade) -> dict[str, list[int]]:
+        """Read."""
+        raise NotImplementedError
+
+    rows, grade = [{"a": 1}], Grade(title="before", stars=1)
+    with watching(store), store._file.opened():  # nothing is written meanwhile
+        value = read(rows, grade)
+        rows[0]["a"] = 2
+        rows.append({"b": 3})
+        grade.title = "after"
+        value["found"].clear()
+    detail = kept(store)
+    assert detail.arguments == {"rows": [{"a": 1}], "grade": {"title": "before", "stars": 1}}
+    assert detail.value == {"found": [1, 2]}
+
+
+def test_images_are_named_by_size_and_long_texts_are_cut(tmp_path):
+    data = f"data:image/png;base64,{'QUJD' * 1000}"
+    with TraceStore(tmp_path / "r.sqlite", max_text=100) as store:
+
+        @llm_function(llm_interface=ScriptedLLM("x" * 1000))
+        def describe(text: str, picture: ImgUrl) -> str:
+            """Describe."""
+            raise NotImplementedError
+
+        with watching(store):
+            describe("y" * 1000, ImgUrl(data))
+        detail = kept(store)
+    assert "<image 3 kB>" in json.dumps(detail.turns[0].request)
+    assert detail.arguments["picture"] == "<image 3 kB>"
+    assert detail.arguments["text"] == "y" * 100 + "…"
+    assert detail.answer == "x" * 100 + "…"
+    assert b"QUJDQUJD" not in (tmp_path / "r.sqlite").read_bytes()
+
+
+def test_odd_values_are_kept_somehow(store):
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+        def __str__(self):
+            return "odd"
+
+    deep = []
+    for _ in range(200):
+        deep = [deep]
+
+    @llm_function(llm_interface=ScriptedLLM("half \ud83d of it"))
+    def odd(a: object, b: object, c: object, d: object, e: object) -> str:
+        """Odd."""
+        raise NotImplementedError
+
+    with watching(store):
+        odd(Odd(), {1, 2}, float("nan"), deep, {"x\udc80": 1 << 5000})
+    detail = kept(store)
+    assert detail.summary.status == "ok"
+    assert detail.arguments["a"] == "<Odd>"
+    assert detail.arguments["c"] == "nan"
+    assert detail.arguments["b"] in ([1, 2], [2, 1])
+    assert "half" in detail.answer
+    assert store.dropped == 0
+
+
+def test_without_content_there_are_sizes_and_hashes_only(tmp_path):
+    @tool
+    def fetch(what: str) -> str:
+        """Fetch."""
+        return "sesame-result"
+
+    llm = ScriptedLLM(calling(("fetch", {"what": "sesame-argument"})), "sesame-wrong", '["sesame-answer"]')
+
+    @llm_function(llm_interface=llm, toolkit=[fetch])
+    def ask(text: str) -> list[str]:
+        """Ask for it."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=ScriptedLLM(RuntimeError("sesame-error")))
+    def broken(text: str) -> str:
+        """Break."""
+        raise NotImplementedError
+
+    with TraceStore(tmp_path / "r.sqlite", content=False) as store:
+        with watching(store):
+            ask("sesame-question")
+            with pytest.raises(RuntimeError):
+                broken("sesame-question")
+        detail = kept(store)
+        other = store.reader.run(2)
+        assert store.reader.runs(RunQuery(text="fetch")).runs[0].id == 1
+        shown = json.dumps([dataclasses.asdict(detail), dataclasses.asdict(other)])
+    assert "sesame" not in shown
+    assert all(b"sesame" not in path.read_bytes() for path in tmp_path.iterdir())
+    assert detail.arguments["text"]["omitted"]["chars"] == len("sesame-question")
+    assert len(detail.arguments["text"]["omitted"]["sha256"]) == 64
+    assert detail.answer["omitted"]["chars"] == len('["sesame-answer"]')
+    assert detail.summary.question == detail.summary.answer == other.error_text == ""
+    assert other.summary.error == "RuntimeError"
+    assert detail.reviews[0].violations[0][2] == ""
+    assert [message["role"] for message in detail.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert detail.tool_calls[0].name == "fetch"
+    assert detail.summary.input_tokens > 0
+    assert detail.function_version.docstring == "Ask for it."
+
+
+def test_without_content_the_keys_that_a_model_chose_are_not_kept(tmp_path):
+    class Scores(BaseModel):
+        points: dict[str, int]
+
+    llm = ScriptedLLM('{"points": {"sesame-key": "many"}}', '{"points": {"sesame-key": "3 points"}}')
+
+    @llm_function(llm_interface=llm)
+    def score(text: str) -> Scores:
+        """Score it."""
+        raise NotImplementedError
+
+    with TraceStore(tmp_path / "r.sqlite", content=False) as store:
+        with watching(store):
+            score("x")
+        first, second = kept(store).reviews
+    assert first.violations[0][0] == second.repairs[0][0] == "points.*"
+    assert all(b"sesame" not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_a_prompt_is_kept_once_for_a_version(store):
+    @llm_function(llm_interface=ScriptedLLM("1", repeat=True))
+    def ask(text: str) -> str:
+        """Ask for {what}."""
+        raise NotImplementedError
+
+    with watching(store):
+        for what in ("this", "this", "that"):
+            ask(what, _template_params={"what": what})
+    assert store.flush()
+    (version,) = store.reader.versions("ask")
+    assert ["Ask for that." in prompt["content"] for prompt in version.prompts] == [True, False]
+    assert "Ask for this." in store.reader.run(1).messages[0]["content"]
+    with store._file.opened() as connection:
+        assert connection.execute("SELECT count(*) FROM prompts").fetchone() == (2,)
+        assert connection.execute("SELECT count(*) FROM messages WHERE prompt IS NOT NULL").fetchone() == (3,)
+
+
+# --- the store as an object -------------------------------------------------------------------------------
+
+
+def test_nothing_is_opened_before_the_first_event(tmp_path):
+    store = TraceStore(tmp_path / "deep" / "r.sqlite")
+    assert repr(store) == f"TraceStore({str(tmp_path / 'deep' / 'r.sqlite')!r})"
+    assert not (tmp_path / "deep").exists()
+    assert store._thread is None
+
+
+def test_a_store_travels_by_its_path_and_settings(tmp_path):
+    store = TraceStore(tmp_path / "r.sqlite", content=False, max_age=None, queue_size=7)
+    again = pickle.loads(pickle.dumps(store))
+    assert (again.path, again.content, again._settings) == (store.path, False, store._settings)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_age": 0}, {"max_bytes": 10}, {"max_text": -1}, {"queue_size": 0}, {"interval": 0}]
+)
+def test_settings_that_cannot_be_are_refused(tmp_path, wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        TraceStore(tmp_path / "r.sqlite", **wrong)
+
+
+def test_the_environment_names_a_store(tmp_path, monkeypatch):
+    monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
+    assert from_environment() is None
+    monkeypatch.setenv("SIMPLELLMFUNC_TRACE", "~/runs.sqlite")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    store = from_environment()
+    assert (store.path, store.content) == (tmp_path / "runs.sqlite", True)
+    monkeypatch.setenv("SIMPLELLMFUNC_TRACE_CONTENT", "off")
+    assert not from_environment().content
+
+
+async def test_every_run_of_the_process_is_kept_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMPLELLMFUNC_TRACE", str(tmp_path / "runs.sqlite"))
+    defaults.forget()
+    try:
+
+        @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+        async def ask(text: str) -> str:
+            """Answer."""
+            raise NotImplementedError
+
+        await ask("unasked")
+        (sink,) = [each for each in defaults.beside(()) if isinstance(each, TraceStore)]
+        with watching(TraceStore(tmp_path / "named.sqlite")) as _:
+            await ask("named")  # there, and not twice
+        assert await asyncio.to_thread(sink.flush)
+        runs = await asyncio.to_thread(sink.reader.runs)
+        assert [run.question for run in runs.runs] == ["unasked"]
+        await asyncio.to_thread(sink.close)
+    finally:
+        defaults.forget()
+
+
+def test_a_run_is_kept_once_however_often_its_file_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "runs.sqlite"
+    monkeypatch.setenv("SIMPLELLMFUNC_TRACE", str(path))
+    defaults.forget()
+
+    @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+    def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    try:
+        with (
+            TraceStore(path) as store,
+            TraceStore("runs.sqlite") as same,
+            TraceStore(tmp_path / "other.sqlite") as other,
+        ):
+            with watching(store), watching(store), watching(same, other):
+                ask("?")
+            with watching(store, store):
+                ask("!")
+            assert all(each.flush() for each in (store, same, other))
+            assert [run.question for run in store.reader.runs().runs] == ["!", "?"]
+            assert [len(store.reader.run(number).messages) for number in (1, 2)] == [3, 3]
+            assert [run.question for run in other.reader.runs().runs] == ["?"]
+    finally:
+        defaults.forget()
+
+
+def test_many_runs_in_one_batch_are_each_kept_whole(store):
+    @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
+    def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    @llm_function(llm_interface=ScriptedLLM("no", repeat=True))
+    def deny(text: str) -> str:
+        """Deny."""
+        raise NotImplementedError
+
+    with watching(store):
+        for number in range(40):
+            (ask if number % 2 else deny)(f"question {number} about rain")
+    assert store.flush()
+    runs = sorted(store.reader.runs(RunQuery(text="about rain"), limit=100).runs, key=lambda run: run.id)
+    assert [run.question for run in runs] == [f"question {number} about rain" for number in range(40)]
+    assert len({run.id for run in runs}) == 40
+    for number, run in enumerate(runs):
+        detail = store.reader.run(run.id)
+        system, user, answer = detail.messages
+        assert ("Answer." if number % 2 else "Deny.") in system["content"]
+        assert f"question {number} about" in user["content"]
+        assert answer["content"] == detail.answer == ("yes" if number % 2 else "no")
+
+
+def test_an_interface_that_cannot_render_is_no_reason_to_keep_nothing(store):
+    class Strange(ScriptedLLM):
+        def render(self, *args, **kwargs):
+            raise RuntimeError("no")
+
+    @llm_function(llm_interface=Strange("fine"), temperature=0.3)
+    def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    with watching(store):
+        ask("x")
+    request = kept(store).turns[0].request
+    assert request["temperature"] == 0.3
+    assert request["messages"][-1]["content"].endswith("x")

@@ -1,0 +1,538 @@
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import ImgPath, ImgUrl, OpenAICompatible, budget, llm_chat, llm_function, use_llm
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BadRequest,
+    ConfigError,
+    RateLimited,
+    ResponseParseError,
+    ServerUnavailable,
+    UsageError,
+)
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.testing import Cassette, ScriptedLLM, UnmatchedRequest, tool_calls, use_cassette
+from SimpleLLMFunc.testing.cassettes.cassette_file import read_cassette
+from tests.support.canary import CANARIES, Outputs
+from tests.support.server import LoopbackServer
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(200)
+
+
+class Real(ScriptedLLM):
+    """A stand-in for a service: what is wrapped is recorded, whatever it is."""
+
+
+@llm_function
+async def translate(text: str) -> str:
+    """Translate.
+
+    Be brief.
+    """
+    raise NotImplementedError
+
+
+class Grade(BaseModel):
+    stars: int
+    why: str
+
+
+@llm_function
+async def grade(essay: str) -> Grade:
+    """Grade."""
+    raise NotImplementedError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "cassettes" / "one.json"
+
+
+def model(server, **options):
+    return OpenAICompatible("gpt-5-mini", base_url=server.base_url, api_key=CANARIES[0].key, max_retries=0, **options)
+
+
+async def test_recorded_once_and_replayed_for_ever(path):
+    async with LoopbackServer() as server:
+        server.reply("Bonjour")
+        llm = model(server)
+        with use_llm(llm):
+            with use_cassette(path) as tape:
+                assert await translate("hello") == "Bonjour"
+            assert (tape.recorded, tape.replayed) == (0, 0)  # written
+            before = path.read_bytes()
+            for _ in range(2):
+                with use_cassette(path) as tape:
+                    result = await translate.call("hello")
+                assert result.value == "Bonjour"
+                assert result.usage.input_tokens == 5
+                assert tape.replayed == 1
+        assert len(server.requests) == 1
+        assert path.read_bytes() == before
+    with use_llm(llm), use_cassette(path):  # the service is gone
+        assert await translate("hello") == "Bonjour"
+
+
+async def test_the_file_is_one_to_read(path):
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Bonjour\nà tous"))):
+        await translate("hello")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    (exchange,) = data["exchanges"]
+    assert exchange["function"] == f"{__name__}:translate"
+    assert exchange["version"] == translate._core.facts.version
+    assert exchange["model"] == "scripted"
+    system, user = exchange["request"]["messages"]
+    assert "Translate." in system["content"]["|"]
+    assert user == {"role": "user", "content": {"|": ["Arguments:", "  - text: hello"]}}
+    assert exchange["reply"]["choices"][0]["message"]["content"] == {"|": ["Bonjour", "à tous"]}
+    assert "id" not in exchange["reply"]
+    assert "created" not in exchange["reply"]
+
+
+async def test_a_stream_comes_in_the_pieces_in_which_it_came(path):
+    async def pieces() -> list[str]:
+        return [piece async for piece in translate.stream("hello")]
+
+    async with LoopbackServer() as server:
+        server.reply("Bonjour à tous")
+        with use_llm(model(server)):
+            with use_cassette(path):
+                recorded = await pieces()
+            with use_cassette(path) as tape:
+                assert await pieces() == recorded
+                assert tape.replayed == 1
+        assert len(recorded) > 2
+        assert len(server.requests) == 1
+    stored = json.loads(path.read_text(encoding="utf-8"))["exchanges"][0]["stream"]
+    assert [each for each in stored if isinstance(each, str)] == recorded
+
+
+@pytest.mark.parametrize("streamed_first", [True, False])
+async def test_a_stream_and_a_whole_reply_are_the_same_question(path, streamed_first):
+    async def streamed() -> str:
+        return "".join([piece async for piece in translate.stream("hello")])
+
+    async def whole() -> str:
+        return await translate("hello")
+
+    first, second = (streamed, whole) if streamed_first else (whole, streamed)
+    llm = Real("Bonjour à tous")
+    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+        assert await first() == "Bonjour à tous"
+    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+        assert await second() == "Bonjour à tous"
+    assert len(llm.calls) == 1
+
+
+async def test_tool_rounds(path):
+    runs = []
+
+    def stock(article: str) -> int:
+        """Look up how many there are."""
+        runs.append(article)
+        return 3
+
+    @llm_function(toolkit=[stock])
+    async def advise(question: str) -> Grade:
+        """Advise."""
+        raise NotImplementedError
+
+    async with LoopbackServer() as server:
+        server.reply_tool_calls([("stock", {"article": "lamp"}), ("stock", {"article": "sofa"})])
+        server.reply('{"stars": 3, "why": "few"}')
+        with use_llm(model(server)):
+            with use_cassette(path):
+                first = await advise.call("Lamps?")
+            with use_cassette(path) as tape:
+                again = await advise.call("Lamps?")
+        assert len(server.requests) == 2
+    assert tape.replayed == 2
+    assert again.value == first.value == Grade(stars=3, why="few")
+    assert [call.function.arguments for call in again.tool_calls] == [
+        call.function.arguments for call in first.tool_calls
+    ]
+    assert runs == ["lamp", "sofa"] * 2  # tools run again: they are the program's
+
+
+async def test_chats(path):
+    @llm_chat(stream=True)
+    async def chat(history: list, message: str) -> AsyncIterator[Any]:
+        """Talk."""
+        raise NotImplementedError
+
+    async def talk() -> str:
+        history: list = []
+        async for _, history in chat([], "hello"):
+            pass
+        async for _, history in chat(history, "and now?"):
+            pass
+        return str(history)
+
+    llm = Real("Hi there", "Nothing much")
+    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+        said = await talk()
+    with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
+        assert await talk() == said
+    assert read_cassette(path)[0].function.endswith("chat")
+
+
+async def test_a_drifted_prompt_is_compared(path):
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Bonjour", "{}"))):
+        await translate("hello")
+    drifted = llm_function(temperature=0.7)(_drifted)
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("never asked"))):
+        with pytest.raises(UnmatchedRequest) as caught:
+            await drifted("hello")
+    text = str(caught.value)
+    assert "-Be brief." in text
+    assert "+Be very brief." in text
+    assert '+ "temperature": 0.7' in text
+    assert " Translate." in text
+    assert "recorded (exchange 1 of 1)" in text
+    assert "--llm-record=new" in text
+    assert tape.unmatched == [text]
+    assert isinstance(caught.value, AssertionError)
+    assert isinstance(caught.value, UsageError)
+
+
+async def _drifted(text: str) -> str:
+    """Translate.
+
+    Be very brief.
+    """
+    raise NotImplementedError
+
+
+async def test_another_model_is_drift_too(path):
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Bonjour", model_name="a"))):
+        await translate("hello")
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Salut", model_name="b"))):
+        with pytest.raises(UnmatchedRequest, match=r"-\[model\] a\n\+\[model\] b"):
+            await translate("hello")
+
+
+async def test_the_nearest_one_is_compared(path):
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("1", "2", '{"stars": 1, "why": "x"}'))):
+        await translate("an umbrella")
+        await translate("a hat")
+        await grade("an umbrella")
+    with (
+        use_cassette(path) as tape,
+        use_llm(tape.wrap(Real())),
+        pytest.raises(UnmatchedRequest, match=r"exchange 1 of 3"),
+    ):
+        await translate("an umbrella!")
+    with (
+        use_cassette(path) as tape,
+        use_llm(tape.wrap(Real())),
+        pytest.raises(UnmatchedRequest, match=r"exchange 3 of 3"),
+    ):
+        await grade("a hat")
+
+
+# --- what may be recorded -------------------------------------------------------------------------------------
+
+
+async def ask(path, record, llm, *texts):
+    with use_cassette(path, record) as tape, use_llm(tape.wrap(llm)):
+        return [await translate(text) for text in texts]
+
+
+async def test_new_adds_what_is_not_there(path):
+    await ask(path, "once", Real("1"), "one")
+    llm = Real("2")
+    assert await ask(path, "new", llm, "one", "two") == ["1", "2"]
+    assert len(llm.calls) == 1
+    assert await ask(path, "none", Real(), "two", "one") == ["2", "1"]
+
+
+async def test_all_records_everything_anew(path):
+    await ask(path, "once", Real("1", "2"), "one", "two")
+    assert await ask(path, "all", Real("eins"), "one") == ["eins"]
+    assert [each.outcome["reply"]["choices"][0]["message"]["content"] for each in read_cassette(path)] == ["eins"]
+
+
+async def test_all_keeps_what_other_tests_recorded(path):
+    for test, reply in (("a", "1"), ("b", "2"), ("a", "3")):
+        tape = Cassette(path, "all", test=test)
+        with tape.inserted(), use_llm(tape.wrap(Real(reply))):
+            await translate(test)
+        tape.save()
+    kept = [(each.test, each.outcome["reply"]["choices"][0]["message"]["content"]) for each in read_cassette(path)]
+    assert kept == [("a", "3"), ("b", "2")]
+
+
+async def test_none_without_a_file_says_how_to_record(path):
+    with pytest.raises(UnmatchedRequest, match=r"no cassette (.|\n)*\[model\] scripted(.|\n)*- text: one"):
+        await ask(path, "none", Real("1"), "one")
+    assert not path.exists()
+
+
+async def test_a_question_asked_more_often_than_recorded(path):
+    await ask(path, "once", Real("1", "2"), "one", "one")
+    assert await ask(path, "none", Real(), "one", "one") == ["1", "2"]
+    with pytest.raises(UnmatchedRequest, match=r"2 times, and it was made once more"):
+        await ask(path, "none", Real(), "one", "one", "one")
+
+
+async def test_identical_questions_at_the_same_time(path):
+    async def at_once(llm):
+        with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+            return await asyncio.gather(*(translate("same") for _ in range(20)))
+
+    recorded = await at_once(Real(*map(str, range(20))))
+    assert sorted(recorded, key=int) == [str(number) for number in range(20)]
+    assert sorted(await at_once(Real())) == sorted(recorded)
+
+
+def test_from_many_threads(path):
+    @llm_function
+    def shout(text: str) -> str:
+        """Shout."""
+        raise NotImplementedError
+
+    def all_of_it(llm):
+        said = {}
+        with use_cassette(path) as tape:
+            taped = tape.wrap(llm)
+
+            def work(number):
+                with use_llm(taped):
+                    said[number] = shout(f"text {number}")
+
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+        return said
+
+    recorded = all_of_it(Real(lambda request: request.text.upper(), repeat=True))
+    assert len(recorded) == 8
+    assert all_of_it(Real()) == recorded
+
+
+# --- what does not go well ------------------------------------------------------------------------------------
+
+
+async def test_a_mode_that_was_refused_is_replayed_with_its_refusal(path):
+    async with LoopbackServer() as server:
+        server.reply_json({"error": {"message": "response_format is not supported"}}, status=400)
+        server.reply('{"stars": 4, "why": "good"}')
+        with use_llm(model(server)), use_cassette(path):
+            first = await grade.call("Rain")
+        # A new process: nothing is remembered of the model.
+        with use_llm(model(server)), use_cassette(path, "none") as tape:
+            again = await grade.call("Rain")
+        assert len(server.requests) == 2
+    assert tape.replayed == 2
+    assert again.value == first.value
+    assert again.output_mode == first.output_mode != "native"
+
+
+@pytest.mark.parametrize(("status", "kind"), [(400, BadRequest), (401, AuthenticationError)])
+async def test_what_a_service_says_of_a_request_is_kept(path, status, kind):
+    async with LoopbackServer() as server:
+        server.reply_json({"error": {"message": "no such thing"}}, status=status)
+        llm = model(server)
+        for _ in range(2):
+            with use_llm(llm), use_cassette(path), pytest.raises(kind, match="no such thing") as caught:
+                await translate("hello")
+            assert caught.value.status == status
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (503, ServerUnavailable)])
+async def test_what_it_says_of_itself_is_not(path, status, kind):
+    async with LoopbackServer() as server:
+        server.reply_json({"error": {"message": "busy"}}, status=status)
+        with use_llm(model(server)), use_cassette(path), pytest.raises(kind):
+            await translate("hello")
+        assert not path.exists()
+
+
+async def test_a_reader_who_left_then_cannot_read_on_now(path):
+    llm = Real("one two three four five six", chunk_size=4)
+    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+        stream = translate.stream("hello")
+        async for _ in stream:
+            break
+        await stream.aclose()
+    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+        stream = translate.stream("hello")
+        assert await anext(stream) == "one "
+        with pytest.raises(UnmatchedRequest, match="had left"):
+            async for _ in stream:
+                pass
+
+
+async def test_answers_that_do_not_fit_are_replayed_with_their_re_asks(path):
+    llm = Real("no idea", '{"stars": 2, "why": "x"}')
+    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+        await grade("Rain")
+    with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
+        assert len((await grade.call("Rain")).attempts) == 2
+
+
+async def test_a_failure_still_keeps_what_was_paid(path):
+    llm = Real(*["no idea"] * 3)
+    for _ in range(2):
+        with use_cassette(path) as tape, use_llm(tape.wrap(llm)), pytest.raises(ResponseParseError):
+            await grade("Rain")
+    assert len(llm.calls) == 3
+
+
+async def test_doubles_are_let_alone(path):
+    llm = ScriptedLLM("1", "2")
+    with use_llm(llm), use_cassette(path):
+        assert [await translate("x"), await translate("x")] == ["1", "2"]
+    assert len(llm.calls) == 2
+    assert not path.exists()
+
+
+async def test_the_model_is_what_it_was(path):
+    llm = Real("1", profile=PROFILES["openai"])
+    tape = Cassette(path)
+    taped = tape.wrap(llm)
+    assert tape.wrap(llm) is taped
+    assert tape.wrap(taped) is taped
+    assert (taped.model_name, taped.provider, taped.profile) == (llm.model_name, llm.provider, llm.profile)
+    assert taped.render([{"role": "user", "content": "x"}]) == llm.render([{"role": "user", "content": "x"}])
+    with use_llm(taped), budget(requests=5) as spent:
+        await translate("x")
+    assert spent.tokens > 0
+    assert "one.json" in repr(taped) + repr(tape)
+
+
+async def test_where_nobody_names_a_model_the_recorded_one_is_replayed(path, monkeypatch):
+    async with LoopbackServer() as server:
+        server.reply('{"stars": 4, "why": "good"}')
+        monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "openai:gpt-5-mini")
+        monkeypatch.setenv("OPENAI_API_KEY", CANARIES[0].key)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        with use_cassette(path):
+            first = await grade.call("Rain")
+    for name in ("SIMPLELLMFUNC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name)
+    with use_cassette(path, "none"):  # as in CI: no model, no key
+        again = await grade.call("Rain")
+    assert again.value == first.value == Grade(stars=4, why="good")
+    assert again.output_mode == first.output_mode
+    with use_cassette(path, "new"), pytest.raises(ConfigError):  # here one is needed
+        await grade("Rain")
+    with use_cassette(path.with_name("none.json"), "none"), pytest.raises(ConfigError):
+        await grade("Rain")
+
+
+def test_a_mode_there_is_not(path):
+    with pytest.raises(ConfigError, match="once, new, all, none"):
+        Cassette(path, "sometimes")
+
+
+# --- what may stand in a file ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("canary", CANARIES, ids=repr)
+@pytest.mark.parametrize("chunk_size", [None, 3])
+async def test_no_secret_reaches_the_file(tmp_path, path, canary, chunk_size):
+    remember_secret(canary.key)
+    secret = canary.key
+    outputs = Outputs(tmp_path)
+    llm = Real(
+        tool_calls(("login", {"password": secret, "note": f"key {secret}"}), content=f"with {secret}"),
+        f"The key is {secret}, Bearer {secret}.",
+        chunk_size=chunk_size,
+    )
+
+    def login(password: str, note: str) -> str:
+        """Log in."""
+        return f"logged in with {secret}"
+
+    @llm_function(toolkit=[login], extra_headers={"X-Whose": secret}, user=secret)
+    async def use(key: str) -> str:
+        """Use the key."""
+        raise NotImplementedError
+
+    async def run():
+        return "".join([piece async for piece in use.stream(secret)]) if chunk_size else await use(secret)
+
+    with outputs.watching():
+        with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
+            await run()
+        with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
+            assert "The key is" in await run()
+        with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())), pytest.raises(UnmatchedRequest) as caught:
+            await use(f"{secret} drifted")
+    outputs.error(caught.value, holds_content=True)  # its messages are those that were given
+    outputs.add("unmatched", "".join(tape.unmatched))
+    outputs.files()
+    assert outputs.leaks(canary) == []
+    assert path.stat().st_size > 500
+
+
+async def test_pictures_are_known_by_their_hash(tmp_path, path):
+    file = tmp_path / "a.png"
+    file.write_bytes(PNG)
+
+    @llm_function
+    async def describe(picture: ImgPath) -> str:
+        """Describe."""
+        raise NotImplementedError
+
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("A cat."))):
+        await describe(ImgPath(file))
+    text = path.read_text(encoding="utf-8")
+    assert "base64" not in text
+    assert "sha256=" in text
+    assert f"({len(PNG)} bytes)" in text
+    with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
+        assert await describe(ImgPath(file)) == "A cat."
+    file.write_bytes(PNG + b"x")
+    with (
+        use_cassette(path, "none") as tape,
+        use_llm(tape.wrap(Real())),
+        pytest.raises(UnmatchedRequest, match=r"\+.*sha256"),
+    ):
+        await describe(ImgPath(file))
+    urls = llm_function(_by_url)
+    with use_cassette(path, "new") as tape, use_llm(tape.wrap(Real("A dog."))):
+        assert await urls(ImgUrl("https://example.com/dog.png")) == "A dog."
+    assert "https://example.com/dog.png" in path.read_text(encoding="utf-8")
+
+
+async def _by_url(picture: ImgUrl) -> str:
+    """Describe."""
+    raise NotImplementedError
+
+
+async def test_odd_texts_come_back_as_they_were(path):
+    odd = "half \ud800 a character, \u2028, \x00, \r\n and 'quotes' \"\\"
+    with use_cassette(path) as tape, use_llm(tape.wrap(Real("ok"))):
+        await translate(odd)
+    with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
+        assert await translate(odd) == "ok"
+
+
+ASKED: Any = [{"role": "user", "content": "hello"}]
+
+
+async def test_another_attempt_begins_at_the_beginning(path):
+    with use_cassette(path) as tape:
+        service = tape.wrap(Real("one", "two"))
+        assert [(await service.chat(ASKED)).text for _ in range(2)] == ["one", "two"]
+    tape = Cassette(path, "none")
+    service = tape.wrap(Real())
+    for _ in range(2):
+        assert [(await service.chat(ASKED)).text for _ in range(2)] == ["one", "two"]
+        with pytest.raises(UnmatchedRequest, match="once more"):
+            await service.chat(ASKED)
+        tape.rewind()
+        assert (tape.replayed, tape.unmatched) == (0, [])

@@ -1,0 +1,106 @@
+"""The strict form of parameters."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jsonschema
+import pytest
+from pydantic import BaseModel, Field
+
+from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.tools.schemas.strict import strict_parameters
+
+
+class Address(BaseModel):
+    street: str = Field(min_length=1, max_length=9)
+    number: int | None = None
+
+
+def strict(func: Any) -> dict[str, Any] | None:
+    return strict_parameters(Tool(func=func).parameters)
+
+
+def test_every_key_is_required_and_no_other_allowed():
+    def f(a: int, kind: Literal["x", "y"] = "x", address: Address | None = None, tags: list[str] = []) -> None:  # noqa: B006
+        """F.
+
+        Args:
+            kind: Which one.
+        """
+
+    found = strict(f)
+    assert found == {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer"},
+            "kind": {"anyOf": [{"type": "string", "enum": ["x", "y"]}, {"type": "null"}], "description": "Which one."},
+            "address": {"anyOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}]},
+            "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+        },
+        "required": ["a", "kind", "address", "tags"],
+        "additionalProperties": False,
+        "$defs": {
+            "Address": {
+                "type": "object",
+                "properties": {
+                    "street": {"type": "string"},
+                    "number": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                },
+                "required": ["street", "number"],
+                "additionalProperties": False,
+            }
+        },
+    }
+    jsonschema.Draft202012Validator.check_schema(found)
+
+
+def test_null_in_the_strict_form_means_the_default():
+    def f(a: int, kind: Literal["x", "y"] = "x") -> None: ...
+
+    found = strict(f)
+    arguments = {"a": 1, "kind": None}
+    assert found
+    assert jsonschema.Draft202012Validator(found).is_valid(arguments)
+    assert Tool(func=f).bind(arguments) == ([], {"a": 1})
+
+
+def free(table: dict[str, int]) -> None: ...
+def anything(v: Any) -> None: ...
+def pair(p: tuple[int, str]) -> None: ...
+def more(**rest: int) -> None: ...
+
+
+class WithDefault(BaseModel):
+    n: int = 3
+
+
+def nested(m: WithDefault) -> None: ...
+
+
+@pytest.mark.parametrize("func", [free, anything, pair, more, nested])
+def test_what_would_change_its_meaning_has_no_strict_form(func):
+    assert strict(func) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "object", "properties": {"a": {"type": "array"}}},
+        {"type": "object", "properties": {"a": {"not": {}}}},
+        {"type": "object", "properties": {"a": True}},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "patternProperties": {"b": {}}},
+    ],
+)
+def test_schemas_by_hand_that_have_none(schema):
+    assert strict_parameters(schema) is None
+
+
+def test_the_given_schema_is_not_changed():
+    def f(a: int = 1) -> None: ...
+
+    before = Tool(func=f).parameters
+    kept = repr(before)
+    assert strict_parameters(before) is not None
+    assert repr(before) == kept
