@@ -13,10 +13,11 @@ from SimpleLLMFunc._version import __version__ as __version__
 if TYPE_CHECKING:
     from SimpleLLMFunc.assistant import AIAssistant, ToolInvoker
     from SimpleLLMFunc.base.events import ReActEvent
+    from SimpleLLMFunc.base.parsing.parsed import Parsed
     from SimpleLLMFunc.base.post_process import parse_text
     from SimpleLLMFunc.base.run.abort import AbortSignal
     from SimpleLLMFunc.base.run.observers import watching
-    from SimpleLLMFunc.base.run.result import Parsed, Preview, Result
+    from SimpleLLMFunc.base.run.result import Preview, Result
     from SimpleLLMFunc.batch import MapReport
     from SimpleLLMFunc.errors import (
         AuthenticationError,
@@ -74,7 +75,8 @@ _HOME = {
     "SimpleLLMFunc.base.events": ("ReActEvent",),
     "SimpleLLMFunc.base.run.observers": ("watching",),
     "SimpleLLMFunc.base.post_process": ("parse_text",),
-    "SimpleLLMFunc.base.run.result": ("Parsed", "Preview", "Result"),
+    "SimpleLLMFunc.base.parsing.parsed": ("Parsed",),
+    "SimpleLLMFunc.base.run.result": ("Preview", "Result"),
     "SimpleLLMFunc.batch": ("MapReport",),
     "SimpleLLMFunc.errors": (
         "AuthenticationError",

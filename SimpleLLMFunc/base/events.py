@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.base.metadata import RunFacts, SentRequest
-from SimpleLLMFunc.base.run.result import Attempt
-from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.base.parsing.parsed import Repair
+from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall, ToolCallDelta
 from SimpleLLMFunc.type.message import Message
 from SimpleLLMFunc.type.quick import quickly_made
@@ -22,6 +22,7 @@ from SimpleLLMFunc.type.usage import Usage
 
 __all__ = [
     "AnswerReviewed",
+    "Attempt",
     "MessageAppended",
     "ReActEvent",
     "ReplyDelta",
@@ -120,6 +121,26 @@ class ReplyReceived:
     usage: Usage
     seconds: float
     raw: Any = None
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One time the model was asked for the answer; replies that only call tools are none.
+
+    Attributes:
+        text: what it wrote.
+        violations: what did not fit; empty for the accepted answer.
+        repairs: what was mended to read it.
+        seconds: from the request to the end of the reply.
+        usage: of this reply.
+    """
+
+    text: str
+    violations: list[Violation] = field(default_factory=list)
+    repairs: list[Repair] = field(default_factory=list)
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run.result import OutputMode
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.type.message import ToolSpec
 

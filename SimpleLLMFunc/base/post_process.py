@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
-from SimpleLLMFunc.base.run.result import Parsed, RepairLevel
+from SimpleLLMFunc.base.parsing.parsed import Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.type.wire import content_text
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.base.run.result import Attempt, Parsed, Preview, Result
+from SimpleLLMFunc.base.events import Attempt
+from SimpleLLMFunc.base.parsing.parsed import Parsed
+from SimpleLLMFunc.base.run.result import Preview, Result
 
 __all__ = ["Attempt", "Parsed", "Preview", "Result"]

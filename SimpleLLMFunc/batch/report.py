@@ -5,25 +5,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, overload
 
-from SimpleLLMFunc.base.run.cards import Card, Part, as_html, as_rich, plainly
+from SimpleLLMFunc.base.run.shown import Shown
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 __all__ = ["Finished", "MapCounts", "MapReport", "MapRow", "MapRows", "Shelf"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-_SHOWN = 10
-"""Rows that a notebook shows."""
 
 _AT_A_TIME = 256
 """Rows that are looked up together where they are read one after the other."""
@@ -219,7 +212,7 @@ class MapRows(Sequence[MapRow[R_co]]):
 
 
 @dataclass(frozen=True)
-class MapReport(Generic[R_co]):
+class MapReport(Shown, Generic[R_co]):
     """What a map came to.
 
     Attributes:
@@ -231,6 +224,8 @@ class MapReport(Generic[R_co]):
         stopped: why the map ended before its last row (a budget, a deadline); None where it did not.
         name: of the function.
     """
+
+    card: ClassVar[str] = "SimpleLLMFunc.display.maps:report_card"
 
     rows: MapRows[R_co]
     counts: MapCounts
@@ -289,12 +284,6 @@ class MapReport(Generic[R_co]):
             f"{counts.duplicates} duplicates, {counts.failed} failed{failed}){cost}"
         )
 
-    def _repr_html_(self) -> str:
-        return as_html(_card(self))
-
-    def __rich__(self) -> RenderableType:
-        return as_rich(_card(self))
-
     def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
         yield "name", self.name, ""
         yield "counts", self.counts, ...
@@ -302,43 +291,3 @@ class MapReport(Generic[R_co]):
         yield "usage", self.usage, ...
         yield "seconds", round(self.seconds, 3), ...
         yield "stopped", self.stopped, None
-
-
-def _card(report: MapReport[Any]) -> Card:
-    counts = report.counts
-    usage = report.usage
-    facts = [
-        ("rows", str(counts.rows)),
-        ("asked", str(counts.asked)),
-        ("restored", str(counts.restored or "")),
-        ("duplicates", str(counts.duplicates or "")),
-        ("not asked", str(counts.invalid + counts.unasked or "")),
-        ("failed", str(counts.failed)),
-        ("tokens", f"{usage.input_tokens} read, {usage.output_tokens} written"),
-        ("cost", "" if report.cost is None else f"{report.cost:.6f} USD"),
-        ("seconds", f"{report.seconds:.1f}"),
-        ("stopped", "" if report.stopped is None else str(report.stopped)),
-    ]
-    errors = [(kind, str(count)) for kind, count in report.errors.items()]
-    shown = min(len(report.rows), _SHOWN)
-    parts = [
-        Part("errors by kind", errors, ("error", "rows")),
-        Part(
-            f"the first {shown} of {len(report.rows)} rows",
-            _rows_shown(report.rows),
-            ("row", "given", "value or error"),
-        ),
-    ]
-    return Card(f"Map of {report.name}" if report.name else "Map", facts, parts)
-
-
-def _rows_shown(rows: MapRows[Any]) -> list[tuple[str, str, str]]:
-    try:
-        return [(str(row.index), plainly(row.row), _came_of(row)) for row in islice(rows, _SHOWN)]
-    except CheckpointError as error:
-        return [("", "", str(error))]
-
-
-def _came_of(row: MapRow[Any]) -> str:
-    error = row.error
-    return plainly(row.value) if error is None else f"{type(error).__name__}: {error}"

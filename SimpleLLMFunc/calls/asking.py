@@ -13,12 +13,12 @@ from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, RunFinished
 from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, function_version
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run.abort import Abort
 from SimpleLLMFunc.base.run.record import RunRecord
 from SimpleLLMFunc.base.run.refusals import REFUSAL_WORDS, names_refusal, refused_by, remember_refusal
-from SimpleLLMFunc.base.run.result import OutputMode
 from SimpleLLMFunc.base.run.review import AnswerReview, EmptyReview
 from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec, choose_output_mode

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.plot import differences_svg
-from SimpleLLMFunc.evaluate.report import EvalReport
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
 from SimpleLLMFunc.evaluate.table import text_table
 
@@ -102,7 +101,54 @@ class Comparison:
         return [name for name, one in self.differences.items() if one.difference < 0 and one.p < alpha]
 
 
-def compare(first: EvalReport, second: EvalReport) -> Comparison:
+class ScoredCase(Protocol):
+    """A case that was evaluated."""
+
+    @property
+    def id(self) -> str:
+        """By which it is found in another report."""
+        ...
+
+    def score(self, name: str) -> float | None:
+        """Return a score of it, None where it has none of that name."""
+        ...
+
+
+class ScoredReport(Protocol):
+    """What can be compared: an `EvalReport`."""
+
+    @property
+    def name(self) -> str:
+        """Of the function."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """That was asked."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Of the function."""
+        ...
+
+    @property
+    def confidence(self) -> float:
+        """Of the intervals."""
+        ...
+
+    @property
+    def results(self) -> Sequence[ScoredCase]:
+        """One for each case."""
+        ...
+
+    @property
+    def scores(self) -> Mapping[str, Any]:
+        """By name."""
+        ...
+
+
+def compare(first: ScoredReport, second: ScoredReport) -> Comparison:
     """Compare two reports case by case.
 
     Each case is its own control: the tests look at the differences within the cases. Scores that are 0 or 1 in every case
@@ -153,5 +199,5 @@ def _difference(scored: Sequence[tuple[float, float]], confidence: float) -> Dif
     )
 
 
-def _label(report: EvalReport) -> str:
+def _label(report: ScoredReport) -> str:
     return f"{report.name} ({report.model}, {report.version})"

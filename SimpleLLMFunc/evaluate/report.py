@@ -8,17 +8,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
+from SimpleLLMFunc.evaluate.compare import Comparison, compare
 from SimpleLLMFunc.evaluate.plot import scores_svg
 from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
 from SimpleLLMFunc.evaluate.table import text_table
 from SimpleLLMFunc.logger.known import mask_known
-
-if TYPE_CHECKING:
-    from SimpleLLMFunc.evaluate.compare import Comparison
 
 __all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score"]
 
@@ -218,8 +216,6 @@ class EvalReport:
 
     def compare(self, other: EvalReport) -> Comparison:
         """Compare with another report over the same cases; this one is the first. See `compare`."""
-        from SimpleLLMFunc.evaluate.compare import compare
-
         return compare(self, other)
 
     # --- to keep ------------------------------------------------------------------------------------------------

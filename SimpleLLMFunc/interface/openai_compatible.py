@@ -15,8 +15,8 @@ from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
 from SimpleLLMFunc.interface.attempts.reply_reader import read_chunks, read_reply
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
 from SimpleLLMFunc.interface.body_json import decode, encode, is_long_body, off_loop, plain_size
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.openai_client.exchange import check_client
 from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop, OwnClients
 from SimpleLLMFunc.interface.http.secret_parts import Address, Headers
@@ -188,7 +188,7 @@ class OpenAICompatible(HttpModel):
                     completion = await read_reply(await self._send(call), self.model_name, call.tries)
                 finally:
                     await self._give_back(call)
-            except TryFailed as failed:
+            except AttemptFailed as failed:
                 await self._pause(call, failed)
             else:
                 self._limits.settle(call.tokens, completion.usage)
@@ -232,7 +232,7 @@ class OpenAICompatible(HttpModel):
                         await pieces.aclose()
                 finally:
                     await self._give_back(call)
-            except TryFailed as failed:
+            except AttemptFailed as failed:
                 await self._pause(call, failed)
             else:
                 self._limits.settle(call.tokens, usage)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["map_rows", "ray_actor", "read_batch_file", "to_batch_file"]
 
 if TYPE_CHECKING:
+    from SimpleLLMFunc.batch.batch_file import read_batch_file, to_batch_file
     from SimpleLLMFunc.batch.map import map_rows
-    from SimpleLLMFunc.batch.provider_batches.file import read_batch_file, to_batch_file
     from SimpleLLMFunc.batch.ray.actor import ray_actor
 else:
 
@@ -28,13 +28,13 @@ else:
         return work(*args, **kwargs)
 
     def read_batch_file(*args: Any, **kwargs: Any) -> Any:
-        """Do what `SimpleLLMFunc.batch.provider_batches.file.read_batch_file` does."""
-        from SimpleLLMFunc.batch.provider_batches.file import read_batch_file as work
+        """Do what `SimpleLLMFunc.batch.batch_file.read_batch_file` does."""
+        from SimpleLLMFunc.batch.batch_file import read_batch_file as work
 
         return work(*args, **kwargs)
 
     def to_batch_file(*args: Any, **kwargs: Any) -> Any:
-        """Do what `SimpleLLMFunc.batch.provider_batches.file.to_batch_file` does."""
-        from SimpleLLMFunc.batch.provider_batches.file import to_batch_file as work
+        """Do what `SimpleLLMFunc.batch.batch_file.to_batch_file` does."""
+        from SimpleLLMFunc.batch.batch_file import to_batch_file as work
 
         return work(*args, **kwargs)

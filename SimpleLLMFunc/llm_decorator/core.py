@@ -20,12 +20,13 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionFacts, FunctionKind, RunFacts, function_version, signature_text
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
 from SimpleLLMFunc.base.run.abort import Abort
 from SimpleLLMFunc.base.run.record import RunRecord
 from SimpleLLMFunc.base.run.refusals import json_actions, names_refusal, remember_refusal
-from SimpleLLMFunc.base.run.result import OutputMode, Preview
+from SimpleLLMFunc.base.run.result import Preview
 from SimpleLLMFunc.base.run.review import EmptyReview
 from SimpleLLMFunc.base.run.run import Recording
 from SimpleLLMFunc.base.type_resolve import get_detailed_type_description

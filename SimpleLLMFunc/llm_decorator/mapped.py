@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.metadata import FunctionFacts
+from SimpleLLMFunc.base.parsing.parsed import RepairLevel
 from SimpleLLMFunc.base.run.abort import Abort
 from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.base.run.result import Preview, RepairLevel
+from SimpleLLMFunc.base.run.result import Preview
 from SimpleLLMFunc.base.run.review import AnswerReview
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.errors import SignatureError, UsageError

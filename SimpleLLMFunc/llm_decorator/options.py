@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run.abort import Abort
 from SimpleLLMFunc.base.run.observers import EventSink
-from SimpleLLMFunc.base.run.result import OutputMode, RepairLevel
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import Compact

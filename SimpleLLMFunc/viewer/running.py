@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.base.events import (
+    Attempt,
     ReActEvent,
     ReplyDelta,
     ReplyReceived,
@@ -20,7 +21,6 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.run.observers import EventSink, watching
-from SimpleLLMFunc.base.run.result import Attempt
 from SimpleLLMFunc.base.run.review import AnswerReview
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
 from SimpleLLMFunc.errors import SimpleLLMFuncError

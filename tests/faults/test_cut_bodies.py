@@ -8,7 +8,7 @@ import pytest
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError, StreamInterrupted
 from SimpleLLMFunc.interface.attempts.reply_reader import read_chunks
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
@@ -43,7 +43,7 @@ async def read(*pieces):
         async for piece in read_chunks(Packets(*pieces), "m", 1):
             for each in piece:
                 assembler.add(each)
-    except TryFailed as failed:
+    except AttemptFailed as failed:
         # It broke before it had shown anything, so that it may be tried again.
         assert isinstance(failed.error, StreamInterrupted), failed.error
         assert failed.error.partial == ""

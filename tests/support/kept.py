@@ -11,13 +11,13 @@ from typing import Any
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, ServerUnavailable
 from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_reply
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 
 __all__ = ["watching_calls"]
 
-_KINDS = {Call, TryFailed, ServerUnavailable, BadRequest, BadReply, ConnectionFailed}
+_KINDS = {Call, AttemptFailed, ServerUnavailable, BadRequest, BadReply, ConnectionFailed}
 _FRAMES = {
     function.__code__
     for function in (

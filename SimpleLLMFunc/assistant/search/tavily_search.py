@@ -13,8 +13,8 @@ from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.extras import check_extra, load_extra
 from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES
+from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.http.environment import proxy_for, tls_context
-from SimpleLLMFunc.interface.http.exchange import now
 from SimpleLLMFunc.interface.http.openai_client.exchange import warm_up_clients
 from SimpleLLMFunc.interface.http.url import parsed_url
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error

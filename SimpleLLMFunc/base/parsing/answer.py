@@ -40,10 +40,10 @@ from SimpleLLMFunc.base.parsing.json_text import (
     unboxed,
 )
 from SimpleLLMFunc.base.parsing.outside_repair import repair_outside
+from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
 from SimpleLLMFunc.base.parsing.strict_path import Look, decode_quickly, look_at
 from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TruncatedError
-from SimpleLLMFunc.base.run.result import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
 from SimpleLLMFunc.type.wire import without_surrogates
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_node import Bare, DuplicateKeyError, Node, decode_at, decode_strictly
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TolerantReader, TruncatedError, UnreadableError
-from SimpleLLMFunc.base.run.result import Repair
 
 __all__ = [
     "SLOW",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Misfit
@@ -28,8 +28,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
 )
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
 from SimpleLLMFunc.base.parsing.json_node import Node
-from SimpleLLMFunc.base.run.result import OutputMode, Parsed, RepairLevel
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.errors import ResponseParseError
 
 __all__ = ["ItemReader", "PartialReader"]
@@ -60,10 +59,28 @@ class _Growing:
     has_gap: bool = False
 
 
+class ReadableType(Protocol):
+    """A return type as it is read: an `OutputSpec`, which stands on this room."""
+
+    return_type: Any
+    adapter: TypeAdapter[Any]
+    is_text: bool
+    is_wrapped: bool
+
+    @property
+    def shape(self) -> Shape:
+        """The type as the aligner sees it."""
+        ...
+
+    def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:
+        """Return the value that a whole text holds."""
+        ...
+
+
 class _Reader:
     """What both readers do: follow the growth and keep the validated members."""
 
-    def __init__(self, spec: OutputSpec, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
+    def __init__(self, spec: ReadableType, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
         self._spec = spec
         self._repair: RepairLevel = repair
         self._mode: OutputMode | None = mode
@@ -170,7 +187,7 @@ class _Reader:
 class PartialReader(_Reader):
     """Reads a growing answer as ever larger parts of one value."""
 
-    def __init__(self, spec: OutputSpec, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
+    def __init__(self, spec: ReadableType, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
         super().__init__(spec, repair=repair, mode=mode)
         self._shown: Any = _ABSENT
         self._shown_length = self._length = self._measured = 0
@@ -258,7 +275,7 @@ class ItemReader(_Reader):
     An item that does not fit ends the flow: the whole answer decides, in `finish`.
     """
 
-    def __init__(self, spec: OutputSpec, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
+    def __init__(self, spec: ReadableType, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
         super().__init__(spec, repair=repair, mode=mode)
         self._given: list[Any] = []
         self._ready: list[Any] = []

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_node import decode_at
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader, UnreadableError
-from SimpleLLMFunc.base.run.result import Repair
 
 __all__ = ["holds_reasoning", "without_leading_reasoning", "without_reasoning"]
 

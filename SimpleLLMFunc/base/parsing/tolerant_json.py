@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Num, Open, is_same, path_text
-from SimpleLLMFunc.base.run.result import Repair
+from SimpleLLMFunc.base.parsing.parsed import Repair
 
 __all__ = ["MAX_DEPTH", "AmbiguousError", "TolerantReader", "TruncatedError", "UnreadableError"]
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from SimpleLLMFunc.base.run.result import OutputMode, Preview, RepairLevel
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, RepairLevel
+from SimpleLLMFunc.base.run.result import Preview
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.type.usage import Usage
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from SimpleLLMFunc.base.events import (
+    Attempt,
     MessageAppended,
     ReActEvent,
     ReplyReceived,
@@ -16,7 +17,7 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.base.run.result import Attempt, OutputMode, Parsed
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
 from SimpleLLMFunc.type.message import Message

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.messages import extract_usage_from_response
 from SimpleLLMFunc.base.parsing.json_text import SLOW
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
 from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.result import Attempt, OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
 from SimpleLLMFunc.logger import get_location, push_warning

@@ -15,7 +15,7 @@ from pydantic_core import core_schema
 
 from SimpleLLMFunc.base.parsing.alignment.shape import Shape
 from SimpleLLMFunc.base.parsing.answer import AnswerReader
-from SimpleLLMFunc.base.run.result import OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas.strict_schema import StrictSchema, inlined_root, wrapped_schema
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.interface.profile import Profile

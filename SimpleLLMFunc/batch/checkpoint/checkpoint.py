@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.base.run.result import RepairLevel
+from SimpleLLMFunc.base.parsing.parsed import RepairLevel
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
 from SimpleLLMFunc.batch.checkpoint.keys import canonical, version_of

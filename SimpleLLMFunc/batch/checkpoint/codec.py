@@ -8,8 +8,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from SimpleLLMFunc import errors
+from SimpleLLMFunc.base.parsing.parsed import RepairLevel
 from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.base.run.result import RepairLevel
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.keys import plain_text
 from SimpleLLMFunc.errors import ResponseParseError, RunError, SimpleLLMFuncError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from SimpleLLMFunc.base.run.result import RepairLevel
+from SimpleLLMFunc.base.parsing.parsed import RepairLevel
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error, encode_given, encode_usage
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow, checksum, is_sound

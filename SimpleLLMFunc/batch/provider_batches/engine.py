@@ -28,10 +28,10 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     check_single_shot,
     problem_code,
 )
-from SimpleLLMFunc.batch.provider_batches.relayed import Relayed
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf
+from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import Rows, RowSource
 from SimpleLLMFunc.batch.rows.rows_again import can_read_again

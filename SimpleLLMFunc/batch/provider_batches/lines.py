@@ -13,17 +13,17 @@ from typing import Any, Protocol, TypeVar, get_args
 from pydantic_core import from_json, to_json
 
 from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.run.mappable import Answer, Mappable
 from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.result import OutputMode
 from SimpleLLMFunc.base.run.review import AnswerReview
 from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
 from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES
 from SimpleLLMFunc.errors import BadReply, BadRequest, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_reply
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
 from SimpleLLMFunc.interface.body_json import encode, is_large
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending.budget import paid_already
@@ -226,7 +226,7 @@ class _Told(LLM_Interface):
         try:
             await check_status(reply, self.model_name, 1)
             completion = await read_reply(reply, self.model_name, 1)
-        except TryFailed as failed:
+        except AttemptFailed as failed:
             error = failed.error
         else:
             # As from a cache: it was paid when the batch ran, and is no request of now.

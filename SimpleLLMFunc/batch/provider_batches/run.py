@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json, to_json
 
-from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.batch.checkpoint.keys import key_of, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.provider_batches.lines import (

@@ -17,9 +17,9 @@ from urllib.parse import quote, urlencode
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
-from SimpleLLMFunc.interface.attempts.retry import TryFailed, decide
+from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
-from SimpleLLMFunc.interface.http.exchange import now
 from SimpleLLMFunc.interface.http.openai_client.exchange import warm_up_clients
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -268,7 +268,7 @@ class BatchService:
             except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
                 failure = self._failure(error, tries)
             # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
-            if not isinstance(failure, TryFailed):
+            if not isinstance(failure, AttemptFailed):
                 raise failure
             pause = decide(
                 failure,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger.failures import redacted_cause
 from SimpleLLMFunc.logger.known import mask_known

@@ -21,13 +21,13 @@ from SimpleLLMFunc.base.run.mappable import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
-from SimpleLLMFunc.batch.provider_batches.relayed import Relayed
 from SimpleLLMFunc.batch.ray.cluster import connected, packed, ray_package, shipped, unpacked
 from SimpleLLMFunc.batch.ray.dataset import DatasetRun
 from SimpleLLMFunc.batch.ray.guard import guarded
 from SimpleLLMFunc.batch.ray.hub import MOST_LOSSES, Hub
 from SimpleLLMFunc.batch.ray.limits import Charges, Limiter
 from SimpleLLMFunc.batch.ray.worker import Outcome, Rules
+from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, RunError, SignatureError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface

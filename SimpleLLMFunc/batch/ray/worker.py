@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.run.mappable import Answer, Mappable
-from SimpleLLMFunc.base.run.result import OutputMode
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, encode_answer, encode_error
 from SimpleLLMFunc.batch.ray.cluster import packed, ray_package, unpacked
 from SimpleLLMFunc.batch.ray.guard import Guard

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from SimpleLLMFunc.batch.output import write_rows
 from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, frame_records, parquet_records
 from SimpleLLMFunc.batch.rows.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
@@ -27,7 +26,6 @@ __all__ = [
     "read_rows",
     "renamed",
     "row_arguments",
-    "write_rows",
 ]
 
 Rows: TypeAlias = Any

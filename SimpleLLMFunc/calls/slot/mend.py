@@ -21,7 +21,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     UnionShape,
 )
 from SimpleLLMFunc.base.parsing.json_node import decode_strictly
-from SimpleLLMFunc.base.run.result import Repair
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.calls.slot.building import NULL_UNWANTED, UNKNOWN_FIELD
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
 from SimpleLLMFunc.calls.slot.subschemas.members import Schema

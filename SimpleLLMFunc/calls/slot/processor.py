@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from SimpleLLMFunc.base.run.result import Repair
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.calls.slot.building import Building, checked_data
 from SimpleLLMFunc.calls.slot.mend import Mending
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema

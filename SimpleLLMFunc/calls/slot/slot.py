@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from pydantic import Field, PrivateAttr
 
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
-from SimpleLLMFunc.base.run.result import Repair
 from SimpleLLMFunc.base.run.review import read_answer
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.base.templates.template import render_template

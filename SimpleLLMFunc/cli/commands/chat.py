@@ -16,9 +16,9 @@ import click
 from SimpleLLMFunc.assistant import AIAssistant, SearchClient, SqliteMemory, TavilySearch, WikipediaSearch
 from SimpleLLMFunc.assistant.context import new_session_id
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
-from SimpleLLMFunc.base.run.cards import counted
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.display.cards import counted
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.current import named_model, resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from SimpleLLMFunc.base.run.cards import counted
 from SimpleLLMFunc.cli.load import load_module
 from SimpleLLMFunc.cli.output import printable
+from SimpleLLMFunc.display.cards import counted
 from SimpleLLMFunc.lock import LOCK_FILE, check_lock, lock_of, read_lock, write_lock
 
 __all__ = ["lock_command"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from SimpleLLMFunc.base.run.cards import counted
 from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.load import split_target
+from SimpleLLMFunc.display.cards import counted
 from SimpleLLMFunc.serve.http import serve_functions
 from SimpleLLMFunc.serve.http_callers import KEYS_VARIABLE, Callers, hash_of, new_key
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from SimpleLLMFunc.base.run.cards import counted
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 from SimpleLLMFunc.cli.show import show_table
 from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.display.cards import counted
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.logger.redact import escape_control
 from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from SimpleLLMFunc.errors import ConnectionFailed, RateLimited, ServerUnavailable, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.learned_rate import Pace
-from SimpleLLMFunc.interface.attempts.retry import TryFailed, backoff
+from SimpleLLMFunc.interface.attempts.retry import backoff
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
 
@@ -182,7 +183,7 @@ class Circuit:
                 self._pace.forget()
                 self._forget_pending()
 
-    def failed(self, ticket: Ticket, failed: TryFailed) -> int:
+    def failed(self, ticket: Ticket, failed: AttemptFailed) -> int:
         """Note that the service refused the request, or was not there; return the epoch that the call has then seen."""
         error = failed.error
         if failed.again == "never" or not isinstance(error, (ConnectionFailed, RateLimited, ServerUnavailable)):

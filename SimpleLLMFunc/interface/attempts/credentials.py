@@ -12,7 +12,7 @@ from SimpleLLMFunc.config import (
 )
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, Lease
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.logger.records import push_warning
 from SimpleLLMFunc.logger.redact import remember_secret
 
@@ -72,7 +72,7 @@ class Credentials:
         """Return the seconds until a key of the pool is neither refused nor limited; 0 where one is now."""
         return 0.0 if self._pool is None else self._pool.ready_in()
 
-    def spare(self, key: str, failed: TryFailed) -> None:
+    def spare(self, key: str, failed: AttemptFailed) -> None:
         """Let other keys of the pool go first after the service refused or limited this one."""
         if self._pool is None or self.own is not None:
             return

@@ -16,8 +16,9 @@ from SimpleLLMFunc.interface.attempts.key_pool import Lease
 from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status
-from SimpleLLMFunc.interface.attempts.retry import TryFailed, decide
-from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, now, user_agent
+from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, user_agent
 from SimpleLLMFunc.interface.http.openai_client.exchange import ClientExchange
 from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop
 from SimpleLLMFunc.interface.http.request_head import RequestHeaders
@@ -167,7 +168,7 @@ class HttpModel(LLM_Interface):
             if call.is_flying:
                 self._limits.landed(call)
 
-    async def _pause(self, call: Call, failed: TryFailed) -> None:
+    async def _pause(self, call: Call, failed: AttemptFailed) -> None:
         """Wait before the next try.
 
         Raises:

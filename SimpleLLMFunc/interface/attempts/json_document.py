@@ -17,9 +17,10 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     cut,
 )
-from SimpleLLMFunc.interface.attempts.retry import TryFailed, decide
+from SimpleLLMFunc.interface.attempts.retry import decide, now
 from SimpleLLMFunc.interface.body_json import decode_large, is_large, off_loop
-from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, now, user_agent
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, user_agent
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
@@ -72,7 +73,7 @@ async def get_json(
         request = HttpRequest(address, b"", sent, service, tries, "GET")
         try:
             return await _read_once(request, Patience(deadline, first_byte=timeout, idle=timeout), max_bytes)
-        except TryFailed as failed:
+        except AttemptFailed as failed:
             pause = decide(
                 failed,
                 attempt=tries,
@@ -125,9 +126,9 @@ async def _body(reply: HttpReply, request: HttpRequest, max_bytes: int) -> bytes
     return bytes(pieces)
 
 
-def _refused(request: HttpRequest, reply: HttpReply, problem: str) -> TryFailed:
+def _refused(request: HttpRequest, reply: HttpReply, problem: str) -> AttemptFailed:
     error = ProviderError(problem, model=request.model, status=reply.status, tries=request.tries)
-    return TryFailed(error, again="never")
+    return AttemptFailed(error, again="never")
 
 
 def _told(error: SimpleLLMFuncError, request: HttpRequest) -> SimpleLLMFuncError:

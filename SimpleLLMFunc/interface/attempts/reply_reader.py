@@ -17,9 +17,10 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     SimpleLLMFuncError,
 )
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.body_json import decode, decode_large, is_large, off_loop
-from SimpleLLMFunc.interface.http.exchange import LARGEST_BODY, HttpReply, now, read_all
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.http.exchange import LARGEST_BODY, HttpReply, read_all
 from SimpleLLMFunc.interface.wires.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, normalise_reply
 from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
@@ -48,7 +49,7 @@ async def check_status(reply: HttpReply, model: str, tries: int) -> None:
     """Return if the status is 2xx.
 
     Raises:
-        TryFailed: it is not; the error tells what it means.
+        AttemptFailed: it is not; the error tells what it means.
     """
     if 200 <= reply.status < 300:
         return
@@ -64,7 +65,7 @@ async def read_reply(reply: HttpReply, model: str, tries: int, *, start: bytes =
     """Return the whole reply; `start` is what has been read of it.
 
     Raises:
-        TryFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
+        AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         DeadlineExceeded: the call took too long.
     """
     body = start + await read_all(reply, model, tries)
@@ -86,7 +87,7 @@ async def read_reply(reply: HttpReply, model: str, tries: int, *, start: bytes =
     completion = without_thoughts(normalise_reply(ChatCompletion.from_dict(data, tries=tries)))
     if completion.finish_reason in INTERRUPTED:
         said = f"it broke off the answer: {completion.finish_reason}"
-        raise TryFailed(ServerUnavailable(model, status=reply.status, body=said, tries=tries))
+        raise AttemptFailed(ServerUnavailable(model, status=reply.status, body=said, tries=tries))
     return completion
 
 
@@ -103,7 +104,7 @@ def _problem_of(data: Any) -> str:
     return ""
 
 
-def _error_in(data: dict[str, Any], headers: Mapping[str, str], model: str, tries: int) -> TryFailed:
+def _error_in(data: dict[str, Any], headers: Mapping[str, str], model: str, tries: int) -> AttemptFailed:
     """Return what an error in a reply with status 200 means; its code counts as if it were the status."""
     error = read_error(data)
     status = status_of_error(error)
@@ -112,7 +113,7 @@ def _error_in(data: dict[str, Any], headers: Mapping[str, str], model: str, trie
     return failure_of(status, error, headers=headers, now=now(), model=model, tries=tries)
 
 
-def _bad_body(reply: HttpReply, body: bytes, model: str, tries: int) -> TryFailed:
+def _bad_body(reply: HttpReply, body: bytes, model: str, tries: int) -> AttemptFailed:
     text = body[:_HEAD].decode("utf-8", "replace").strip()
     if not text:
         problem = "it is empty"
@@ -152,14 +153,14 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
     because to hand each chunk through one more generator takes as long as to decode its JSON.
 
     Raises, also while the chunks of a piece are read:
-        TryFailed: it broke before it had shown any text.
+        AttemptFailed: it broke before it had shown any text.
         StreamInterrupted, BadReply, DeadlineExceeded: it broke after that; `.partial` is the text so far.
     """
     piece = await _first_bytes(reply, model, tries)
     if piece.lstrip(_SPACE)[:1] in {b"{", b"[", b"<"}:
         yield (chunk_of_reply(await read_reply(reply, model, tries, start=piece)),)
         return
-    reader = ChunkReader(model, tries, reply.headers)
+    reader = ChunkReader(model, tries, reply.headers, began=now())
     decoder = EventDecoder()
     size = 0
     while piece:
@@ -183,7 +184,7 @@ async def read_chunks(reply: HttpReply, model: str, tries: int) -> AsyncGenerato
         try:
             reply.patience.deadline.check("reading the answer")
             piece = await reply.piece()
-        except (TryFailed, DeadlineExceeded) as error:
+        except (AttemptFailed, DeadlineExceeded) as error:
             reader.end(error, is_checked=reply.is_checked)
     yield reader.ending(decoder.close())
 
@@ -194,7 +195,7 @@ async def _first_bytes(reply: HttpReply, model: str, tries: int) -> bytes:
     while not start.strip(_SPACE):
         try:
             piece = await reply.piece()
-        except TryFailed as failed:
+        except AttemptFailed as failed:
             if isinstance(failed.error, ConnectionFailed):
                 raise ChunkReader(model, tries, {}).broken(failed.error.reason) from failed.__cause__
             raise
@@ -213,7 +214,7 @@ async def _finish(reply: HttpReply, reader: ChunkReader) -> None:
     try:
         while await reply.piece():
             pass
-    except (TryFailed, DeadlineExceeded) as error:
+    except (AttemptFailed, DeadlineExceeded) as error:
         reader.end(error, is_checked=reply.is_checked)
     except SimpleLLMFuncError:
         if not reply.is_checked:

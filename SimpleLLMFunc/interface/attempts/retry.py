@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from datetime import UTC
-from email.utils import parsedate_to_datetime
-from typing import Literal, TypeAlias
+import time
+from collections.abc import Callable
 
-from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 
-__all__ = ["Again", "TryFailed", "backoff", "decide", "header_number", "retry_after_seconds"]
-
-Again: TypeAlias = Literal["never", "once", "always"]
-"""Whether a failure is worth a further try: never, one only, or as many as the caller allows."""
+__all__ = ["backoff", "decide", "now"]
 
 LONGEST_BACKOFF = 30.0
 """Seconds; the pause of our own choice does not grow beyond it."""
@@ -22,33 +17,8 @@ JITTER = 0.2
 """A wait that the service asked for is drawn out by at most this share, so that callers do not come back in step."""
 
 
-class TryFailed(Exception):
-    """One try failed; what the caller gets if it was the last one is `error`.
-
-    Attributes:
-        again: whether another try may help.
-        retry_after: seconds that the service asked to wait, None where it did not.
-    """
-
-    def __init__(self, error: SimpleLLMFuncError, *, again: Again = "always", retry_after: float | None = None) -> None:
-        self.error = error
-        self.again = again
-        self.retry_after = retry_after
-        super().__init__(str(error))
-
-    def given_up(self) -> SimpleLLMFuncError:
-        """Return the error for the caller, and let go of it.
-
-        Raised while this one is handled it has this one as its context. If the two held each other, the request and
-        the reply in the frames of both would stay until the garbage collector comes by.
-        """
-        error = self.error
-        del self.error
-        return error
-
-
 def decide(
-    failed: TryFailed,
+    failed: AttemptFailed,
     *,
     attempt: int,
     max_retries: int,
@@ -88,38 +58,6 @@ def backoff(attempt: int, first: float, rng: Callable[[], float]) -> float:
     return min(LONGEST_BACKOFF, math.ldexp(first, min(attempt - 1, 30)) * (0.5 + rng()))
 
 
-def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """Return how long the service wants us to wait, None where it did not say, or nothing usable.
-
-    Args:
-        headers: of the reply, found by lower-case name.
-        now: seconds since the epoch, for a date.
-
-    Source: RFC 9110, section 10.2.3; `retry-after-ms` is an extension of OpenAI's.
-    """
-    milliseconds = header_number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    seconds = header_number(value)
-    if seconds is not None:
-        return seconds
-    try:
-        moment = parsedate_to_datetime(value)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        seconds = moment.timestamp() - now
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return seconds if seconds > 0 else None
-
-
-def header_number(text: str | None) -> float | None:
-    """Return the number that the value of a header is; None where there is none, or none from 0 up."""
-    try:
-        value = float(text) if text is not None else None
-    except ValueError:
-        return None
-    return value if value is not None and math.isfinite(value) and value >= 0 else None
+def now() -> float:
+    """Return the seconds since the epoch, which dates in headers are compared with."""
+    return time.time()

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
-from SimpleLLMFunc.interface.attempts.retry import Again, TryFailed
+from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Silence
 from SimpleLLMFunc.interface.http.wire_errors import BodyBroken, NotHttp, ProxyRefused, WireError
 from SimpleLLMFunc.logger.failures import redacted_cause
@@ -32,7 +32,7 @@ async def translated(work: Awaitable[T], model: str, tries: int) -> T:
 
 
 def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:
-    """Return what a foreign exception is among ours: a `TryFailed`, or one of our errors that no further try cures.
+    """Return what a foreign exception is among ours: a `AttemptFailed`, or one of our errors that no further try cures.
 
     Its cause is the foreign one, or a copy without the secret that this holds. Ours come back as they are.
     """
@@ -62,7 +62,7 @@ def without_frames(error: BaseException) -> BaseException:
 def _among_ours(error: Exception, model: str, tries: int) -> Exception:
     if isinstance(error, WireError):
         return _failure_of_wire(error, model, tries)
-    if isinstance(error, (TryFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
+    if isinstance(error, (AttemptFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
         return _silence(error, model, tries) if isinstance(error, Silence) else error
     text = redact(str(error)) or type(error).__name__
     if is_about_tls(error):
@@ -72,7 +72,7 @@ def _among_ours(error: Exception, model: str, tries: int) -> Exception:
     return _failure_of_client(error, text, model, tries)
 
 
-def _failure_of_wire(error: WireError, model: str, tries: int) -> TryFailed:
+def _failure_of_wire(error: WireError, model: str, tries: int) -> AttemptFailed:
     """Translate what goes wrong on our own connections."""
     text = redact(str(error))
     if is_about_tls(error):
@@ -82,7 +82,7 @@ def _failure_of_wire(error: WireError, model: str, tries: int) -> TryFailed:
         return _failed(text, model, tries, again="never" if final else "always")
     if isinstance(error, NotHttp):
         problem = f"it is not HTTP as we know it ({text})"
-        return TryFailed(BadReply(model, problem=problem, head=redact(error.head), tries=tries), again="once")
+        return AttemptFailed(BadReply(model, problem=problem, head=redact(error.head), tries=tries), again="once")
     more = f": {redact(str(error.__cause__))}" if isinstance(error, BodyBroken) and error.__cause__ is not None else ""
     return _failed(text + more, model, tries)
 
@@ -96,9 +96,13 @@ def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> E
         if isinstance(error, openai.APIConnectionError):
             return _of_another_loop(error.__cause__) or _failed(_reason(error, text), model, tries)
         if isinstance(error, openai.APIResponseValidationError):
-            return TryFailed(BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once")
+            return AttemptFailed(
+                BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once"
+            )
         if isinstance(error, openai.APIError):
-            return TryFailed(BadReply(model, problem="the client refused it", head=text, tries=tries), again="never")
+            return AttemptFailed(
+                BadReply(model, problem="the client refused it", head=text, tries=tries), again="never"
+            )
         return ConfigError(f"the client given as client= cannot send the request: {text}")
     if family in {"httpx", "httpx2", "httpcore", "httpcore2"}:
         return _failed(_reason(error, text), model, tries)
@@ -117,12 +121,12 @@ def _of_another_loop(error: BaseException | None) -> ConfigError | None:
     return None
 
 
-def _silence(error: Silence, model: str, tries: int) -> TryFailed:
+def _silence(error: Silence, model: str, tries: int) -> AttemptFailed:
     return _failed(str(error), model, tries)
 
 
-def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> TryFailed:
-    return TryFailed(ConnectionFailed(model, reason=reason, tries=tries), again=again)
+def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> AttemptFailed:
+    return AttemptFailed(ConnectionFailed(model, reason=reason, tries=tries), again=again)
 
 
 def _reason(error: BaseException, text: str) -> str:

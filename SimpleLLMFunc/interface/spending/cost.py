@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
@@ -21,10 +21,7 @@ from SimpleLLMFunc.runtime.threads import importing
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.usage import Usage
 
-if TYPE_CHECKING:
-    from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-
-__all__ = ["load_prices", "price_of", "priced", "require_prices"]
+__all__ = ["PricedModel", "load_prices", "price_of", "priced", "require_prices"]
 
 R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
 
@@ -53,6 +50,23 @@ _OPEN_WEIGHTS = ("gpt-oss",)
 
 _MISSING = object()
 _module: Any = None
+
+
+class PricedModel(Protocol):
+    """A model as its price is looked up: an `LLM_Interface`, which stands on this room."""
+
+    model_name: str
+    provider: str
+    base_url: str | None
+
+    @property
+    def members(self) -> tuple[Self, ...]:
+        """The models that it asks in its turn."""
+        ...
+
+    def price(self, usage: Usage, model: str = "") -> float | None:
+        """Return what `usage` costs in USD, None when that is not known."""
+        ...
 
 
 def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None = None) -> float | None:
@@ -199,7 +213,7 @@ def _genai_prices() -> Any:
 # --- what the rest of the library asks -------------------------------------------------------------------
 
 
-async def load_prices(llm: LLM_Interface, model: str = "") -> None:
+async def load_prices(llm: PricedModel, model: str = "") -> None:
     """Import the prices where `llm` (or `model` there) needs them and they are not there yet, in a worker thread."""
     if _module is None and any(
         _may_be_listed(name, part.provider, part.base_url) for part in _parts(llm) for name in (part.model_name, model)
@@ -207,7 +221,7 @@ async def load_prices(llm: LLM_Interface, model: str = "") -> None:
         await importing(_genai_prices)
 
 
-async def priced(reply: R, llm: LLM_Interface) -> R:
+async def priced(reply: R, llm: PricedModel) -> R:
     """Return the reply (or chunk) of `llm` with its cost in the usage, as far as it is known."""
     usage = reply.usage
     if usage is None or usage.cost is not None:
@@ -218,7 +232,7 @@ async def priced(reply: R, llm: LLM_Interface) -> R:
     return reply if cost is None else reply.with_usage(usage.with_cost(cost))
 
 
-async def require_prices(llm: LLM_Interface) -> None:
+async def require_prices(llm: PricedModel) -> None:
     """Return if a limit in USD can be kept with `llm`: its price is known, or nobody sends a bill.
 
     Raises:
@@ -243,7 +257,7 @@ async def require_prices(llm: LLM_Interface) -> None:
     )
 
 
-def _parts(llm: LLM_Interface) -> Iterator[LLM_Interface]:
+def _parts(llm: PricedModel) -> Iterator[PricedModel]:
     """Yield the models that answer in the end."""
     if not llm.members:
         yield llm

@@ -12,9 +12,8 @@ from SimpleLLMFunc.errors import (
     DeadlineExceeded,
     StreamInterrupted,
 )
-from SimpleLLMFunc.interface.attempts.retry import Again, TryFailed
 from SimpleLLMFunc.interface.body_json import decode, mend
-from SimpleLLMFunc.interface.http.exchange import now
+from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.wires.per_choice import PerChoice
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
 from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
@@ -36,9 +35,9 @@ _LONGEST_DONE = 64
 
 def bad_reply(
     problem: str, head: str, model: str, tries: int, *, status: int | None = None, again: Again = "once"
-) -> TryFailed:
+) -> AttemptFailed:
     """Return what a reply is that is none of the protocol; `head` is how it begins."""
-    return TryFailed(
+    return AttemptFailed(
         BadReply(model, problem=problem, head=redact_head(head, 2000), status=status, tries=tries), again=again
     )
 
@@ -46,12 +45,18 @@ def bad_reply(
 class ChunkReader:
     """Reads the events of one stream and keeps what is needed to judge it.
 
+    Args:
+        model, tries: for the errors.
+        headers: of the reply.
+        began: when the reply began, in seconds since the epoch, which dates in the headers are compared with.
+
     Attributes:
         count: of the chunks so far.
         is_done: the service said that nothing more comes.
     """
 
     __slots__ = (
+        "_began",
         "_finished",
         "_halves",
         "_has_answer",
@@ -68,10 +73,11 @@ class ChunkReader:
         "is_done",
     )
 
-    def __init__(self, model: str, tries: int, headers: Mapping[str, str]) -> None:
+    def __init__(self, model: str, tries: int, headers: Mapping[str, str], *, began: float = 0.0) -> None:
         self._model = model
         self._tries = tries
         self._headers = headers
+        self._began = began
         self._texts: list[str] = []
         self._is_finished: PerChoice[bool] = PerChoice()
         self._open = self._finished = 0  # how many choices
@@ -108,7 +114,7 @@ class ChunkReader:
 
         Raises:
             StreamInterrupted, BadReply: the stream broke after some text.
-            TryFailed: it broke before.
+            AttemptFailed: it broke before.
         """
         data = event.data
         if len(data) < _LONGEST_DONE and data.strip() == _DONE:
@@ -193,14 +199,14 @@ class ChunkReader:
         error = StreamInterrupted(
             self._model, partial=self.partial, reason=redact_head(reason, BODY_LIMIT), tries=self._tries
         )
-        return error if self._has_shown else TryFailed(error, again=again)
+        return error if self._has_shown else AttemptFailed(error, again=again)
 
     def ending(self, last: ServerSentEvent | None) -> Iterator[ChatCompletionChunk]:
         """Yield what the end of the stream shows to be an answer; `last` is an event that it cut off.
 
         Raises:
             StreamInterrupted: the answer had not ended, after some text.
-            TryFailed: the same before.
+            AttemptFailed: the same before.
         """
         if last is not None and (ended := self._last(last)) is not None:
             yield ended
@@ -215,12 +221,12 @@ class ChunkReader:
             return self.read(event)
         except BadReply:
             return None
-        except TryFailed as failed:
+        except AttemptFailed as failed:
             if isinstance(failed.error, BadReply):
                 return None
             raise
 
-    def end(self, error: TryFailed | DeadlineExceeded, *, is_checked: bool) -> None:
+    def end(self, error: AttemptFailed | DeadlineExceeded, *, is_checked: bool) -> None:
         """Judge how the stream broke, which does not matter once it is complete, and checked; else it is raised."""
         if self.is_complete and is_checked:
             return
@@ -247,4 +253,4 @@ class ChunkReader:
         status = status_of_error(error)
         if self._has_shown or status is None:
             return self.broken(f"the service said: {error.message}")
-        return failure_of(status, error, headers=self._headers, now=now(), model=self._model, tries=self._tries)
+        return failure_of(status, error, headers=self._headers, now=self._began, model=self._model, tries=self._tries)

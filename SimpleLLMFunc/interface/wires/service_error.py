@@ -15,8 +15,9 @@ from SimpleLLMFunc.errors import (
     RateLimited,
     ServerUnavailable,
 )
-from SimpleLLMFunc.interface.attempts.retry import TryFailed, retry_after_seconds
 from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.wires.headers import retry_after_seconds
 from SimpleLLMFunc.logger.redact import redact, redact_head, shown_value
 
 __all__ = ["ErrorReply", "failure_of", "read_error", "status_of_error"]
@@ -125,7 +126,7 @@ def failure_of(
     now: float,
     model: str,
     tries: int,
-) -> TryFailed:
+) -> AttemptFailed:
     """Return the failure that a reply with this status is.
 
     `headers` are found by lower-case name; `now`, in seconds since the epoch, is what dates in them are compared with.
@@ -135,22 +136,22 @@ def failure_of(
     said = error.message
     wait = retry_after_seconds(headers, now)
     if status in {401, 403}:
-        return TryFailed(AuthenticationError(model, body=said, **facts), again="never")
+        return AttemptFailed(AuthenticationError(model, body=said, **facts), again="never")
     if status == 429:
         if error.codes & _QUOTA_CODES:
-            return TryFailed(RateLimited(model, kind="quota", body=said, retry_after=wait, **facts), again="never")
-        return TryFailed(RateLimited(model, retry_after=wait, body=said, **facts), retry_after=wait)
+            return AttemptFailed(RateLimited(model, kind="quota", body=said, retry_after=wait, **facts), again="never")
+        return AttemptFailed(RateLimited(model, retry_after=wait, body=said, **facts), retry_after=wait)
     if status >= 500:
-        return TryFailed(ServerUnavailable(model, body=said, **facts), retry_after=wait)
+        return AttemptFailed(ServerUnavailable(model, body=said, **facts), retry_after=wait)
     if status in {400, 413, 422} and is_too_long(error):
-        return TryFailed(ContextTooLong(model, limit=limit_of(error), body=said, **facts), again="never")
+        return AttemptFailed(ContextTooLong(model, limit=limit_of(error), body=said, **facts), again="never")
     if status >= 400:
-        return TryFailed(
+        return AttemptFailed(
             BadRequest(model, body=said, **facts),
             again="always" if status in {408, 409} else "never",
             retry_after=wait,
         )
-    return TryFailed(BadReply(model, problem=f"the status is {status}", head=said, **facts), again="never")
+    return AttemptFailed(BadReply(model, problem=f"the status is {status}", head=said, **facts), again="never")
 
 
 def is_too_long(error: ErrorReply) -> bool:

@@ -14,9 +14,10 @@ from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import RunFacts
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
 from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.result import OutputMode, Parsed, RepairLevel, Result
+from SimpleLLMFunc.base.run.result import Result
 from SimpleLLMFunc.base.run.review import LARGE_ANSWER
 from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec

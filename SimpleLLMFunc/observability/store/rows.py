@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from SimpleLLMFunc.base.run.cards import as_html, as_rich
-from SimpleLLMFunc.observability.store.cards import page_card, run_card
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from SimpleLLMFunc.base.run.shown import Shown
 
 __all__ = [
     "Changes",
@@ -118,7 +114,7 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPage:
+class RunPage(Shown):
     """A page of the list, newest first.
 
     Attributes:
@@ -127,15 +123,11 @@ class RunPage:
         seq: of the latest change in the whole store; give it to `TraceReader.changes`.
     """
 
+    card: ClassVar[str] = "SimpleLLMFunc.display.runs:page_card"
+
     runs: list[RunSummary]
     next: str | None
     seq: int
-
-    def _repr_html_(self) -> str:
-        return as_html(page_card(self))
-
-    def __rich__(self) -> RenderableType:
-        return as_rich(page_card(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +294,7 @@ class FunctionSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class RunDetail:
+class RunDetail(Shown):
     """Everything about one run.
 
     Where the store was told to keep no content, ``{"omitted": {"chars": 12, "sha256": "…"}}`` stands in place of each
@@ -320,6 +312,8 @@ class RunDetail:
         incomplete: something was dropped because the writer could not follow.
     """
 
+    card: ClassVar[str] = "SimpleLLMFunc.display.runs:run_card"
+
     summary: RunSummary
     error_text: str
     arguments: Any
@@ -335,12 +329,6 @@ class RunDetail:
     parent_run: RunSummary | None
     function_version: FunctionVersion | None
     incomplete: bool
-
-    def _repr_html_(self) -> str:
-        return as_html(run_card(self))
-
-    def __rich__(self) -> RenderableType:
-        return as_rich(run_card(self))
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
         yield "summary", self.summary

@@ -27,7 +27,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.logger.context import get_current_context
 from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, read_cassette, update_cassette
-from SimpleLLMFunc.testing.cassettes.taped import RecordedLLM, TapedLLM
+from SimpleLLMFunc.testing.cassettes.recorded import CassetteLLM, RecordedLLM
 from SimpleLLMFunc.testing.scripted import ScriptedLLM
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
 
@@ -70,7 +70,7 @@ class Cassette:
         self._new: list[Exchange] = []
         self._recorded: RecordedLLM | None = None
         self._functions: dict[str, FunctionFacts] = {}
-        self._taped: dict[int, TapedLLM] = {}
+        self._behind: dict[int, CassetteLLM] = {}
         self._lock = threading.Lock()
         self.rewind()
 
@@ -104,13 +104,13 @@ class Cassette:
 
     def wrap(self, llm: LLM_Interface) -> LLM_Interface:
         """Return a model that replays what `llm` said, or records it."""
-        if isinstance(llm, TapedLLM):
+        if isinstance(llm, CassetteLLM):
             return llm
         with self._lock:
-            taped = self._taped.get(id(llm))
-            if taped is None:
-                taped = self._taped[id(llm)] = TapedLLM(llm, self)
-            return taped
+            made = self._behind.get(id(llm))
+            if made is None:
+                made = self._behind[id(llm)] = CassetteLLM(llm, self)
+            return made
 
     @contextmanager
     def inserted(self) -> Generator[Cassette, None, None]:

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, create_model
 
+from SimpleLLMFunc.base.parsing.parsed import Parsed
 from SimpleLLMFunc.base.post_process import parse_text
-from SimpleLLMFunc.base.run.result import Parsed
 from SimpleLLMFunc.errors import ResponseParseError
 
 

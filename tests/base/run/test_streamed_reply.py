@@ -37,7 +37,7 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
     UsageError,
 )
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.interface.spending.tokens import estimate_text_tokens, estimate_tokens
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -348,7 +348,7 @@ async def in_queue(llm, monkeypatch):
 
 @contextlib.asynccontextmanager
 async def open_circuit(llm, monkeypatch):
-    failed = TryFailed(RateLimited("m", retry_after=60.0), retry_after=60.0)
+    failed = AttemptFailed(RateLimited("m", retry_after=60.0), retry_after=60.0)
     ticket = await llm._circuit.admit(spare=1, seen=-1, clock=Deadline.after(None), longest_wait=600)
     llm._circuit.failed(ticket, failed)
     yield llm, RateLimited

@@ -21,7 +21,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.attempts.learned_rate import Pace
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import sessions
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
@@ -42,7 +42,7 @@ class Clock:
 
 def down(*, retry_after=None, status=503):
     error = ServerUnavailable("m", status=503) if status == 503 else RateLimited("m", retry_after=retry_after)
-    return TryFailed(error, retry_after=retry_after)
+    return AttemptFailed(error, retry_after=retry_after)
 
 
 def admitted(circuit, *, spare=3, seen=-1, seconds=None, longest_wait=600.0):
@@ -94,12 +94,12 @@ async def test_it_opens_at_once_where_the_service_asks_for_a_pause(status):
 @pytest.mark.parametrize(
     "failed",
     [
-        TryFailed(BadRequest("m", status=400), again="never"),
-        TryFailed(AuthenticationError("m", status=401), again="never"),
-        TryFailed(BadRequest("m", status=408)),
-        TryFailed(BadReply("m", problem="odd"), again="once"),
-        TryFailed(RateLimited("m", kind="quota"), again="never"),
-        TryFailed(ConnectionFailed("m", reason="TLS"), again="never"),
+        AttemptFailed(BadRequest("m", status=400), again="never"),
+        AttemptFailed(AuthenticationError("m", status=401), again="never"),
+        AttemptFailed(BadRequest("m", status=408)),
+        AttemptFailed(BadReply("m", problem="odd"), again="once"),
+        AttemptFailed(RateLimited("m", kind="quota"), again="never"),
+        AttemptFailed(ConnectionFailed("m", reason="TLS"), again="never"),
     ],
 )
 async def test_other_failures_do_not_count(failed):

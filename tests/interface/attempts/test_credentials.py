@@ -5,7 +5,7 @@ import pytest
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited, ServerUnavailable
 from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.logger.redact import redact
 
 FAR, NEAR = "https://far.example/v1", "http://localhost:8000/v1"
@@ -62,11 +62,11 @@ def test_what_is_no_key_is_refused_and_not_shown(key, monkeypatch):
 @pytest.mark.parametrize(
     ("failed", "spared"),
     [
-        (TryFailed(AuthenticationError("m", status=401)), True),
-        (TryFailed(RateLimited("m", kind="quota")), True),
-        (TryFailed(RateLimited("m"), retry_after=20), True),
-        (TryFailed(RateLimited("m")), True),
-        (TryFailed(ServerUnavailable("m")), False),
+        (AttemptFailed(AuthenticationError("m", status=401)), True),
+        (AttemptFailed(RateLimited("m", kind="quota")), True),
+        (AttemptFailed(RateLimited("m"), retry_after=20), True),
+        (AttemptFailed(RateLimited("m")), True),
+        (AttemptFailed(ServerUnavailable("m")), False),
     ],
 )
 def test_a_refused_key_lets_the_others_go_first(failed, spared):
@@ -79,7 +79,7 @@ def test_a_refused_key_lets_the_others_go_first(failed, spared):
 
 
 def test_sparing_does_nothing_without_a_pool():
-    Credentials("m", FAR, "sk-own-key-1", None).spare("sk-own-key-1", TryFailed(AuthenticationError("m")))
+    Credentials("m", FAR, "sk-own-key-1", None).spare("sk-own-key-1", AttemptFailed(AuthenticationError("m")))
 
 
 def test_the_keys_of_a_provider_file_are_found_again(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, SimpleLLMFuncError, StreamInterrupted
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from tests.support.server import chunk, completion, sse
@@ -32,7 +32,7 @@ class MemoryReply:
         if self._pieces:
             return self._pieces.pop(0)
         if self._breaks:
-            raise TryFailed(ConnectionFailed("m", reason="torn"))
+            raise AttemptFailed(ConnectionFailed("m", reason="torn"))
         return b""
 
 
@@ -50,7 +50,7 @@ def text_of(*pieces, **options):
 def error_of(*pieces, **options):
     try:
         chunks_of(*pieces, **options)
-    except TryFailed as failed:
+    except AttemptFailed as failed:
         return failed.error
     except SimpleLLMFuncError as error:
         return error
@@ -88,7 +88,7 @@ def test_ended_at_every_byte_it_is_the_same_or_interrupted(breaks):
             outcomes.add(("whole", text_of(STREAM[:at], breaks=breaks)))
         except StreamInterrupted as error:
             outcomes.add(("interrupted", error.partial))
-        except TryFailed as failed:
+        except AttemptFailed as failed:
             outcomes.add((failed.again, type(failed.error).__name__, failed.error.partial))
     text = "caf\u00e9 \u2028"
     assert outcomes == {("whole", text), ("interrupted", text), ("always", "StreamInterrupted", "")}
@@ -115,7 +115,7 @@ def test_whatever_comes_ends_in_a_reply_or_in_one_of_our_errors(pieces, breaks, 
     for whole in (False, True):
         try:
             text = asyncio.run(read(whole))
-        except TryFailed:
+        except AttemptFailed:
             continue
         except (StreamInterrupted, BadReply) as error:
             text = error.partial
@@ -129,17 +129,17 @@ def test_what_breaks_the_transport_after_some_text_is_not_asked_for_again(before
         async def piece(self):
             if self._pieces:
                 return self._pieces.pop(0)
-            raise TryFailed(BadReply("m", problem="not HTTP"), again="once")
+            raise AttemptFailed(BadReply("m", problem="not HTTP"), again="once")
 
     async def run():
         pieces = read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), "m", 1)
         return [item async for piece in pieces for item in piece]
 
-    with pytest.raises((TryFailed, StreamInterrupted)) as caught:
+    with pytest.raises((AttemptFailed, StreamInterrupted)) as caught:
         asyncio.run(run())
-    error = caught.value.error if isinstance(caught.value, TryFailed) else caught.value
+    error = caught.value.error if isinstance(caught.value, AttemptFailed) else caught.value
     assert isinstance(error, kind)
-    assert isinstance(caught.value, TryFailed) == (kind is BadReply)
+    assert isinstance(caught.value, AttemptFailed) == (kind is BadReply)
 
 
 def piece_of(event):
@@ -197,7 +197,7 @@ def test_what_is_read_of_whole_replies():
 
 async def test_a_long_error_is_read_beside_the_loop():
     body = json.dumps({"detail": [{"field": number} for number in range(500_000)]}).encode()
-    with pytest.raises(TryFailed) as caught:
+    with pytest.raises(AttemptFailed) as caught:
         await check_status(MemoryReply(body, status=422), "m", 1)
     error = caught.value.error
     assert isinstance(error, BadRequest)

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import ServerUnavailable
-from SimpleLLMFunc.interface.attempts.retry import LONGEST_BACKOFF, TryFailed, backoff, decide, retry_after_seconds
+from SimpleLLMFunc.interface.attempts.retry import LONGEST_BACKOFF, backoff, decide
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.wires.headers import retry_after_seconds
 
 ERROR = ServerUnavailable("m", status=503)
 
@@ -18,43 +20,43 @@ def decided(failed, **changes):
 
 
 def test_tries_end_after_the_further_ones_allowed():
-    failed = TryFailed(ERROR)
+    failed = AttemptFailed(ERROR)
     assert [decided(failed, attempt=attempt) is not None for attempt in (1, 2, 3)] == [True, True, False]
     assert decided(failed, max_retries=0) is None
 
 
 def test_what_no_try_cures_is_not_tried_again():
-    assert decided(TryFailed(ERROR, again="never"), max_retries=9) is None
-    assert decided(TryFailed(ERROR, again="never", retry_after=0.1), max_retries=9) is None
+    assert decided(AttemptFailed(ERROR, again="never"), max_retries=9) is None
+    assert decided(AttemptFailed(ERROR, again="never", retry_after=0.1), max_retries=9) is None
 
 
 def test_what_is_worth_one_try_gets_one():
-    failed = TryFailed(ERROR, again="once")
+    failed = AttemptFailed(ERROR, again="once")
     assert decided(failed, earlier=0) is not None
     assert decided(failed, earlier=1) is None
 
 
 @given(seconds=st.floats(0, 500), chance=st.floats(0, 1, exclude_max=True))
 def test_the_service_decides_how_long_to_wait(seconds, chance):
-    pause = decided(TryFailed(ERROR, retry_after=seconds), rng=lambda: chance)
+    pause = decided(AttemptFailed(ERROR, retry_after=seconds), rng=lambda: chance)
     assert seconds <= pause <= seconds * 1.25
 
 
 def test_a_wait_beyond_the_deadline_ends_the_call_at_once():
-    failed = TryFailed(ERROR, retry_after=10)
+    failed = AttemptFailed(ERROR, retry_after=10)
     assert decided(failed, left=5) is None
     assert decided(failed, left=10) is None
     assert decided(failed, left=10.5) <= 10.5
 
 
 def test_without_a_deadline_a_wait_of_hours_ends_the_call_too():
-    assert decided(TryFailed(ERROR, retry_after=86_400)) is None
-    assert decided(TryFailed(ERROR, retry_after=86_400), longest_wait=90_000) is not None
+    assert decided(AttemptFailed(ERROR, retry_after=86_400)) is None
+    assert decided(AttemptFailed(ERROR, retry_after=86_400), longest_wait=90_000) is not None
 
 
 def test_our_own_pause_does_not_outlive_the_deadline():
-    assert decided(TryFailed(ERROR), left=0.001) is None
-    assert decided(TryFailed(ERROR), left=60) is not None
+    assert decided(AttemptFailed(ERROR), left=0.001) is None
+    assert decided(AttemptFailed(ERROR), left=60) is not None
 
 
 @given(attempt=st.integers(1, 31), first=st.floats(0, 100), chance=st.floats(0, 1, exclude_max=True))
@@ -100,5 +102,5 @@ def test_retry_after_in_all_its_forms(headers, expected):
 
 
 def test_a_failure_shows_its_error():
-    assert str(TryFailed(ERROR)) == str(ERROR)
+    assert str(AttemptFailed(ERROR)) == str(ERROR)
     assert pickle.loads(pickle.dumps(ERROR)).status == 503

@@ -26,7 +26,7 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import exchange as transport
 from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
 from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
@@ -545,9 +545,9 @@ def test_every_exception_of_the_openai_package_has_a_translation(kind, monkeypat
     if kind.__str__ is not Exception.__str__:
         monkeypatch.setattr(kind, "__str__", lambda error: "it happened")
     result = failure_of_exception(instance(kind), "m", 2)
-    error = result.error if isinstance(result, TryFailed) else result
+    error = result.error if isinstance(result, AttemptFailed) else result
     assert isinstance(error, SimpleLLMFuncError)
-    if isinstance(result, TryFailed):
+    if isinstance(result, AttemptFailed):
         assert error.tries == 2
 
 
@@ -563,7 +563,7 @@ def low_level_family():
 @pytest.mark.parametrize("kind", low_level_family(), ids=shows)
 def test_so_has_every_one_of_the_client_below(kind):
     result = failure_of_exception(instance(kind), "m", 1)
-    assert isinstance(result, (TryFailed, SimpleLLMFuncError))
+    assert isinstance(result, (AttemptFailed, SimpleLLMFuncError))
 
 
 @pytest.mark.parametrize(
@@ -585,7 +585,7 @@ def test_so_has_every_one_of_the_client_below(kind):
 )
 def test_what_a_further_try_may_cure(error, kind, again):
     result = failure_of_exception(error, "m", 1)
-    assert isinstance(result, TryFailed)
+    assert isinstance(result, AttemptFailed)
     assert (type(result.error), result.again) == (kind, again)
 
 
@@ -600,7 +600,7 @@ def test_a_cause_without_a_secret_is_kept():
 
 
 def test_ours_pass_as_they_are():
-    for error in (UsageError("x"), DeadlineExceeded(1), TryFailed(ServerUnavailable("m"))):
+    for error in (UsageError("x"), DeadlineExceeded(1), AttemptFailed(ServerUnavailable("m"))):
         assert failure_of_exception(error, "m", 1) is error
 
 

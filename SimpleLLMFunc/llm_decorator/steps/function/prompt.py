@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content
-from SimpleLLMFunc.base.run.result import OutputMode
+from SimpleLLMFunc.base.parsing.parsed import OutputMode
 from SimpleLLMFunc.base.templates.template import fill_fields
 from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_function
-from SimpleLLMFunc.interface.attempts.retry import TryFailed
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
 from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop
 from tests.support.server import LoopbackServer
@@ -141,7 +141,7 @@ def test_they_are_named_also_where_the_package_wraps_that():
     wrapped.__cause__ = RuntimeError("<asyncio.locks.Event object at 0x7f> is bound to a different event loop")
     assert isinstance(failure_of_exception(wrapped, "m", 1), ConfigError)
     wrapped.__cause__ = RuntimeError("something else")
-    assert isinstance(failure_of_exception(wrapped, "m", 1), TryFailed)
+    assert isinstance(failure_of_exception(wrapped, "m", 1), AttemptFailed)
 
 
 async def test_a_client_that_was_closed_stays_closed(served):

@@ -107,7 +107,7 @@ async def test_ids_are_stable_unique_and_tell_rows_and_functions_apart(tmp_path)
 
 def test_long_input_is_split_by_lines_and_by_bytes(tmp_path):
     def write(**limits):
-        from SimpleLLMFunc.batch.provider_batches.file import to_batch_file
+        from SimpleLLMFunc.batch.batch_file import to_batch_file
         from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
         from SimpleLLMFunc.runtime.sync import run_sync
 

@@ -1,11 +1,12 @@
-"""A model as a cassette knows it, and its replies as they stand in the file."""
+"""A model behind a cassette, and its replies as they stand in the file."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ContextTooLong, ProviderError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -19,10 +20,7 @@ from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from SimpleLLMFunc.type.message import Message, ToolSpec
 from SimpleLLMFunc.type.usage import Usage
 
-if TYPE_CHECKING:
-    from SimpleLLMFunc.testing.cassettes.cassette import Cassette
-
-__all__ = ["RecordedLLM", "TapedLLM"]
+__all__ = ["CassetteLLM", "Exchanges", "RecordedLLM"]
 
 _KEPT_ERRORS: dict[str, type[BadRequest | ContextTooLong | AuthenticationError]] = {
     # What a service says about the request. What it says about itself (busy, down) is not kept.
@@ -33,18 +31,31 @@ _KEPT_ERRORS: dict[str, type[BadRequest | ContextTooLong | AuthenticationError]]
 _HEAD = frozenset({"id", "object", "created", "system_fingerprint"})
 
 
-class TapedLLM(LLM_Interface):
-    """A model as a cassette knows it: replays, or asks the model itself and keeps what it says."""
+class Exchanges(Protocol):
+    """Where exchanges are replayed from and kept: a `Cassette`."""
 
-    def __init__(self, llm: LLM_Interface, tape: Cassette) -> None:
+    @property
+    def path(self) -> Path:
+        """The file."""
+        ...
+
+    def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
+        """Return the exchange of a request, and whether it is a replay; else it has to be filled."""
+        ...
+
+
+class CassetteLLM(LLM_Interface):
+    """A model behind a cassette: replays, or asks the model itself and keeps what it says."""
+
+    def __init__(self, llm: LLM_Interface, cassette: Exchanges) -> None:
         self.members = (llm,)
         self.model_name, self.provider, self.base_url = llm.model_name, llm.provider, llm.base_url
         self.profile, self.context_window = llm.profile, llm.context_window
         self._llm = llm
-        self._tape = tape
+        self._cassette = cassette
 
     def __repr__(self) -> str:
-        return f"TapedLLM({self._llm!r}, {str(self._tape.path)!r})"
+        return f"CassetteLLM({self._llm!r}, {str(self._cassette.path)!r})"
 
     async def chat(
         self,
@@ -97,7 +108,7 @@ class TapedLLM(LLM_Interface):
                 yield chunk
             if exchange.outcome.get("left"):
                 raise UnmatchedRequest(
-                    f"the recording in {str(self._tape.path)!r} ends here: whoever read this stream then had left. "
+                    f"the recording in {str(self._cassette.path)!r} ends here: whoever read this stream then had left. "
                     f"Record it anew: `pytest --llm-record=all`."
                 )
             return
@@ -133,7 +144,7 @@ class TapedLLM(LLM_Interface):
         # Hashing images and comparing long prompts takes its time.
         def begin() -> tuple[Exchange, bool]:
             request = plain_request(messages, tools, response_format, params)
-            return self._tape.begin(self, trace_id, request)
+            return self._cassette.begin(self, trace_id, request)
 
         return await in_thread(begin)
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.pretty import pretty_repr
 
 from SimpleLLMFunc import llm_function, tool, watching
-from SimpleLLMFunc.base.run.cards import Card, Part, as_html, as_rich, counted, plainly
+from SimpleLLMFunc.display.cards import Card, Part, as_html, as_rich, counted, plainly
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM

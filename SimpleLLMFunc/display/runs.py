@@ -1,20 +1,17 @@
-"""A run of the store, and a page of runs, as a notebook and a terminal show them."""
+"""How a run of the trace store, and a page of runs, show themselves; that room is no floor below, so by what they hold."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
-from SimpleLLMFunc.base.run.cards import Card, Part, conversation, counted, plainly
-
-if TYPE_CHECKING:
-    from SimpleLLMFunc.observability.store.rows import RunDetail, RunPage
+from SimpleLLMFunc.display.cards import Card, Part, conversation, counted, plainly
 
 __all__ = ["page_card", "run_card"]
 
 
-def page_card(page: RunPage) -> Card:
-    """Return a page of the list as a card."""
+def page_card(page: Any) -> Card:
+    """Return a `RunPage` of the trace store as a card."""
     rows = [
         (
             str(run.id),
@@ -33,8 +30,8 @@ def page_card(page: RunPage) -> Card:
     return Card("Runs", [("runs", str(len(rows))), ("next", more)], [Part(counted(len(rows), "run"), rows, headers)])
 
 
-def run_card(detail: RunDetail) -> Card:
-    """Return a run as a card."""
+def run_card(detail: Any) -> Card:
+    """Return a `RunDetail` of the trace store as a card."""
     run = detail.summary
     facts = [
         ("status", run.status),

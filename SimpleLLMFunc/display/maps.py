@@ -1,0 +1,56 @@
+"""How the report of a map shows itself."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from SimpleLLMFunc.batch.report import MapReport, MapRow, MapRows
+from SimpleLLMFunc.display.cards import Card, Part, plainly
+from SimpleLLMFunc.errors import CheckpointError
+
+__all__ = ["report_card"]
+
+_SHOWN = 10
+"""Rows that a card shows."""
+
+
+def report_card(report: MapReport[Any]) -> Card:
+    """Return what a map came to as a card."""
+    counts = report.counts
+    usage = report.usage
+    facts = [
+        ("rows", str(counts.rows)),
+        ("asked", str(counts.asked)),
+        ("restored", str(counts.restored or "")),
+        ("duplicates", str(counts.duplicates or "")),
+        ("not asked", str(counts.invalid + counts.unasked or "")),
+        ("failed", str(counts.failed)),
+        ("tokens", f"{usage.input_tokens} read, {usage.output_tokens} written"),
+        ("cost", "" if report.cost is None else f"{report.cost:.6f} USD"),
+        ("seconds", f"{report.seconds:.1f}"),
+        ("stopped", "" if report.stopped is None else str(report.stopped)),
+    ]
+    errors = [(kind, str(count)) for kind, count in report.errors.items()]
+    shown = min(len(report.rows), _SHOWN)
+    parts = [
+        Part("errors by kind", errors, ("error", "rows")),
+        Part(
+            f"the first {shown} of {len(report.rows)} rows",
+            _rows_shown(report.rows),
+            ("row", "given", "value or error"),
+        ),
+    ]
+    return Card(f"Map of {report.name}" if report.name else "Map", facts, parts)
+
+
+def _rows_shown(rows: MapRows[Any]) -> list[tuple[str, str, str]]:
+    try:
+        return [(str(row.index), plainly(row.row), _came_of(row)) for row in islice(rows, _SHOWN)]
+    except CheckpointError as error:
+        return [("", "", str(error))]
+
+
+def _came_of(row: MapRow[Any]) -> str:
+    error = row.error
+    return plainly(row.value) if error is None else f"{type(error).__name__}: {error}"
