@@ -13,11 +13,9 @@ from SimpleLLMFunc._version import __version__ as __version__
 if TYPE_CHECKING:
     from SimpleLLMFunc.assistant import AIAssistant, ToolInvoker
     from SimpleLLMFunc.base.events import ReActEvent
-    from SimpleLLMFunc.base.parsing.parsed import Parsed
+    from SimpleLLMFunc.base.parsing import Parsed
     from SimpleLLMFunc.base.post_process import parse_text
-    from SimpleLLMFunc.base.run.abort import AbortSignal
-    from SimpleLLMFunc.base.run.observers import watching
-    from SimpleLLMFunc.base.run.result import Preview, Result
+    from SimpleLLMFunc.base.run import AbortSignal, Preview, Result, watching
     from SimpleLLMFunc.batch import MapReport
     from SimpleLLMFunc.errors import (
         AuthenticationError,
@@ -49,34 +47,38 @@ if TYPE_CHECKING:
         ToolFailed,
         UsageError,
     )
-    from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
-    from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
-    from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
-    from SimpleLLMFunc.interface.composite.cache import CachedLLM
-    from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
+    from SimpleLLMFunc.interface.attempts import APIKeyPool, TokenBucket, forbid_real_calls
+    from SimpleLLMFunc.interface.composite import CachedLLM, FallbackLLM
     from SimpleLLMFunc.interface.current import use_llm
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-    from SimpleLLMFunc.interface.local.local_model import LocalModel
+    from SimpleLLMFunc.interface.local import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-    from SimpleLLMFunc.interface.spending.budget import budget
+    from SimpleLLMFunc.interface.spending import budget
     from SimpleLLMFunc.llm_decorator import async_llm_chat, async_llm_function, fill, llm_chat, llm_function
-    from SimpleLLMFunc.observability.otel.setup import setup_tracing
-    from SimpleLLMFunc.observability.otel.span_sink import SpanSink
-    from SimpleLLMFunc.observability.store.trace_store import TraceStore
+    from SimpleLLMFunc.observability.otel import SpanSink, setup_tracing
+    from SimpleLLMFunc.observability.store import TraceStore
     from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext, tool
-    from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Confident, Quoted
-    from SimpleLLMFunc.type.message import ChatPair, Message
-    from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
-    from SimpleLLMFunc.type.usage import Usage
+    from SimpleLLMFunc.type import (
+        ABSTAIN,
+        Abstain,
+        Audio,
+        ChatPair,
+        Confident,
+        File,
+        ImgPath,
+        ImgUrl,
+        Message,
+        Quoted,
+        Text,
+        Usage,
+    )
 
 _HOME = {
     "SimpleLLMFunc.assistant": ("AIAssistant", "ToolInvoker"),
-    "SimpleLLMFunc.base.run.abort": ("AbortSignal",),
     "SimpleLLMFunc.base.events": ("ReActEvent",),
-    "SimpleLLMFunc.base.run.observers": ("watching",),
+    "SimpleLLMFunc.base.parsing": ("Parsed",),
     "SimpleLLMFunc.base.post_process": ("parse_text",),
-    "SimpleLLMFunc.base.parsing.parsed": ("Parsed",),
-    "SimpleLLMFunc.base.run.result": ("Preview", "Result"),
+    "SimpleLLMFunc.base.run": ("AbortSignal", "Preview", "Result", "watching"),
     "SimpleLLMFunc.batch": ("MapReport",),
     "SimpleLLMFunc.errors": (
         "AuthenticationError",
@@ -108,25 +110,31 @@ _HOME = {
         "ToolFailed",
         "UsageError",
     ),
-    "SimpleLLMFunc.interface.spending.budget": ("budget",),
-    "SimpleLLMFunc.interface.composite.cache": ("CachedLLM",),
+    "SimpleLLMFunc.interface.attempts": ("APIKeyPool", "TokenBucket", "forbid_real_calls"),
+    "SimpleLLMFunc.interface.composite": ("CachedLLM", "FallbackLLM"),
     "SimpleLLMFunc.interface.current": ("use_llm",),
-    "SimpleLLMFunc.interface.composite.fallback": ("FallbackLLM",),
-    "SimpleLLMFunc.interface.attempts.guard": ("forbid_real_calls",),
-    "SimpleLLMFunc.interface.attempts.key_pool": ("APIKeyPool",),
     "SimpleLLMFunc.interface.llm_interface": ("LLM_Interface",),
-    "SimpleLLMFunc.interface.local.local_model": ("LocalModel",),
+    "SimpleLLMFunc.interface.local": ("LocalModel",),
     "SimpleLLMFunc.interface.openai_compatible": ("OpenAICompatible",),
-    "SimpleLLMFunc.interface.attempts.token_bucket": ("TokenBucket",),
+    "SimpleLLMFunc.interface.spending": ("budget",),
     "SimpleLLMFunc.llm_decorator": ("async_llm_chat", "async_llm_function", "fill", "llm_chat", "llm_function"),
-    "SimpleLLMFunc.observability.otel.span_sink": ("SpanSink",),
-    "SimpleLLMFunc.observability.otel.setup": ("setup_tracing",),
-    "SimpleLLMFunc.observability.store.trace_store": ("TraceStore",),
+    "SimpleLLMFunc.observability.otel": ("SpanSink", "setup_tracing"),
+    "SimpleLLMFunc.observability.store": ("TraceStore",),
     "SimpleLLMFunc.tools": ("ModelRetry", "Tool", "ToolContext", "tool"),
-    "SimpleLLMFunc.type.markers": ("ABSTAIN", "Abstain", "Confident", "Quoted"),
-    "SimpleLLMFunc.type.message": ("ChatPair", "Message"),
-    "SimpleLLMFunc.type.multimodal": ("Audio", "File", "ImgPath", "ImgUrl", "Text"),
-    "SimpleLLMFunc.type.usage": ("Usage",),
+    "SimpleLLMFunc.type": (
+        "ABSTAIN",
+        "Abstain",
+        "Audio",
+        "ChatPair",
+        "Confident",
+        "File",
+        "ImgPath",
+        "ImgUrl",
+        "Message",
+        "Quoted",
+        "Text",
+        "Usage",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

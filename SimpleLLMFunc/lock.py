@@ -20,14 +20,13 @@ from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.base.type_resolve import build_type_description_json
-from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.llm_interface import answering_models
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
-from SimpleLLMFunc.logger.failures import shown_error
-from SimpleLLMFunc.logger.redact import MASK, looks_secret, redact
+from SimpleLLMFunc.logger import MASK, looks_secret, redact, shown_error
 
 __all__ = ["LOCK_FILE", "Difference", "LockCheck", "Locked", "check_lock", "lock_of", "read_lock", "write_lock"]
 

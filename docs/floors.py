@@ -23,6 +23,7 @@ SAID = {
     "interface": "how a model is reached",
     "tools": "what a model may call",
     "storage": "how the library opens a database",
+    "sync": "a path of 1.0",
     "logger": "one structured log, without secrets",
     "runtime": "threads, loops, forks, the bridge",
     "type": "shapes of data",

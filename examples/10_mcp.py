@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
+from SimpleLLMFunc.tools.mcp import tools_from_mcp
 
 
 class Rating(BaseModel):

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pydantic import BaseModel
 
 from SimpleLLMFunc import llm_function, watching
-from SimpleLLMFunc.observability.otel.span_sink import SpanSink
+from SimpleLLMFunc.observability.otel import SpanSink
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
 # With a backend one line, `setup_tracing`, does instead: docs/how-to/otel-backends.md.

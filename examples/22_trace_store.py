@@ -9,9 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from SimpleLLMFunc import llm_function, watching
-from SimpleLLMFunc.observability.store.metrics import metrics
-from SimpleLLMFunc.observability.store.rows import RunQuery
-from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.observability.store import RunQuery, TraceStore, metrics
 from SimpleLLMFunc.testing import ScriptedLLM
 
 REVIEWS = ["Great kettle!", "Broke after a week.", "It is a kettle."]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from inspect import ismodule
 from pathlib import Path
 
@@ -22,6 +24,10 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
     if path.name != "__main__.py"
 )
+
+ROOMS = {
+    ".".join(path.parent.relative_to(ROOT).parts) for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE
+}
 
 
 def fresh(code: str) -> str:
@@ -110,9 +116,49 @@ def test_every_module_says_what_it_is_for(path):
 
 def test_the_lists_of_the_rooms_are_importable():
     for name in MODULES:
-        module = __import__(name, fromlist=["_"])
+        module = importlib.import_module(name)
         for offered in getattr(module, "__all__", ()):
-            assert hasattr(module, offered), f"{name}.{offered}"
+            # A room names modules, too, which are loaded when somebody asks for them.
+            assert hasattr(module, offered) or f"{name}.{offered}" in MODULES, f"{name}.{offered}"
+
+
+def doors(importer: str, module: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each room that `importer` enters from outside to get at ``module.name``, and what it asks for there."""
+    parts = [*module.split("."), name]
+    for depth in range(2, len(parts)):
+        room = ".".join(parts[:depth])
+        if room in ROOMS and not f"{importer}.".startswith(f"{room}."):
+            yield room, parts[depth]
+
+
+def test_others_use_of_a_room_what_it_names():
+    reaching = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        importer = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("SimpleLLMFunc"):
+                continue
+            for alias in node.names:
+                for room, wanted in doors(importer, node.module, alias.name):
+                    if wanted not in getattr(importlib.import_module(room), "__all__", ()):
+                        reaching.append(f"{importer} imports {node.module}.{alias.name}: {room} does not name {wanted}")
+    assert not reaching, "\n".join(reaching)
+
+
+def test_a_folder_holds_about_a_dozen_modules():
+    crowded = {}
+    for room in sorted({path.parent for path in PACKAGE.rglob("*.py")}):
+        modules = [path for path in room.glob("*.py") if path.name != "__init__.py"]
+        if len(modules) > 14:
+            crowded[str(room.relative_to(ROOT))] = len(modules)
+    assert not crowded
+
+
+def test_every_room_says_what_it_does():
+    for room in ROOMS:
+        assert (
+            len(ast.get_docstring(ast.parse(Path(importlib.import_module(room).__file__).read_text("utf-8")))) > 25
+        ), room
 
 
 # --- the page about the architecture --------------------------------------------------------------------------

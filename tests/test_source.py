@@ -397,6 +397,13 @@ def all_places() -> dict[str, Place]:
         for name, tree in functions(module.tree):
             if name != "<module>":
                 places[f"{package_name}.{name}"] = Place(module, package_name, name, tree)
+    # A room gives out what its modules hold, and others know it by the room's name.
+    for module in MODULES_READ:
+        if module.path.name == "__init__.py":
+            room = ".".join(module.path.parent.relative_to(PACKAGE.parent).parts)
+            for name, home in module.names.items():
+                below = [path for path in places if path == home or path.startswith(f"{home}.")]
+                places |= {f"{room}.{name}{path.removeprefix(home)}": places[path] for path in below}
     return places
 
 

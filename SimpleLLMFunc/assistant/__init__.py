@@ -5,12 +5,18 @@ from __future__ import annotations
 from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import LLMCaller
-from SimpleLLMFunc.assistant.context import ContextBuilder
-from SimpleLLMFunc.assistant.memory.memory import ChatMemoryIntegration, MemoryStore
-from SimpleLLMFunc.assistant.memory.sqlite_memory import Memory, SqliteMemory
-from SimpleLLMFunc.assistant.search.search import SearchClient, StaticSearch, WikipediaSearch
-from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
-from SimpleLLMFunc.assistant.search.uncertainty import Phrasebook, add_phrases, explain, is_uncertain
+from SimpleLLMFunc.assistant.context import ContextBuilder, new_session_id
+from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, Memory, MemoryStore, SqliteMemory
+from SimpleLLMFunc.assistant.search import (
+    Phrasebook,
+    SearchClient,
+    StaticSearch,
+    TavilySearch,
+    WikipediaSearch,
+    add_phrases,
+    explain,
+    is_uncertain,
+)
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 
 __all__ = [
@@ -32,3 +38,4 @@ __all__ = [
     "explain",
     "is_uncertain",
 ]
+__all__ += ["new_session_id"]  # for other rooms

@@ -12,25 +12,21 @@ from SimpleLLMFunc.assistant.attachments import SessionFiles
 from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, Session, Sessions, new_session_id
-from SimpleLLMFunc.assistant.memory.memory import ChatMemoryIntegration, MemoryStore
+from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
 from SimpleLLMFunc.assistant.prompts import ATTACHED, SYSTEM_PROMPT
-from SimpleLLMFunc.assistant.search.review import SearchReview
-from SimpleLLMFunc.assistant.search.search import SearchClient
+from SimpleLLMFunc.assistant.search import SearchClient, SearchReview
 from SimpleLLMFunc.assistant.settings import check_settings
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.turn import StreamItem, Turn
 from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.run import generate_trace_id
+from SimpleLLMFunc.base.run import RunRecord, generate_trace_id
 from SimpleLLMFunc.errors import RunError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.interface.spending import deadline_scope
+from SimpleLLMFunc.runtime import ForkSafeLock, in_thread, iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type.message import ContentPart, Message
+from SimpleLLMFunc.type import ContentPart, Message
 from SimpleLLMFunc.utils import in_context
 
 __all__ = ["AIAssistant", "Detector", "StreamItem"]

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from SimpleLLMFunc.errors import UsageError, cut
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.type.message import ContentPart
-from SimpleLLMFunc.type.multimodal import File, ImgPath, ImgUrl
+from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.type import ContentPart, File, ImgPath, ImgUrl
 
 __all__ = ["SessionFiles"]
 

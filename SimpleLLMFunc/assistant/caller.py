@@ -13,18 +13,15 @@ from SimpleLLMFunc.base.events import ReActEvent, ReplyReceived
 from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, function_version
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.refusals import json_actions, names_refusal, remember_refusal
-from SimpleLLMFunc.base.run.run import Recording
+from SimpleLLMFunc.base.run import Recording, RunRecord, json_actions, names_refusal, remember_refusal
 from SimpleLLMFunc.errors import BadRequest, RunError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import fits, room_for_input, trimmed
-from SimpleLLMFunc.tools.arguments import read_arguments
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
-from SimpleLLMFunc.type.completion import ToolCall
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.tools import read_arguments
+from SimpleLLMFunc.tools.schemas import ArgumentsError
+from SimpleLLMFunc.type import Message, ToolCall, ToolSpec
 from SimpleLLMFunc.utils import in_context
 
 __all__ = ["LLMCaller"]

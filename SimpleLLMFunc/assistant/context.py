@@ -12,8 +12,8 @@ from typing import Any
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messages
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.type.message import ContentPart, Message
+from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.type import ContentPart, Message
 
 __all__ = ["ContextBuilder", "Session", "Sessions", "new_session_id"]
 

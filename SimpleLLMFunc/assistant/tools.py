@@ -9,14 +9,11 @@ from typing import Any, Literal, cast
 from SimpleLLMFunc.base.request import ToolWords
 from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, cut
-from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.logger.redact import redact
-from SimpleLLMFunc.runtime.sync import run_sync
-from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.tools.context import NotConfirmed
-from SimpleLLMFunc.tools.registry import ToolRegistry
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.logger import push_warning, redact
+from SimpleLLMFunc.runtime import run_sync
+from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolRegistry
+from SimpleLLMFunc.tools.schemas import ArgumentsError
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["AssistantWords", "ToolInvoker"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from SimpleLLMFunc.assistant.search.review import SearchReview
+from SimpleLLMFunc.assistant.search import SearchReview
 from SimpleLLMFunc.base.events import (
     MessageAppended,
     ReActEvent,
@@ -15,9 +15,9 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.tools.arguments import read_arguments
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.tools import read_arguments
+from SimpleLLMFunc.tools.schemas import ArgumentsError
+from SimpleLLMFunc.type import Message
 
 __all__ = ["StreamItem", "Turn"]
 

@@ -26,9 +26,7 @@ from SimpleLLMFunc.base.events import (
 from SimpleLLMFunc.base.json_action import AnswerText, JsonActions, read_actions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.request import ModelRequest, Refused, Review, ToolMap, ToolPolicy
-from SimpleLLMFunc.base.run.abort import Abort, Limits
-from SimpleLLMFunc.base.run.streamed_reply import Arrived, Settled
-from SimpleLLMFunc.base.run.watch import current_watch
+from SimpleLLMFunc.base.run import Abort, Arrived, Limits, Settled, current_watch
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import (
     BadRequest,
@@ -38,18 +36,12 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     ToolCallLimitExceeded,
 )
-from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
+from SimpleLLMFunc.interface.attempts import tell_failed_try
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import is_limited
-from SimpleLLMFunc.interface.spending.cost import priced, require_prices
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.interface.spending.tokens import count_request
-from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
-from SimpleLLMFunc.interface.wires.reasoning_text import answer_in, without_thoughts
+from SimpleLLMFunc.interface.spending import Deadline, count_request, is_limited, priced, require_prices
+from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, without_thoughts
 from SimpleLLMFunc.logger import count_tokens
-from SimpleLLMFunc.type.completion import ChatCompletion
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
 
 __all__ = ["execute_llm", "model_turn", "raw_response", "raw_responses", "react_events"]
 

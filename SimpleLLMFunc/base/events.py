@@ -13,12 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.base.metadata import RunFacts, SentRequest
-from SimpleLLMFunc.base.parsing.parsed import Repair
+from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation
-from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall, ToolCallDelta
-from SimpleLLMFunc.type.message import Message
-from SimpleLLMFunc.type.quick import quickly_made
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type import ChatCompletion, Message, ToolCall, ToolCallDelta, Usage, quickly_made
 
 __all__ = [
     "AnswerReviewed",

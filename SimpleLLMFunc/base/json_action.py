@@ -12,14 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from SimpleLLMFunc.base.parsing.json_node import Num, plain_value
-from SimpleLLMFunc.base.parsing.json_text import SLOW, find_json
-from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
-from SimpleLLMFunc.interface.wires.delta_assembly import new_call_id
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.completion import ChatCompletion, FunctionCall, ToolCall
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.wire import content_text
+from SimpleLLMFunc.base.parsing import SLOW, Num, find_json, plain_value, without_reasoning
+from SimpleLLMFunc.interface.wires import new_call_id
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text
 
 __all__ = ["AnswerText", "JsonActions", "read_actions"]
 

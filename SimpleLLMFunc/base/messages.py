@@ -6,10 +6,16 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatMessage, CompletionUsage, ToolCall
-from SimpleLLMFunc.type.message import ContentPart, Message
-from SimpleLLMFunc.type.multimodal import MULTIMODAL
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type import (
+    MULTIMODAL,
+    ChatCompletion,
+    ChatMessage,
+    CompletionUsage,
+    ContentPart,
+    Message,
+    ToolCall,
+    Usage,
+)
 
 __all__ = [
     "as_data",

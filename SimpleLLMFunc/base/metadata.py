@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["FunctionFacts", "FunctionKind", "RunFacts", "SentRequest", "function_version", "signature_text"]
 

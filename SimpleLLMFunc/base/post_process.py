@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
-from SimpleLLMFunc.base.parsing.parsed import Parsed, RepairLevel
-from SimpleLLMFunc.base.schemas.output_mode import compile_output
-from SimpleLLMFunc.type.wire import content_text
+from SimpleLLMFunc.base.parsing import Parsed, RepairLevel
+from SimpleLLMFunc.base.schemas import compile_output
+from SimpleLLMFunc.type import content_text
 
 __all__ = [
     "extract_content_from_response",

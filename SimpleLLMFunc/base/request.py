@@ -10,11 +10,8 @@ from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.tools.context import NotConfirmed
-from SimpleLLMFunc.type.completion import ChatCompletion
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.tools import NotConfirmed, Tool
+from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec, quickly_made
 
 __all__ = ["ModelRequest", "Refused", "Review", "ToolMap", "ToolPolicy", "ToolWords"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.base.events import Attempt
-from SimpleLLMFunc.base.parsing.parsed import Parsed
-from SimpleLLMFunc.base.run.result import Preview, Result
+from SimpleLLMFunc.base.parsing import Parsed
+from SimpleLLMFunc.base.run import Preview, Result
 
 __all__ = ["Attempt", "Parsed", "Preview", "Result"]

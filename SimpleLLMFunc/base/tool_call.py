@@ -12,20 +12,31 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
 from SimpleLLMFunc.base.messages import as_data, copied
 from SimpleLLMFunc.base.request import ToolWords
-from SimpleLLMFunc.base.run.watch import current_watch
+from SimpleLLMFunc.base.run import current_watch
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
 from SimpleLLMFunc.errors import ToolFailed, UsageError, cut
-from SimpleLLMFunc.interface.wires.delta_assembly import assemble_tool_calls, rekeyed
-from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
-from SimpleLLMFunc.logger.records import push_debug, push_warning
-from SimpleLLMFunc.logger.redact import holds_little, render_arguments, shown_text
-from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext, nowhere
-from SimpleLLMFunc.tools.running import in_thread, run_callable
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
-from SimpleLLMFunc.tools.tool import Tool, as_tool
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall, ToolCallDelta
-from SimpleLLMFunc.type.message import ContentPart, Message
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.interface.wires import assemble_tool_calls, rekeyed
+from SimpleLLMFunc.logger import (
+    holds_little,
+    push_debug,
+    push_warning,
+    redacted_cause,
+    render_arguments,
+    shown_error,
+    shown_text,
+    shown_traceback,
+)
+from SimpleLLMFunc.tools import ModelRetry, NotConfirmed, Tool, ToolContext, as_tool, in_thread, nowhere, run_callable
+from SimpleLLMFunc.tools.schemas import ArgumentsError
+from SimpleLLMFunc.type import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ContentPart,
+    Message,
+    ToolCall,
+    ToolCallDelta,
+    without_surrogates,
+)
 
 __all__ = [
     "Confirm",

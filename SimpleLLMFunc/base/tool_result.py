@@ -13,11 +13,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from SimpleLLMFunc.base.templates.outside_text import enclosed, shortened
-from SimpleLLMFunc.tools.names import wire_name
-from SimpleLLMFunc.type.message import ContentPart
-from SimpleLLMFunc.type.multimodal import MULTIMODAL, Audio, File, ImgPath, Multimodal, Text
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.base.templates import enclosed, shortened
+from SimpleLLMFunc.tools import wire_name
+from SimpleLLMFunc.type import MULTIMODAL, Audio, ContentPart, File, ImgPath, Multimodal, Text, without_surrogates
 
 __all__ = ["holds_media", "render_result"]
 

@@ -13,10 +13,9 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
-from SimpleLLMFunc.base.schemas.output_mode import compile_output
-from SimpleLLMFunc.base.schemas.type_example import example_of
+from SimpleLLMFunc.base.schemas import compile_output, example_of
 from SimpleLLMFunc.errors import SignatureError
-from SimpleLLMFunc.type.multimodal import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
 
 __all__ = [
     "build_type_description_json",

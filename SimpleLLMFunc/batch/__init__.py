@@ -1,10 +1,14 @@
 """One function over many rows."""
 
-from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
+from SimpleLLMFunc.batch.batch_file import read_batch_file, to_batch_file
+from SimpleLLMFunc.batch.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
+from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.map import map_rows
-from SimpleLLMFunc.batch.options import Engine, MapOptions, RayEngine
+from SimpleLLMFunc.batch.options import Budget, Engine, EngineName, MapOptions, RayEngine
+from SimpleLLMFunc.batch.output import check_output_path, json_lines, replaced_whole, write_rows
+from SimpleLLMFunc.batch.progress import Progress
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
-from SimpleLLMFunc.batch.rows.rows import RowSource
+from SimpleLLMFunc.batch.rows import RowSource
 
 __all__ = [
     "Checkpoint",
@@ -20,3 +24,18 @@ __all__ = [
     "VersionStatus",
     "map_rows",
 ]
+__all__ += [
+    "Budget",
+    "EngineName",
+    "LocalMap",
+    "Progress",
+    "check_output_path",
+    "checkpoint",
+    "json_lines",
+    "ray",
+    "read_batch_file",
+    "replaced_whole",
+    "rows",
+    "to_batch_file",
+    "write_rows",
+]  # for other rooms

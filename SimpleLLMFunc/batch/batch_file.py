@@ -11,30 +11,29 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, TypeVar
 
-from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, key_of, version_of
+from SimpleLLMFunc.base.run import Answer
+from SimpleLLMFunc.batch.checkpoint import KEY_BYTES, key_of, version_of
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.output import replaced_whole
-from SimpleLLMFunc.batch.provider_batches.lines import (
+from SimpleLLMFunc.batch.provider_batches import (
     MOST_BYTES,
     MOST_LINES,
     BatchFunction,
+    BatchShelf,
+    KeptLine,
     RequestId,
     answer_of,
     check_single_shot,
     line_id,
     request_line,
 )
-from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.report import MapReport
-from SimpleLLMFunc.batch.rows.feed import Feed
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, row_arguments
-from SimpleLLMFunc.batch.rows.text_files import opened
+from SimpleLLMFunc.batch.rows import Feed, InputRow, Rows, opened, row_arguments
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["read_batch_file", "to_batch_file"]
 

@@ -6,7 +6,7 @@ import gc
 import weakref
 from typing import Final, TypeAlias
 
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["RowsInFlight"]
 

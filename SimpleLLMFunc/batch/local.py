@@ -11,17 +11,14 @@ from contextlib import aclosing
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.run.mappable import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
-from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
+from SimpleLLMFunc.base.run import Answer, Mappable
+from SimpleLLMFunc.batch.checkpoint import Found, KeyedRow, Record, RowKeys, Store
 from SimpleLLMFunc.batch.collector import RowsInFlight
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
-from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
+from SimpleLLMFunc.batch.rows import PIECE, Feed, InputRow, Rows
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     CheckpointError,
@@ -34,12 +31,10 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     UsageError,
 )
-from SimpleLLMFunc.interface.http.error_mapping import without_frames
-from SimpleLLMFunc.interface.spending.budget import strictest_time_limit
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.logger.failures import shown_error
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.interface.http import without_frames
+from SimpleLLMFunc.interface.spending import Deadline, strictest_time_limit
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.type import NO_USAGE, Usage
 
 __all__ = ["LocalMap"]
 

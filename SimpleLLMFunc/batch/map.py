@@ -5,17 +5,17 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, Literal, TypeVar
 
-from SimpleLLMFunc.base.run.mappable import Mappable
+from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.options import Budget, Engine, MapOptions, RayEngine
 from SimpleLLMFunc.batch.pace import concurrency_of
 from SimpleLLMFunc.batch.progress import Progress
-from SimpleLLMFunc.batch.provider_batches.engine import answered_in_batches
-from SimpleLLMFunc.batch.ray.engine import asked_on_ray
+from SimpleLLMFunc.batch.provider_batches import answered_in_batches
+from SimpleLLMFunc.batch.ray import asked_on_ray
 from SimpleLLMFunc.batch.report import MapReport
-from SimpleLLMFunc.batch.rows.rows import Rows
+from SimpleLLMFunc.batch.rows import Rows
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
+from SimpleLLMFunc.interface.spending import deadline_scope
 
 __all__ = ["Budget", "Engine", "MapOptions", "map_rows"]
 

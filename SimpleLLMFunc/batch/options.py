@@ -11,9 +11,8 @@ from typing import Any, Literal, TypeAlias, cast
 from SimpleLLMFunc.batch.pace import concurrency_of
 from SimpleLLMFunc.batch.progress import Progress
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.spending.budget import Spent
-from SimpleLLMFunc.interface.spending.budget import budget as budget_scope
-from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.spending import Deadline, Spent
+from SimpleLLMFunc.interface.spending import budget as budget_scope
 
 __all__ = ["Budget", "Engine", "EngineName", "MapOptions", "RayEngine"]
 

@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.parsing.parsed import RepairLevel
-from SimpleLLMFunc.base.run.mappable import Mappable
-from SimpleLLMFunc.base.run.result import Preview
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing import RepairLevel
+from SimpleLLMFunc.base.run import Mappable, Preview
+from SimpleLLMFunc.base.schemas import OutputSpec
 
 __all__ = ["Relayed"]
 

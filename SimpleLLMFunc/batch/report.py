@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, overload
 
-from SimpleLLMFunc.base.run.shown import Shown
-from SimpleLLMFunc.batch.rows.rows_again import RowsAgain
+from SimpleLLMFunc.base.run import Shown
+from SimpleLLMFunc.batch.rows import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.type import NO_USAGE, Usage
 
 __all__ = ["Finished", "MapCounts", "MapReport", "MapRow", "MapRows", "Shelf"]
 
@@ -250,7 +250,7 @@ class MapReport(Shown, Generic[R_co]):
         Raises:
             ConfigError: neither pandas nor polars is installed.
         """
-        from SimpleLLMFunc.batch.rows.frames import to_frame
+        from SimpleLLMFunc.batch.rows import to_frame
 
         return to_frame(self, self.frame)
 

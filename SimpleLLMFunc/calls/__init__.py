@@ -56,3 +56,4 @@ __all__ = [
     "fill_slots",
     "summarize",
 ]
+__all__ += ["slot"]  # for other rooms

@@ -13,21 +13,28 @@ from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, RunFinished
 from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, function_version
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run.abort import Abort
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.refusals import REFUSAL_WORDS, names_refusal, refused_by, remember_refusal
-from SimpleLLMFunc.base.run.review import AnswerReview, EmptyReview
-from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec, choose_output_mode
+from SimpleLLMFunc.base.run import (
+    REFUSAL_WORDS,
+    Abort,
+    AnswerReview,
+    EmptyReview,
+    Recording,
+    RunRecord,
+    generate_trace_id,
+    names_refusal,
+    refused_by,
+    remember_refusal,
+)
+from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode
 from SimpleLLMFunc.calls.schema import LanguageType
 from SimpleLLMFunc.errors import BadRequest, ConfigError, RunError, SchemaError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.utils import in_context
 
 __all__ = ["Asker", "closed_with_exec", "closing_questions"]

@@ -7,17 +7,15 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from SimpleLLMFunc.base.run.abort import Abort
-from SimpleLLMFunc.base.run.run import generate_trace_id
+from SimpleLLMFunc.base.run import Abort, generate_trace_id
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.schema import CallOutputChunk, CallOutputType, ExecutorHistory
-from SimpleLLMFunc.calls.slot.processor import SlotProcessor
-from SimpleLLMFunc.calls.slot.slot import Slot
+from SimpleLLMFunc.calls.slot import Slot, SlotProcessor
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task, Waiting
 from SimpleLLMFunc.errors import CallError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
+from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.logger import app_log, async_log_context, push_error, push_warning
 from SimpleLLMFunc.utils import in_context
 

@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from SimpleLLMFunc.errors import CallError, DeadlineExceeded, RunAborted, SimpleLLMFuncError
-from SimpleLLMFunc.logger.failures import redacted_cause
-from SimpleLLMFunc.logger.redact import redact, shown_text, shown_value
+from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, shown_value
 
 __all__ = ["as_call_error", "call_errors"]
 

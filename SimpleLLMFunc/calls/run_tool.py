@@ -10,17 +10,14 @@ from typing import Any
 from pydantic import ConfigDict, Field, PrivateAttr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.base.run.abort import Limits
+from SimpleLLMFunc.base.run import Limits
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.errors import CallError, DeadlineExceeded, UsageError
-from SimpleLLMFunc.interface.spending.budget import strictest_time_limit
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline, strictest_time_limit
 from SimpleLLMFunc.logger import get_current_trace_id
-from SimpleLLMFunc.tools import Tool, ToolContext
-from SimpleLLMFunc.tools.running import run_callable
-from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, underlying
-from SimpleLLMFunc.tools.tool import as_tool
+from SimpleLLMFunc.tools import Tool, ToolContext, as_tool, run_callable
+from SimpleLLMFunc.tools.schemas import docstring_of, name_of, underlying
 
 __all__ = ["RunTool", "RunToolInput", "RunToolOutput"]
 

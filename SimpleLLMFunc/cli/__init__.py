@@ -1,1 +1,3 @@
 """The command line: `simplellmfunc`, and `python -m SimpleLLMFunc`."""
+
+__all__ = ["main"]

@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FILES, FUNCTIONS, Chat, Function
-from SimpleLLMFunc.logger.redact import escape_control
-from SimpleLLMFunc.type.multimodal import ImgUrl, Text
+from SimpleLLMFunc.logger import escape_control
+from SimpleLLMFunc.type import ImgUrl, Text
 
 __all__ = ["Runnable", "argument_options", "arguments_of", "function_named"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
-from SimpleLLMFunc.logger.failures import shown_error
+from SimpleLLMFunc.logger import shown_error
 
 __all__ = ["load_module", "load_object", "split_target"]
 

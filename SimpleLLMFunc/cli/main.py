@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger import redact
 
 __all__ = ["COMMANDS", "main"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.logger.redact import escape_control
+from SimpleLLMFunc.logger import escape_control
 
 __all__ = ["as_json", "echo_json", "echo_text", "echo_value", "jsonable", "printable"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.errors import cut
-from SimpleLLMFunc.logger.redact import escape_control, redact, redact_head
+from SimpleLLMFunc.logger import escape_control, redact, redact_head
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from SimpleLLMFunc.batch.report import MapReport, MapRow, MapRows
+from SimpleLLMFunc.batch import MapReport, MapRow, MapRows
 from SimpleLLMFunc.display.cards import Card, Part, plainly
 from SimpleLLMFunc.errors import CheckpointError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from SimpleLLMFunc.base.run.result import Preview, Result
+from SimpleLLMFunc.base.run import Preview, Result
 from SimpleLLMFunc.display.cards import Card, Part, conversation, counted, plainly
 
 __all__ = ["preview_card", "result_card"]

@@ -5,7 +5,7 @@ from SimpleLLMFunc.evaluate.compare import Comparison, Difference, compare
 from SimpleLLMFunc.evaluate.export import Exported, export_examples
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, EvaluationFailed, Outcome, Score
 from SimpleLLMFunc.evaluate.run import evaluate, evaluate_async
-from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, exact, fields, judge
+from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, exact, fields, judge
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, wilson_interval
 
 __all__ = [
@@ -35,3 +35,4 @@ __all__ = [
     "read_cases",
     "wilson_interval",
 ]
+__all__ += ["ScorerLike"]  # for other rooms

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
-from SimpleLLMFunc.batch.checkpoint.keys import canonical
+from SimpleLLMFunc.batch.checkpoint import canonical
 from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, recorded_lines

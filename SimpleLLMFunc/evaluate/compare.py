@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.plot import differences_svg
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval

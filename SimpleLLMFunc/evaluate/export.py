@@ -10,16 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.evaluate.run import Evaluated
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, ExampleReader
-from SimpleLLMFunc.logger.known import MASK
-from SimpleLLMFunc.observability.store.reader import TraceReader
-from SimpleLLMFunc.observability.store.rows import RunDetail, RunQuery
-from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.logger import MASK
+from SimpleLLMFunc.observability.store import RunDetail, RunQuery, TraceReader, TraceStore
 
 __all__ = ["ExportForm", "Exported", "export_examples"]
 

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.compare import Comparison, compare
 from SimpleLLMFunc.evaluate.plot import scores_svg
 from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
 from SimpleLLMFunc.evaluate.table import text_table
-from SimpleLLMFunc.logger.known import mask_known
+from SimpleLLMFunc.logger import mask_known
 
 __all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score"]
 

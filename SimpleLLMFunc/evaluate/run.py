@@ -12,28 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.base.run.result import Preview
-from SimpleLLMFunc.batch.local import LocalMap
-from SimpleLLMFunc.batch.options import Budget, MapOptions
-from SimpleLLMFunc.batch.progress import Progress
-from SimpleLLMFunc.batch.report import MapReport
+from SimpleLLMFunc.base.run import Answer, Preview
+from SimpleLLMFunc.batch import Budget, LocalMap, MapOptions, MapReport, Progress
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, as_scorer
 from SimpleLLMFunc.evaluate.statistics import wilson_interval
-from SimpleLLMFunc.interface.composite.samples import sample_scope
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
+from SimpleLLMFunc.interface.composite import sample_scope
+from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.kinds import Function
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
-from SimpleLLMFunc.runtime.sync import run_sync
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.markers import Confident
+from SimpleLLMFunc.runtime import in_thread, run_sync
+from SimpleLLMFunc.type import Confident
 
 __all__ = ["Evaluated", "evaluate", "evaluate_async"]
 

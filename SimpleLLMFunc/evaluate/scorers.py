@@ -14,14 +14,13 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc.batch.report import MapReport
+from SimpleLLMFunc.batch import MapReport
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.cases import UNKNOWN
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.decorated import fill
-from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
+from SimpleLLMFunc.llm_decorator import fill, llm_function
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["Answered", "Grades", "Scorer", "ScorerLike", "as_scorer", "exact", "fields", "judge"]
 

@@ -1,22 +1,10 @@
-"""How a model is reached: the interface, the providers, and what guards the way there.
+"""How a model is reached.
 
-| module | holds |
-|---|---|
-| `llm_interface` | `LLM_Interface`: the two methods that make a provider |
-| `openai_compatible`, `http_model` | `OpenAICompatible`; the tries of its calls |
-| `transport`, `heads`, `url` | one HTTP exchange |
-| `sessions`, `connecting`, `connection`, `incoming`, `unpack`, `wire_errors` | the connections of an event loop, and what goes over them |
-| `request`, `replies`, `sse`, `assembler`, `nesting`, `dialect`, `wire_json` | what goes out, and how what comes back is read |
-| `retry`, `service_error`, `deadline`, `patience`, `alarm` | what is tried again, and how long all of it may take |
-| `key_pool`, `rate_limit`, `limits`, `rate_headers`, `tokens` | keys and limits, told and learned |
-| `circuit`, `pace` | what all calls of one model know about its service being down or busy |
-| `fallback`, `question`, `hedge` | `FallbackLLM`: the next model when one is down, a second request when one is late |
-| `cache`, `cache_store`, `flights` | `CachedLLM`: answers kept in a file |
-| `budget`, `cost` | what may be spent, and what was |
-| `current`, `guard` | which model a call asks, and whether it may |
-| `local_model`, `local_server`, `weights`, `wheel` | a model inside this process, and how its weights come here |
+`llm_interface` says what a model is; `openai_compatible` and `local` are such models, `composite` makes models of models, and
+`current` says which one a call asks. A request goes through `attempts` (retries, keys, limits), which use `http` for one
+exchange and `wires` for what is sent and read; `spending` counts what it takes. `profile` tells what services can do.
 
-The names below are loaded on first use.
+The names of the first list are loaded on first use.
 """
 
 from __future__ import annotations
@@ -25,17 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
-    from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
-    from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
-    from SimpleLLMFunc.interface.composite.cache import CachedLLM
-    from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
+    from SimpleLLMFunc.interface.attempts import APIKeyPool, TokenBucket, forbid_real_calls
+    from SimpleLLMFunc.interface.composite import CachedLLM, FallbackLLM
     from SimpleLLMFunc.interface.current import use_llm
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-    from SimpleLLMFunc.interface.local.local_model import LocalModel
+    from SimpleLLMFunc.interface.local import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
     from SimpleLLMFunc.interface.profile import Profile
-    from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope
+    from SimpleLLMFunc.interface.spending import Deadline, deadline_scope
 
 __all__ = [
     "APIKeyPool",
@@ -52,18 +37,33 @@ __all__ = [
     "use_llm",
 ]
 
+__all__ += [
+    "attempts",
+    "body_json",
+    "composite",
+    "current",
+    "failed_attempt",
+    "http",
+    "llm_interface",
+    "local",
+    "openai_compatible",
+    "profile",
+    "spending",
+    "wires",
+]  # for other rooms
+
 _HOMES = {
-    "APIKeyPool": "attempts.key_pool",
-    "CachedLLM": "composite.cache",
-    "Deadline": "spending.deadline",
-    "FallbackLLM": "composite.fallback",
+    "APIKeyPool": "attempts",
+    "CachedLLM": "composite",
+    "Deadline": "spending",
+    "FallbackLLM": "composite",
     "LLM_Interface": "llm_interface",
-    "LocalModel": "local.local_model",
+    "LocalModel": "local",
     "OpenAICompatible": "openai_compatible",
     "Profile": "profile",
-    "TokenBucket": "attempts.token_bucket",
-    "deadline_scope": "spending.deadline",
-    "forbid_real_calls": "attempts.guard",
+    "TokenBucket": "attempts",
+    "deadline_scope": "spending",
+    "forbid_real_calls": "attempts",
     "use_llm": "current",
 }
 

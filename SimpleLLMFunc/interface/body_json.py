@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pydantic_core import from_json, to_json
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime.threads import Workers
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.runtime import Workers
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["decode", "decode_large", "encode", "is_large", "is_long", "is_long_body", "mend", "off_loop", "plain_size"]
 

@@ -1,7 +1,8 @@
-"""The path that pickles of 1.0 name; the class lives in `interface/composite/cache.py`."""
+"""The path that pickles of 1.0 name; what is in it lives in `interface/composite/cache.py`."""
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.composite.cache import CachedLLM, _rebuilt  # noqa: F401 - pickles of 1.0 name it too
+from SimpleLLMFunc.interface.composite import CachedLLM
+from SimpleLLMFunc.interface.composite import cached_llm_again as _rebuilt
 
-__all__ = ["CachedLLM"]
+__all__ = ["CachedLLM", "_rebuilt"]

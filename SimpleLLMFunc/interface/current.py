@@ -13,9 +13,9 @@ from typing import TypeAlias
 from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.local_model import LocalModel
+from SimpleLLMFunc.interface.local import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
 __all__ = ["StandIn", "named_model", "resolve_llm", "standing_in", "use_llm"]

@@ -1,7 +1,8 @@
-"""The path that pickles of 1.0 name; the class lives in `interface/composite/fallback.py`."""
+"""The path that pickles of 1.0 name; what is in it lives in `interface/composite/fallback.py`."""
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.composite.fallback import FallbackLLM, _rebuilt  # noqa: F401 - pickles of 1.0 name it too
+from SimpleLLMFunc.interface.composite import FallbackLLM
+from SimpleLLMFunc.interface.composite import fallback_llm_again as _rebuilt
 
-__all__ = ["FallbackLLM"]
+__all__ = ["FallbackLLM", "_rebuilt"]

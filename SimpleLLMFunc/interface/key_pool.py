@@ -1,7 +1,8 @@
-"""The path that pickles of 1.0 name; the class lives in `interface/attempts/key_pool.py`."""
+"""The path that pickles of 1.0 name; what is in it lives in `interface/attempts/key_pool.py`."""
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, _without_keys  # noqa: F401 - pickles of 1.0 name it too
+from SimpleLLMFunc.interface.attempts import APIKeyPool
+from SimpleLLMFunc.interface.attempts import key_pool_again as _without_keys
 
-__all__ = ["APIKeyPool"]
+__all__ = ["APIKeyPool", "_without_keys"]

@@ -7,10 +7,8 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
-from SimpleLLMFunc.interface.spending.cost import price_of
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.interface.spending import price_of
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
 __all__ = ["LLM_Interface", "answering_models"]
 

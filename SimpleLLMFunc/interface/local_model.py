@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.local.local_model import LocalModel
+from SimpleLLMFunc.interface.local import LocalModel
 
 __all__ = ["LocalModel"]

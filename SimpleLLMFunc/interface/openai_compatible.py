@@ -10,20 +10,24 @@ from typing import Any, Self
 
 from SimpleLLMFunc.config import ProviderEntry, Settings, read_provider_file
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
-from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
-from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
-from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
-from SimpleLLMFunc.interface.attempts.reply_reader import read_chunks, read_reply
+from SimpleLLMFunc.interface.attempts import (
+    APIKeyPool,
+    Call,
+    Credentials,
+    HttpModel,
+    Limits,
+    LimitSettings,
+    entry_from_file,
+    read_chunks,
+    read_reply,
+)
 from SimpleLLMFunc.interface.body_json import decode, encode, is_long_body, off_loop, plain_size
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.openai_client.exchange import check_client
-from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop, OwnClients
-from SimpleLLMFunc.interface.http.secret_parts import Address, Headers
+from SimpleLLMFunc.interface.http import Address, Headers
+from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client
 from SimpleLLMFunc.interface.profile import Profile, find_profile
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
-from SimpleLLMFunc.interface.wires.request_body import (
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline, estimate_tokens
+from SimpleLLMFunc.interface.wires import (
     build_body,
     check_base_url,
     check_call_params,
@@ -32,10 +36,9 @@ from SimpleLLMFunc.interface.wires.request_body import (
     number,
     taken_apart,
 )
-from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
-from SimpleLLMFunc.runtime.threads import importing
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, CompletionUsage
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.logger import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
+from SimpleLLMFunc.runtime import importing
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
 __all__ = ["OpenAICompatible"]
 

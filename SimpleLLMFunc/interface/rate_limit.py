@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+from SimpleLLMFunc.interface.attempts import TokenBucket
 
 __all__ = ["TokenBucket"]

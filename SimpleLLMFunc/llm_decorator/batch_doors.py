@@ -10,31 +10,30 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["map_rows", "ray_actor", "read_batch_file", "to_batch_file"]
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.batch.batch_file import read_batch_file, to_batch_file
-    from SimpleLLMFunc.batch.map import map_rows
-    from SimpleLLMFunc.batch.ray.actor import ray_actor
+    from SimpleLLMFunc.batch import map_rows, read_batch_file, to_batch_file
+    from SimpleLLMFunc.batch.ray import ray_actor
 else:
 
     def map_rows(*args: Any, **kwargs: Any) -> Any:
         """Do what `SimpleLLMFunc.batch.map_rows` does."""
-        from SimpleLLMFunc.batch.map import map_rows as work
+        from SimpleLLMFunc.batch import map_rows as work
 
         return work(*args, **kwargs)
 
     def ray_actor(*args: Any, **kwargs: Any) -> Any:
         """Do what `SimpleLLMFunc.batch.ray.actor.ray_actor` does."""
-        from SimpleLLMFunc.batch.ray.actor import ray_actor as work
+        from SimpleLLMFunc.batch.ray import ray_actor as work
 
         return work(*args, **kwargs)
 
     def read_batch_file(*args: Any, **kwargs: Any) -> Any:
         """Do what `SimpleLLMFunc.batch.batch_file.read_batch_file` does."""
-        from SimpleLLMFunc.batch.batch_file import read_batch_file as work
+        from SimpleLLMFunc.batch import read_batch_file as work
 
         return work(*args, **kwargs)
 
     def to_batch_file(*args: Any, **kwargs: Any) -> Any:
         """Do what `SimpleLLMFunc.batch.batch_file.to_batch_file` does."""
-        from SimpleLLMFunc.batch.batch_file import to_batch_file as work
+        from SimpleLLMFunc.batch import to_batch_file as work
 
         return work(*args, **kwargs)

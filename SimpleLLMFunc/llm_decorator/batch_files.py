@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from SimpleLLMFunc.llm_decorator.batch_doors import ray_actor, read_batch_file, to_batch_file
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
-from SimpleLLMFunc.runtime.sync import run_sync
+from SimpleLLMFunc.runtime import run_sync
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.batch.ray.actor import RayActor
-    from SimpleLLMFunc.batch.report import MapReport
-    from SimpleLLMFunc.batch.rows.rows import Rows
+    from SimpleLLMFunc.batch import MapReport
+    from SimpleLLMFunc.batch.ray import RayActor
+    from SimpleLLMFunc.batch.rows import Rows
 
 __all__ = ["AsyncBatchFiles", "BatchFiles"]
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.review import EmptyReview
+from SimpleLLMFunc.base.run import EmptyReview, RunRecord
 from SimpleLLMFunc.interface.body_json import is_long
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.core import Core, Plan
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import compacted, fits, room_for_input, trimmed
 from SimpleLLMFunc.llm_decorator.steps.chat.message import build_chat_messages, find_history_param, is_plain
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import Message
 
 __all__ = ["ChatCore"]
 

@@ -20,22 +20,25 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionFacts, FunctionKind, RunFacts, function_version, signature_text
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
-from SimpleLLMFunc.base.run.abort import Abort
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.refusals import json_actions, names_refusal, remember_refusal
-from SimpleLLMFunc.base.run.result import Preview
-from SimpleLLMFunc.base.run.review import EmptyReview
-from SimpleLLMFunc.base.run.run import Recording
+from SimpleLLMFunc.base.run import (
+    Abort,
+    EmptyReview,
+    Preview,
+    Recording,
+    RunRecord,
+    json_actions,
+    names_refusal,
+    remember_refusal,
+)
 from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
 from SimpleLLMFunc.errors import BadRequest, RunError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
-from SimpleLLMFunc.interface.wires.request_body import endpoint
+from SimpleLLMFunc.interface.spending import Deadline, estimate_tokens
+from SimpleLLMFunc.interface.wires import endpoint
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import setup_log_context
@@ -43,13 +46,10 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import check_multimodal_con
 from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_tools_for_execution
 from SimpleLLMFunc.llm_decorator.steps.common.signature import Metadata, parse_function_signature
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
-from SimpleLLMFunc.logger.redact import holds_little
-from SimpleLLMFunc.runtime.sync import run_sync
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.message import ToolSpec
-from SimpleLLMFunc.type.quick import quickly_made
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.llm_decorator.utils import process_tools
+from SimpleLLMFunc.logger import holds_little
+from SimpleLLMFunc.runtime import in_thread, run_sync
+from SimpleLLMFunc.type import ToolSpec, Usage, quickly_made
 from SimpleLLMFunc.utils import in_context, stepped
 
 __all__ = ["CallContext", "Core", "Plan", "Run"]

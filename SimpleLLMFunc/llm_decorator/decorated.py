@@ -13,10 +13,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.run.result import Preview, Result
-from SimpleLLMFunc.base.run.review import AnswerReview
+from SimpleLLMFunc.base.run import AnswerReview, Preview, Result
 from SimpleLLMFunc.errors import RunAborted, UsageError
-from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
+from SimpleLLMFunc.interface.http.openai_client import to_openai
 from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
 from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
@@ -25,15 +24,12 @@ from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
-from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync
-from SimpleLLMFunc.runtime.threads import import_module
+from SimpleLLMFunc.runtime import import_module, iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.batch.map import Budget, Engine
-    from SimpleLLMFunc.batch.progress import Progress
-    from SimpleLLMFunc.batch.report import MapReport
-    from SimpleLLMFunc.batch.rows.rows import Rows
+    from SimpleLLMFunc.batch import Budget, Engine, MapReport, Progress
+    from SimpleLLMFunc.batch.rows import Rows
     from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement
 
 __all__ = [

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.refusals import REFUSAL_WORDS, names_refusal, refused_by
-from SimpleLLMFunc.base.run.result import Result
-from SimpleLLMFunc.base.run.review import AnswerReview
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec, choose_output_mode, compile_output
+from SimpleLLMFunc.base.run import REFUSAL_WORDS, AnswerReview, Result, RunRecord, names_refusal, refused_by
+from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.errors import BadRequest, ConfigError, SignatureError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -28,11 +25,10 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_ty
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, build_initial_prompts, quotes_line
 from SimpleLLMFunc.logger import get_location, push_warning
-from SimpleLLMFunc.type.markers import confident_type
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type import Message, confident_type
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
-    from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
+    from SimpleLLMFunc.base.parsing import QuoteCheck
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
     from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement
     from SimpleLLMFunc.llm_decorator.answering.voting import ConfidentOutput
@@ -319,7 +315,7 @@ class FunctionCore(Core):
 
 
 def _quotes_in(signature: FunctionSignature) -> QuoteCheck:
-    from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
+    from SimpleLLMFunc.base.parsing import QuoteCheck
 
     return QuoteCheck(signature.bound_args.arguments)
 

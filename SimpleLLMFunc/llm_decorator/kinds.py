@@ -13,7 +13,7 @@ from SimpleLLMFunc.llm_decorator.decorated import (
     LLMFunction,
     LLMStream,
 )
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath
+from SimpleLLMFunc.type import Audio, File, ImgPath
 
 __all__ = ["CHATS", "FILES", "FUNCTIONS", "STREAMS", "Chat", "Function", "is_offered", "takes_a_file"]
 

@@ -10,8 +10,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
-from SimpleLLMFunc.base.run.abort import Abort
-from SimpleLLMFunc.base.run.observers import EventSink
+from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat

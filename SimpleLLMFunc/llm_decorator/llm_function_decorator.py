@@ -10,9 +10,8 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, RepairLevel
-from SimpleLLMFunc.base.run.abort import Abort
-from SimpleLLMFunc.base.run.observers import EventSink
+from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
+from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore

@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.metadata import FunctionFacts
-from SimpleLLMFunc.base.parsing.parsed import RepairLevel
-from SimpleLLMFunc.base.run.abort import Abort
-from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.base.run.result import Preview
-from SimpleLLMFunc.base.run.review import AnswerReview
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing import RepairLevel
+from SimpleLLMFunc.base.run import Abort, Answer, AnswerReview, Preview
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -25,7 +22,7 @@ from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     DEFAULT_USER_PROMPT_TEMPLATE,
     PLAIN_SYSTEM_PROMPT_TEMPLATE,
 )
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["MappedFunction"]
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, RepairLevel
-from SimpleLLMFunc.base.run.abort import Abort
-from SimpleLLMFunc.base.run.observers import EventSink
+from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
+from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.chat.fit import Compact

@@ -13,12 +13,12 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.http.secret_parts import Headers
+from SimpleLLMFunc.interface.http import Headers
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.options import Options
 from SimpleLLMFunc.llm_decorator.scope import Scope
-from SimpleLLMFunc.tools.tool import FunctionTool
+from SimpleLLMFunc.tools import FunctionTool
 
 __all__ = ["Parts", "Reducer", "core_of_name", "core_of_parts", "parts_of", "reducers_of"]
 

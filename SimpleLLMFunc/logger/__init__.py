@@ -8,13 +8,16 @@ import logging
 from SimpleLLMFunc.logger.context import (
     LogContext,
     async_log_context,
+    begin_run,
     count_tokens,
     get_current_context,
+    get_current_run_id,
     get_current_trace_id,
     log_context,
 )
-from SimpleLLMFunc.logger.failures import shown_error, shown_traceback
+from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
 from SimpleLLMFunc.logger.handlers import setup_logging
+from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_growing_secret, end_before_secret, mask_known
 from SimpleLLMFunc.logger.records import (
     app_log,
     get_location,
@@ -24,7 +27,20 @@ from SimpleLLMFunc.logger.records import (
     push_info,
     push_warning,
 )
-from SimpleLLMFunc.logger.redact import escape_control, redact, remember_secret, render_arguments, shown_data
+from SimpleLLMFunc.logger.redact import (
+    HTTP_LOGGERS,
+    escape_control,
+    holds_little,
+    looks_secret,
+    redact,
+    redact_head,
+    redact_logs_of,
+    remember_secret,
+    render_arguments,
+    shown_data,
+    shown_text,
+    shown_value,
+)
 
 __all__ = [
     "LogContext",
@@ -49,6 +65,23 @@ __all__ = [
     "shown_error",
     "shown_traceback",
 ]
+__all__ += [
+    "HTTP_LOGGERS",
+    "MASK",
+    "SHORTEST_SECRET",
+    "begin_run",
+    "end_before_growing_secret",
+    "end_before_secret",
+    "get_current_run_id",
+    "holds_little",
+    "looks_secret",
+    "mask_known",
+    "redact_head",
+    "redact_logs_of",
+    "redacted_cause",
+    "shown_text",
+    "shown_value",
+]  # for other rooms
 
 # Without any handler, Python would print our warnings to stderr by itself; whether they are shown is the user's choice.
 logging.getLogger("SimpleLLMFunc").addHandler(logging.NullHandler())

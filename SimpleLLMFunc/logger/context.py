@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.type import Usage
 from SimpleLLMFunc.utils import Block, ScopedVar
 
 __all__ = [

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 
 from SimpleLLMFunc.errors import mask_messages_with
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.runtime import ForkSafeLock
 
 __all__ = ["MASK", "SHORTEST_SECRET", "end_before_growing_secret", "end_before_secret", "mask_known", "remember_secret"]
 

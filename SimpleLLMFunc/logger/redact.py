@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc.errors import BODY_LIMIT, cut
 from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_secret, mask_known, remember_secret
 from SimpleLLMFunc.logger.looks import is_secret_name, mask_looks
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl
+from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl
 
 __all__ = [
     "HTTP_LOGGERS",

@@ -3,3 +3,35 @@
 It knows nothing of models. `sync` lets synchronous code wait for a coroutine; `threads` lets a coroutine wait for blocking
 work; `loop_thread` owns the library's own event loop; `forking` renews locks and state in a forked child.
 """
+
+from __future__ import annotations
+
+from SimpleLLMFunc.runtime.cancellation import Errands
+from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.runtime.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled
+from SimpleLLMFunc.runtime.per_loop import PerLoop
+from SimpleLLMFunc.runtime.shared_timer import Alarm, alarm_for
+from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
+from SimpleLLMFunc.runtime.threads import Workers, import_module, importing, in_thread
+from SimpleLLMFunc.runtime.waking import Waiter
+
+__all__ = [
+    "THIS_MACHINE",
+    "Alarm",
+    "Errands",
+    "ForkSafeLock",
+    "PerLoop",
+    "Waiter",
+    "Workers",
+    "address_of",
+    "alarm_for",
+    "import_module",
+    "importing",
+    "in_thread",
+    "iterate_sync",
+    "listening",
+    "renew_in_child",
+    "run_sync",
+    "serve_until_cancelled",
+    "submit",
+]

@@ -1,5 +1,20 @@
 """Decorated functions offered to others: as MCP tools."""
 
-from SimpleLLMFunc.serve.mcp import decorated_functions, serve_mcp
+from SimpleLLMFunc.serve.http import serve_functions
+from SimpleLLMFunc.serve.http_callers import KEYS_VARIABLE, Callers, hash_of, new_key
+from SimpleLLMFunc.serve.mcp import decorated_functions, serve_http, serve_mcp, serve_stdio
+from SimpleLLMFunc.serve.offer import Decorated
+from SimpleLLMFunc.serve.stdio import protocol_streams
 
 __all__ = ["decorated_functions", "serve_mcp"]
+__all__ += [
+    "KEYS_VARIABLE",
+    "Callers",
+    "Decorated",
+    "hash_of",
+    "new_key",
+    "protocol_streams",
+    "serve_functions",
+    "serve_http",
+    "serve_stdio",
+]  # for other rooms

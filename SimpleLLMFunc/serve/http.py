@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.extras import load_extra
-from SimpleLLMFunc.runtime.listening import address_of, listening, serve_until_cancelled
-from SimpleLLMFunc.runtime.threads import importing
+from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.serve.http_events import problem_response

@@ -14,22 +14,20 @@ from urllib.parse import urlsplit
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import SchemaError, cut
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream
-from SimpleLLMFunc.logger.failures import shown_traceback
-from SimpleLLMFunc.logger.records import push_error, push_info, push_warning
-from SimpleLLMFunc.runtime.listening import THIS_MACHINE
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.interface.spending import deadline_scope
+from SimpleLLMFunc.llm_decorator import AsyncLLMFunction, AsyncLLMStream
+from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
+from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
 from SimpleLLMFunc.serve.http_openapi import openapi_document
 from SimpleLLMFunc.serve.http_problem import Problem, problem_of
 from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.tools import ArgumentsError
-from SimpleLLMFunc.tools.schemas.check import SchemaValidation
-from SimpleLLMFunc.type.markers import Confident
+from SimpleLLMFunc.tools.schemas import SchemaValidation
+from SimpleLLMFunc.type import Confident
 
 if TYPE_CHECKING:
     from starlette.requests import Request

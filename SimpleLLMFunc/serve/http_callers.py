@@ -19,9 +19,9 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
-from SimpleLLMFunc.interface.spending.budget import Spent, budget
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.interface.attempts import TokenBucket
+from SimpleLLMFunc.interface.spending import Spent, budget
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.serve.http_problem import Problem
 
 __all__ = ["KEYS_VARIABLE", "Caller", "CallerEntry", "Callers", "hash_of", "new_key"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from SimpleLLMFunc._version import __version__
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.serve.http_problem import MEDIA_TYPE, PROBLEM_SCHEMA, STATUSES
 from SimpleLLMFunc.serve.offer import Offer
 

@@ -24,7 +24,7 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     cut,
 )
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger import redact
 
 __all__ = ["MEDIA_TYPE", "PROBLEM_SCHEMA", "STATUSES", "Problem", "problem_of"]
 

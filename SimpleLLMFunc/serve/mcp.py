@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from SimpleLLMFunc._version import __version__
-from SimpleLLMFunc.logger.records import push_debug
-from SimpleLLMFunc.runtime.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled
-from SimpleLLMFunc.runtime.threads import importing
+from SimpleLLMFunc.logger import push_debug
+from SimpleLLMFunc.runtime import THIS_MACHINE, address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.offer import Decorated, Offer, OfferFailed, decorated_functions, offers
 from SimpleLLMFunc.serve.stdio import Lines, Printer, protocol_streams
-from SimpleLLMFunc.tools.mcp.server import require_mcp
+from SimpleLLMFunc.tools.mcp import require_mcp
 
 __all__ = ["PATH", "decorated_functions", "http_sessions", "serve_http", "serve_mcp", "serve_stdio"]
 

@@ -10,18 +10,14 @@ from typing import Any, Final, TypeAlias
 
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
-from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
+from SimpleLLMFunc.base.schemas import OutputSpec, inlined_root
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS, STREAMS, Function, is_offered, takes_a_file
-from SimpleLLMFunc.logger.failures import shown_error, shown_traceback
-from SimpleLLMFunc.logger.records import push_error
-from SimpleLLMFunc.runtime.sync import submit
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.tools import ArgumentsError, Tool
-from SimpleLLMFunc.tools.names import wire_names
-from SimpleLLMFunc.type.markers import Confident
+from SimpleLLMFunc.logger import push_error, shown_error, shown_traceback
+from SimpleLLMFunc.runtime import in_thread, submit
+from SimpleLLMFunc.tools import ArgumentsError, Tool, wire_names
+from SimpleLLMFunc.type import Confident
 
 __all__ = ["Decorated", "Offer", "decorated_functions", "offers"]
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Generator
 from dataclasses import dataclass
 
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["Lines", "Printer", "protocol_streams"]
 

@@ -2,3 +2,9 @@
 
 The cache, checkpoints, traces and the assistant's memory stand on it.
 """
+
+from __future__ import annotations
+
+from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+
+__all__ = ["SqliteFile", "is_damage", "transaction"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.logger.failures import redacted_cause
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.logger import redacted_cause
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["SqliteFile", "is_damage", "transaction"]
 

@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+    from SimpleLLMFunc.interface.attempts import forbid_real_calls
     from SimpleLLMFunc.testing.answering import tool_calls
-    from SimpleLLMFunc.testing.cassettes.cassette import Cassette, RecordMode, use_cassette
+    from SimpleLLMFunc.testing.cassettes import Cassette, RecordMode, use_cassette
     from SimpleLLMFunc.testing.schema_filled import SchemaLLM
     from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest, answer, when
     from SimpleLLMFunc.testing.unmatched import UnmatchedRequest

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.wire import content_text
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL
+from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
 __all__ = ["answer_message", "answer_tool_of", "asks_for_action", "schema_of", "tool_calls"]
 

@@ -37,7 +37,7 @@ from typing import Any
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.testing.probing import least, no_other_task, reply_to
 from SimpleLLMFunc.testing.scenarios import (
     FILL_SCHEMA,
@@ -52,8 +52,7 @@ from SimpleLLMFunc.testing.scenarios import (
     Scenario,
     response_format,
 )
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
 
 __all__ = ["Answer", "CallTool", "Echo", "Fill", "Hang", "ProviderContract", "Refuse", "Request", "Scenario"]
 

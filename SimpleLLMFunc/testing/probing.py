@@ -9,9 +9,9 @@ from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.testing.scenarios import Request
-from SimpleLLMFunc.type.completion import ChatCompletion
+from SimpleLLMFunc.type import ChatCompletion
 
 __all__ = ["least", "no_other_task", "reply_to"]
 

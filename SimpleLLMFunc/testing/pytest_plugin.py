@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.interface.attempts.guard import RealCallsForbidden
-    from SimpleLLMFunc.testing.cassettes.cassette import Cassette
+    from SimpleLLMFunc.interface.attempts import RealCallsForbidden
+    from SimpleLLMFunc.testing.cassettes import Cassette
 
 _MODES: Final = ("once", "new", "all", "none")
 _FORBID: Final = "llm_forbid_real_calls"
@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "cassettes/<module>/<test>.json beside the test, or cassettes/<name>.json.",
     )
     if config.getoption("--llm-forbid-real-calls") or config.getini(_FORBID):
-        from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+        from SimpleLLMFunc.interface.attempts import forbid_real_calls
 
         config.stash[_forbidden_key] = forbid_real_calls()
 
@@ -135,8 +135,8 @@ def llm_tape(request: pytest.FixtureRequest) -> Any:
 
 def _insert(item: pytest.Item, mark: pytest.Mark, stack: ExitStack) -> None:
     from SimpleLLMFunc.errors import SimpleLLMFuncError
-    from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls, real_calls_asked_for
-    from SimpleLLMFunc.testing.cassettes.cassette import Cassette
+    from SimpleLLMFunc.interface.attempts import forbid_real_calls, real_calls_asked_for
+    from SimpleLLMFunc.testing.cassettes import Cassette
 
     path = _path_of(item, mark)
     mode: Any = item.config.getoption("--llm-record") or ("none" if _is_ci() else "once")

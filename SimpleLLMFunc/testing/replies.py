@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCall
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.interface.wires import ReplyAssembler
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolCall
 
 __all__ = ["assembled", "completion_of", "message_text", "split_reply", "text_chunk"]
 

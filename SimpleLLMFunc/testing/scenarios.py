@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type import Message
 
 __all__ = [
     "FILL_SCHEMA",

@@ -9,15 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.testing.answering import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls
 from SimpleLLMFunc.testing.described import described_schema
 from SimpleLLMFunc.testing.schema_values import Schema, text_of_words, value_of
 from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.wire import content_text
+from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
 __all__ = ["SchemaLLM"]
 

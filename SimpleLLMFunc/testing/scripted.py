@@ -18,13 +18,12 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.testing.answering import answer_message, tool_calls
 from SimpleLLMFunc.testing.replies import assembled, completion_of, message_text, split_reply, text_chunk
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
 
 __all__ = ["Answer", "Reply", "ScriptedLLM", "ScriptedRequest", "When", "answer", "tool_calls", "when"]
 

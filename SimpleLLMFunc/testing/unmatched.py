@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from SimpleLLMFunc.errors import UsageError, cut
-from SimpleLLMFunc.logger.redact import redact
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.logger import redact
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["UnmatchedRequest", "request_text"]
 

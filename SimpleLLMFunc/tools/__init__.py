@@ -1,17 +1,22 @@
 """What a model may call: tools, their schemas, and a registry of them."""
 
-from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
+from SimpleLLMFunc.tools.arguments import read_arguments
+from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext, nowhere
+from SimpleLLMFunc.tools.names import wire_name, wire_names
 from SimpleLLMFunc.tools.registry import ToolRegistry
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
+from SimpleLLMFunc.tools.running import in_thread, run_callable
+from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
-__all__ = [
-    "ArgumentsError",
-    "FunctionTool",
-    "ModelRetry",
-    "Tool",
-    "ToolContext",
-    "ToolRegistry",
-    "as_tool",
-    "tool",
-]
+__all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext", "ToolRegistry", "as_tool", "tool"]
+__all__ += [
+    "NotConfirmed",
+    "in_thread",
+    "mcp",
+    "nowhere",
+    "read_arguments",
+    "run_callable",
+    "schemas",
+    "wire_name",
+    "wire_names",
+]  # for other rooms

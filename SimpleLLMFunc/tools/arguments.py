@@ -11,8 +11,8 @@ from typing import Any
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools.mending import mended
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.tools.schemas import ArgumentsError
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["mended_arguments", "read_arguments"]
 

@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.type import quickly_made
 
 __all__ = ["ModelRetry", "NotConfirmed", "ToolContext", "nowhere"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError
-from SimpleLLMFunc.logger.failures import redacted_cause, shown_error
+from SimpleLLMFunc.logger import redacted_cause, shown_error
 from SimpleLLMFunc.tools.names import wire_names
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.tools.tool import Tool, as_tool
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["ToolRegistry"]
 

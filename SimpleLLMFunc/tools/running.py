@@ -12,9 +12,9 @@ from types import FunctionType, MethodType
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from SimpleLLMFunc.runtime.cancellation import Errands
-from SimpleLLMFunc.runtime.threads import in_thread as in_own_thread
-from SimpleLLMFunc.tools.schemas.annotations import underlying
+from SimpleLLMFunc.runtime import Errands
+from SimpleLLMFunc.runtime import in_thread as in_own_thread
+from SimpleLLMFunc.tools.schemas import underlying
 
 __all__ = ["MAX_ITEMS", "in_thread", "is_plain_function", "run_callable"]
 

@@ -13,17 +13,19 @@ from SimpleLLMFunc.tools.arguments import mended_arguments, read_arguments
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.tools.running import is_plain_function
-from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of
-from SimpleLLMFunc.tools.schemas.callable_schema import (
+from SimpleLLMFunc.tools.schemas import (
     ArgumentsError,
     BoundArguments,
+    Documentation,
+    SchemaParameters,
     SignatureParameters,
     ToolParameters,
+    docstring_of,
+    name_of,
+    read_docstring,
+    strict_parameters,
 )
-from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring
-from SimpleLLMFunc.tools.schemas.given_schema import SchemaParameters
-from SimpleLLMFunc.tools.schemas.strict import strict_parameters
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["FunctionTool", "ModelRetry", "Tool", "ToolContext", "as_tool", "tool"]
 

@@ -12,7 +12,7 @@ from SimpleLLMFunc.type.completion import (
     ToolCall,
     ToolCallDelta,
 )
-from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention, Confident, Quoted
+from SimpleLLMFunc.type.markers import ABSTAIN, QUOTED, Abstain, Abstention, Confident, Quoted, confident_type
 from SimpleLLMFunc.type.message import (
     AssistantMessage,
     ChatPair,
@@ -25,8 +25,20 @@ from SimpleLLMFunc.type.message import (
     ToolSpec,
     UserMessage,
 )
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type.multimodal import (
+    MAX_FILE_BYTES,
+    MULTIMODAL,
+    Audio,
+    File,
+    ImgPath,
+    ImgUrl,
+    Multimodal,
+    Text,
+    read_file,
+)
+from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.type.wire import content_text, index_of, mappings, without_surrogates
 
 __all__ = [
     "ABSTAIN",
@@ -61,3 +73,17 @@ __all__ = [
     "Usage",
     "UserMessage",
 ]
+__all__ += [
+    "MAX_FILE_BYTES",
+    "MULTIMODAL",
+    "NO_USAGE",
+    "QUOTED",
+    "Multimodal",
+    "confident_type",
+    "content_text",
+    "index_of",
+    "mappings",
+    "quickly_made",
+    "read_file",
+    "without_surrogates",
+]  # for other rooms

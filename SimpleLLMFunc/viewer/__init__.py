@@ -1,5 +1,7 @@
 """The local web page over a trace store: `viewer_app` to mount, `serve_page` for a server of its own."""
 
+from SimpleLLMFunc.viewer.security import new_token
 from SimpleLLMFunc.viewer.server import ViewerApp, serve_page, viewer_app
 
 __all__ = ["ViewerApp", "serve_page", "viewer_app"]
+__all__ += ["new_token"]  # for other rooms

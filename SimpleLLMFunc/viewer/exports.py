@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from SimpleLLMFunc import errors
-from SimpleLLMFunc.logger.redact import MASK
-from SimpleLLMFunc.observability.store.rows import RunDetail, StoredTurn
+from SimpleLLMFunc.logger import MASK
+from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
 from SimpleLLMFunc.viewer.replies import Refusal
 
 __all__ = ["as_curl", "as_test", "is_omitted"]

@@ -8,10 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
-from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage
-from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
-from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
+from SimpleLLMFunc.batch.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    FileLock,
+    RowFile,
+    decode_error,
+    decode_given,
+    decode_usage,
+)
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.viewer.replies import Refusal, clean, reason, reply_of
 

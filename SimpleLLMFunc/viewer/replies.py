@@ -11,11 +11,16 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.logger.failures import shown_error, shown_traceback
-from SimpleLLMFunc.logger.known import end_before_growing_secret, end_before_secret
-from SimpleLLMFunc.logger.records import push_error
-from SimpleLLMFunc.logger.redact import redact, shown_text
-from SimpleLLMFunc.runtime.threads import Workers
+from SimpleLLMFunc.logger import (
+    end_before_growing_secret,
+    end_before_secret,
+    push_error,
+    redact,
+    shown_error,
+    shown_text,
+    shown_traceback,
+)
+from SimpleLLMFunc.runtime import Workers
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -20,14 +20,13 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.base.run.observers import EventSink, watching
-from SimpleLLMFunc.base.run.review import AnswerReview
-from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.base.run import AnswerReview, EventSink, watching
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.llm_decorator.core import Run
 from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
 from SimpleLLMFunc.tools import ArgumentsError
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
 from SimpleLLMFunc.viewer.replies import Lines, Refusal, Veil, body_of, clean, error_facts, off_loop, reply_of
 

@@ -8,9 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
-from SimpleLLMFunc.observability.store.metrics import metrics
-from SimpleLLMFunc.observability.store.reader import TraceReader
-from SimpleLLMFunc.observability.store.rows import RunDetail, RunQuery, RunStatus
+from SimpleLLMFunc.observability.store import RunDetail, RunQuery, RunStatus, TraceReader, metrics
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
 from SimpleLLMFunc.viewer.replies import Refusal, off_loop, reply_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.runtime.listening import THIS_MACHINE
+from SimpleLLMFunc.runtime import THIS_MACHINE
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
-from SimpleLLMFunc.observability.store.reader import TraceReader
-from SimpleLLMFunc.observability.store.trace_store import TraceStore
-from SimpleLLMFunc.runtime.listening import address_of, listening, serve_until_cancelled
-from SimpleLLMFunc.runtime.threads import importing
+from SimpleLLMFunc.observability.store import TraceReader, TraceStore
+from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.viewer.maps import MapPages
 from SimpleLLMFunc.viewer.offered import offered_of
 from SimpleLLMFunc.viewer.pages import FilePage

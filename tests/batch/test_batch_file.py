@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import budget, llm_function, use_llm
-from SimpleLLMFunc.batch.provider_batches import file as openai_file
+from SimpleLLMFunc.batch import batch_file as openai_file
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,14 @@ def found(path):
     raise AssertionError(path)
 
 
+def for_users(module):
+    """The first list of a room; what is added to it is for other rooms."""
+    for node in ast.parse(Path(module.__file__).read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    raise AssertionError(module)
+
+
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room or "top")
 def test_every_public_name_is_in_the_reference(room):
     module = importlib.import_module(f"SimpleLLMFunc.{room}".rstrip("."))
@@ -57,7 +67,7 @@ def test_every_public_name_is_in_the_reference(room):
         if name in vars(part)
     }
     within |= {id(part) for part in shown}
-    missing = [name for name in module.__all__ if id(getattr(module, name)) not in within]
+    missing = [name for name in for_users(module) if id(getattr(module, name)) not in within]
     assert not missing
 
 

@@ -112,5 +112,6 @@ def test_one_hook_renews_everything():
         import SimpleLLMFunc.runtime.sync, SimpleLLMFunc.runtime.threads
         print(*(hook for hook in hooks if hook[0].startswith("SimpleLLMFunc")), sep="\\n")
         """,
-        "('SimpleLLMFunc.runtime.forking', 'after_in_child')\n('SimpleLLMFunc.runtime.threads', 'before', 'after_in_parent')",
+        "('SimpleLLMFunc.runtime.forking', 'after_in_child')\n('SimpleLLMFunc.runtime.threads', 'before', 'after_in_parent')\n"
+        "('SimpleLLMFunc.runtime.per_loop', 'after_in_child')",
     )

@@ -12,8 +12,7 @@ import unicodedata
 from datetime import date, datetime, time, timedelta
 from typing import Final, TypeAlias
 
-from SimpleLLMFunc.calls.slot.time_words.dates import Calendar
-from SimpleLLMFunc.calls.slot.time_words.spans import Stretch
+from SimpleLLMFunc.calls.slot.time_words import Calendar, Stretch
 
 __all__ = ["read_days"]
 

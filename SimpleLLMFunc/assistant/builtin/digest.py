@@ -15,7 +15,7 @@ from SimpleLLMFunc.assistant.builtin.described import SPOKEN, Language
 from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
+from SimpleLLMFunc.llm_decorator import llm_function
 
 __all__ = ["Digest", "Finding", "bare", "parts_of"]
 

@@ -12,9 +12,9 @@ from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given
 from SimpleLLMFunc.assistant.builtin.reading import Document, read_document
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
-from SimpleLLMFunc.type.multimodal import MAX_FILE_BYTES, read_file
+from SimpleLLMFunc.type import MAX_FILE_BYTES, read_file
 
 __all__ = ["document_tools"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.assistant.builtin.described import Language
 from SimpleLLMFunc.errors import ConfigError, cut
-from SimpleLLMFunc.tools.context import ToolContext
+from SimpleLLMFunc.tools import ToolContext
 
 __all__ = ["checked_root", "find_file", "given_roots", "named_below"]
 

@@ -15,10 +15,10 @@ from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given
 from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.llm_decorator import llm_function
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
-from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl, read_file
+from SimpleLLMFunc.type import ImgPath, ImgUrl, read_file
 
 __all__ = ["DetectedObject", "ImageReader", "image_tools"]
 

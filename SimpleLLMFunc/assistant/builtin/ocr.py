@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from SimpleLLMFunc.extras import check_extra, load_extra
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import ForkSafeLock, in_thread
 
 __all__ = ["TextLine", "read_text_in_image"]
 

@@ -15,7 +15,7 @@ from SimpleLLMFunc.assistant.builtin.dates import read_days
 from SimpleLLMFunc.assistant.builtin.described import Language, described
 from SimpleLLMFunc.assistant.builtin.weather_words import CONDITIONS, WEEKDAYS, WORDS
 from SimpleLLMFunc.errors import ProviderError, cut
-from SimpleLLMFunc.interface.attempts.json_document import get_json
+from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
 M = TypeVar("M", bound=BaseModel)

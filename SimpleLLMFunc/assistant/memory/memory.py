@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from SimpleLLMFunc.assistant.prompts import MEMORY
-from SimpleLLMFunc.base.templates.outside_text import enclosed
+from SimpleLLMFunc.base.templates import enclosed
 from SimpleLLMFunc.errors import ConfigError, RunError
-from SimpleLLMFunc.interface.spending.budget import strictest_time_limit
-from SimpleLLMFunc.interface.spending.deadline import current_deadline
+from SimpleLLMFunc.interface.spending import current_deadline, strictest_time_limit
 from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.tools.running import run_callable
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.tools import run_callable
+from SimpleLLMFunc.type import Message
 
 __all__ = ["ChatMemoryIntegration", "MemoryStore", "is_anonymous"]
 

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from SimpleLLMFunc.assistant.memory.relevance import same
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.storage.sqlite_file import SqliteFile, transaction
+from SimpleLLMFunc.logger import mask_known
+from SimpleLLMFunc.storage import SqliteFile, transaction
 
 __all__ = ["Memory", "MemoryFile", "Said"]
 

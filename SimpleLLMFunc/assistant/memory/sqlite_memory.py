@@ -15,17 +15,14 @@ from typing import Any, Final, Literal
 from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory, MemoryType, extract_memories
 from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile, Said
 from SimpleLLMFunc.assistant.memory.relevance import cosine, freshness, overlap, pieces
-from SimpleLLMFunc.calls import LanguageType
-from SimpleLLMFunc.calls.summary import summarize
+from SimpleLLMFunc.calls import LanguageType, summarize
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
-from SimpleLLMFunc.runtime.sync import submit
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.tools.running import run_callable
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.runtime import ForkSafeLock, in_thread, renew_in_child, submit
+from SimpleLLMFunc.tools import run_callable
+from SimpleLLMFunc.type import Message
 
 __all__ = ["Memory", "SqliteMemory"]
 

@@ -8,15 +8,13 @@ from typing import Any, Literal
 
 from SimpleLLMFunc.assistant.search.search import SearchClient, SearchReply, is_empty, render_results, search_web
 from SimpleLLMFunc.assistant.search.uncertainty import is_uncertain, model_detector
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.review import EmptyReview
+from SimpleLLMFunc.base.run import EmptyReview, RunRecord
 from SimpleLLMFunc.errors import ProviderError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.deadline import current_deadline
+from SimpleLLMFunc.interface.spending import current_deadline
 from SimpleLLMFunc.logger import push_info, push_warning, shown_error
-from SimpleLLMFunc.tools.running import run_callable
-from SimpleLLMFunc.type.completion import ChatCompletion
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.tools import run_callable
+from SimpleLLMFunc.type import ChatCompletion, Message
 
 __all__ = ["SearchReview"]
 

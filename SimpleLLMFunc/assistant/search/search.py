@@ -21,11 +21,11 @@ from SimpleLLMFunc.assistant.search.search_reply import (
 )
 from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
 from SimpleLLMFunc.assistant.search.wikipedia_search import WikipediaSearch
-from SimpleLLMFunc.base.templates.outside_text import enclosed
+from SimpleLLMFunc.base.templates import enclosed
 from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, UsageError, cut
-from SimpleLLMFunc.logger.failures import shown_error
-from SimpleLLMFunc.tools.running import run_callable
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.logger import shown_error
+from SimpleLLMFunc.tools import run_callable
+from SimpleLLMFunc.type import Message
 
 __all__ = [
     "SearchClient",

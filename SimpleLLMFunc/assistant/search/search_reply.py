@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, TypedDict
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ProviderError, cut
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = [
     "MAX_QUERY_CHARS",

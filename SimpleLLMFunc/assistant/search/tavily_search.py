@@ -12,15 +12,12 @@ from SimpleLLMFunc.assistant.search.search_reply import SearchReply, read_reply
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.extras import check_extra, load_extra
-from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES
-from SimpleLLMFunc.interface.attempts.retry import now
-from SimpleLLMFunc.interface.http.environment import proxy_for, tls_context
-from SimpleLLMFunc.interface.http.openai_client.exchange import warm_up_clients
-from SimpleLLMFunc.interface.http.url import parsed_url
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
-from SimpleLLMFunc.logger.failures import shown_error
-from SimpleLLMFunc.logger.redact import remember_secret
-from SimpleLLMFunc.runtime.threads import importing, in_thread
+from SimpleLLMFunc.interface.attempts import MAX_BYTES, now
+from SimpleLLMFunc.interface.http import parsed_url, proxy_for, tls_context
+from SimpleLLMFunc.interface.http.openai_client import warm_up_clients
+from SimpleLLMFunc.interface.wires import failure_of, read_error
+from SimpleLLMFunc.logger import remember_secret, shown_error
+from SimpleLLMFunc.runtime import importing, in_thread
 
 __all__ = ["TavilySearch"]
 

@@ -23,8 +23,8 @@ from SimpleLLMFunc.assistant.search.phrases import (
 )
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.llm_function_decorator import llm_function
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.llm_decorator import llm_function
+from SimpleLLMFunc.runtime import ForkSafeLock
 
 __all__ = ["Judgement", "Phrasebook", "Reason", "add_phrases", "explain", "is_uncertain", "model_detector"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from SimpleLLMFunc.assistant.search.search_reply import MAX_RESULTS, SearchReply, no_reply, on_one_line, read_reply
 from SimpleLLMFunc.errors import ProviderError, UsageError, cut
-from SimpleLLMFunc.interface.attempts.json_document import get_json
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.interface.attempts import get_json
+from SimpleLLMFunc.logger import redact
 
 __all__ = ["WikipediaSearch"]
 

@@ -1,1 +1,31 @@
 """From the text of a model to a value, or to the reasons why not: finding JSON, reading it tolerantly, growing values, quotes."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.base.parsing.answer import AnswerReader
+from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, path_text, plain_value
+from SimpleLLMFunc.base.parsing.json_text import SLOW, find_json
+from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, RepairLevel
+from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
+from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
+from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
+
+__all__ = [
+    "SLOW",
+    "AnswerReader",
+    "ItemReader",
+    "Num",
+    "OutputMode",
+    "Parsed",
+    "PartialReader",
+    "QuoteCheck",
+    "Repair",
+    "RepairLevel",
+    "alignment",
+    "decode_strictly",
+    "find_json",
+    "holds_reasoning",
+    "path_text",
+    "plain_value",
+    "without_reasoning",
+]

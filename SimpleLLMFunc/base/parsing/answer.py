@@ -16,21 +16,26 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc.base.parsing.alignment.align import Aligner
-from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
-from SimpleLLMFunc.base.parsing.alignment.bare_lists import adjacent_candidates, bare_items
-from SimpleLLMFunc.base.parsing.alignment.shape import (
+from SimpleLLMFunc.base.parsing.alignment import (
+    Aligner,
+    Alignment,
     AnyShape,
+    Fit,
     LeafShape,
     ListShape,
     MappingShape,
+    Misfit,
     ObjectShape,
     Shape,
     TaggedShape,
     UnionShape,
+    adjacent_candidates,
+    bare_items,
+    holds_hooks,
     resolved,
+    shape_of,
+    violations_of,
 )
-from SimpleLLMFunc.base.parsing.alignment.shape_builder import holds_hooks, shape_of
 from SimpleLLMFunc.base.parsing.json_node import Bare, Node, decode_strictly, plain_value
 from SimpleLLMFunc.base.parsing.json_text import (
     Candidate,
@@ -45,7 +50,7 @@ from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, with
 from SimpleLLMFunc.base.parsing.strict_path import Look, decode_quickly, look_at
 from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TruncatedError
 from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["AnswerReader"]
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NoReturn, TypeAlias
 
 from SimpleLLMFunc.errors import cut
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = [
     "MAX_DIGITS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.type import quickly_made
 
 __all__ = ["OutputMode", "Parsed", "Repair", "RepairLevel"]
 

@@ -14,13 +14,13 @@ from typing import Any, Final, Protocol
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from SimpleLLMFunc.base.parsing.alignment.align import Aligner
-from SimpleLLMFunc.base.parsing.alignment.alignment import Misfit
-from SimpleLLMFunc.base.parsing.alignment.shape import (
+from SimpleLLMFunc.base.parsing.alignment import (
+    Aligner,
     Check,
     LeafShape,
     ListShape,
     MappingShape,
+    Misfit,
     ObjectShape,
     Shape,
     UnionShape,

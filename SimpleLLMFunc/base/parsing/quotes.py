@@ -20,8 +20,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from SimpleLLMFunc.errors import Violation, cut
-from SimpleLLMFunc.type.markers import Quoted
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl, Quoted, Text
 
 __all__ = ["QuoteCheck"]
 

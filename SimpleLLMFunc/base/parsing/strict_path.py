@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeAlias
 
-from SimpleLLMFunc.base.parsing.alignment.shape import (
+from SimpleLLMFunc.base.parsing.alignment import (
     AnyShape,
     ChoiceShape,
     LeafShape,

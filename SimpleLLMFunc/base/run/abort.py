@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.runtime import ForkSafeLock
 
 __all__ = ["Abort", "AbortSignal", "Limits"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, RepairLevel
+from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run.result import Preview
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.base.schemas import OutputSpec
+from SimpleLLMFunc.type import Usage
 
 __all__ = ["Answer", "Mappable"]
 

@@ -14,8 +14,7 @@ from typing import Protocol
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.runtime.threads import importing
+from SimpleLLMFunc.runtime import ForkSafeLock, importing
 
 __all__ = [
     "EventSink",

@@ -17,11 +17,9 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.type.completion import ChatCompletion, ToolCall
-from SimpleLLMFunc.type.message import Message
-from SimpleLLMFunc.type.usage import NO_USAGE
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
 
 __all__ = ["RunRecord"]
 

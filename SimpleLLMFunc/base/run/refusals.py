@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["REFUSAL_WORDS", "json_actions", "names_refusal", "refused_by", "remember_refusal"]
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.events import Attempt
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, Repair
+from SimpleLLMFunc.base.parsing import OutputMode, Repair
 from SimpleLLMFunc.base.run.shown import Shown
-from SimpleLLMFunc.type.completion import ToolCall
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type import Message, ToolCall, ToolSpec, Usage
 
 __all__ = ["AnswerSource", "Preview", "Result"]
 

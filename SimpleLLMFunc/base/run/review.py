@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.messages import extract_usage_from_response
-from SimpleLLMFunc.base.parsing.json_text import SLOW
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
-from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
+from SimpleLLMFunc.base.parsing import SLOW, OutputMode, Parsed, RepairLevel, holds_reasoning, without_reasoning
 from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
 from SimpleLLMFunc.logger import get_location, push_warning
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.completion import ChatCompletion
-from SimpleLLMFunc.type.message import Message
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import ChatCompletion, Message, Usage
 
 if TYPE_CHECKING:  # loaded where a type has quotes
-    from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
+    from SimpleLLMFunc.base.parsing import QuoteCheck
 
 __all__ = ["AnswerReview", "EmptyReview", "read_answer", "violations_text"]
 

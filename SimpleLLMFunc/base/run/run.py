@@ -15,12 +15,10 @@ from SimpleLLMFunc.base.run.observers import EventSink, current_sinks, defaults
 from SimpleLLMFunc.base.run.record import RunRecord
 from SimpleLLMFunc.base.run.watch import Facts, Watch
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts.listener import LISTENER, TryListener
-from SimpleLLMFunc.interface.spending.budget import strictest_time_limit
-from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope
-from SimpleLLMFunc.logger import async_log_context, get_current_trace_id
+from SimpleLLMFunc.interface.attempts import LISTENER, TryListener
+from SimpleLLMFunc.interface.spending import Deadline, deadline_scope, strictest_time_limit
+from SimpleLLMFunc.logger import async_log_context, begin_run, get_current_trace_id
 from SimpleLLMFunc.logger import log_context as in_log
-from SimpleLLMFunc.logger.context import begin_run
 from SimpleLLMFunc.utils import Block
 
 __all__ = ["Begin", "Recording", "generate_trace_id"]

@@ -16,14 +16,11 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
     UsageError,
 )
-from SimpleLLMFunc.interface.http.timeouts import Silence
+from SimpleLLMFunc.interface.http import Silence
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import Charge, charge_question, is_charged
-from SimpleLLMFunc.interface.spending.tokens import estimate_text_tokens
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
-from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.interface.spending import Charge, charge_question, estimate_text_tokens, is_charged
+from SimpleLLMFunc.interface.wires import ReplyAssembler, StreamedThoughts
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Usage
 
 __all__ = ["Arrived", "Settled"]
 

@@ -23,11 +23,10 @@ from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run.observers import EventSink, current_session, show
 from SimpleLLMFunc.base.run.record import RunRecord
 from SimpleLLMFunc.errors import RunAborted, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts.listener import LISTENER
+from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.logger.context import get_current_run_id
-from SimpleLLMFunc.type.completion import ToolCall
+from SimpleLLMFunc.logger import get_current_run_id, push_warning, shown_error
+from SimpleLLMFunc.type import ToolCall
 
 __all__ = ["Facts", "Watch", "current_watch"]
 

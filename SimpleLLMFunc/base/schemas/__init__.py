@@ -1,1 +1,9 @@
 """From a type to what a model is told of it: output modes, the strict subset of JSON Schema, an example."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output
+from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
+from SimpleLLMFunc.base.schemas.type_example import example_of
+
+__all__ = ["ANSWER_TOOL", "OutputSpec", "choose_output_mode", "compile_output", "example_of", "inlined_root"]

@@ -13,14 +13,12 @@ from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation,
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from SimpleLLMFunc.base.parsing.alignment.shape import Shape
-from SimpleLLMFunc.base.parsing.answer import AnswerReader
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.parsing import AnswerReader, OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.parsing.alignment import Shape
 from SimpleLLMFunc.base.schemas.strict_schema import StrictSchema, inlined_root, wrapped_schema
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.type.markers import QUOTED, Confident
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.type import QUOTED, Confident, ToolSpec
 
 __all__ = ["ANSWER_TOOL", "OutputSpec", "choose_output_mode", "compile_output"]
 

@@ -1,1 +1,8 @@
 """The two template engines, both safe: named fields, and sandboxed Jinja2; and text from outside in delimited blocks."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.base.templates.outside_text import enclosed, shortened
+from SimpleLLMFunc.base.templates.template import Finished, fill_fields, guard_tags, render_template
+
+__all__ = ["Finished", "enclosed", "fill_fields", "guard_tags", "render_template", "shortened"]

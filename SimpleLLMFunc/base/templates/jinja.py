@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from SimpleLLMFunc.base.templates.jinja_work import MAX_OUTPUT, TooMuch, counting
 from SimpleLLMFunc.base.templates.plain_data import Finished, plain_data
 from SimpleLLMFunc.errors import TemplateError, cut
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger import redact
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.base.templates.jinja_sandbox import Compiled

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.errors import TemplateError
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["MAX_CHARS", "MAX_DEPTH", "MAX_NODES", "Finished", "plain_data"]
 

@@ -1,1 +1,43 @@
 """Finished rows on disk: what a rerun goes on from. One SQLite file, one writer, every row found by a hash of its question."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
+from SimpleLLMFunc.batch.checkpoint.codec import (
+    decode_error,
+    decode_given,
+    decode_usage,
+    decode_value,
+    encode_answer,
+    encode_error,
+)
+from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
+from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
+from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, canonical, key_of, version_of
+from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
+from SimpleLLMFunc.batch.checkpoint.store import Store
+from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
+
+__all__ = [
+    "FORMAT",
+    "KEY_BYTES",
+    "Checkpoint",
+    "CheckpointStatus",
+    "FileLock",
+    "Found",
+    "KeyedRow",
+    "Record",
+    "RowFile",
+    "RowKeys",
+    "Store",
+    "VersionStatus",
+    "canonical",
+    "decode_error",
+    "decode_given",
+    "decode_usage",
+    "decode_value",
+    "encode_answer",
+    "encode_error",
+    "key_of",
+    "version_of",
+]

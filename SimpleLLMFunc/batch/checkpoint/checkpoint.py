@@ -10,15 +10,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.base.parsing.parsed import RepairLevel
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing import RepairLevel
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
 from SimpleLLMFunc.batch.checkpoint.keys import canonical, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError, ConfigError
-from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.logger import mask_known, push_warning
 
 __all__ = ["Checkpoint", "CheckpointStatus", "VersionStatus"]
 

@@ -8,14 +8,13 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from SimpleLLMFunc import errors
-from SimpleLLMFunc.base.parsing.parsed import RepairLevel
-from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing import RepairLevel
+from SimpleLLMFunc.base.run import Answer
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.keys import plain_text
 from SimpleLLMFunc.errors import ResponseParseError, RunError, SimpleLLMFuncError
-from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.logger.redact import redact, redact_head
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.logger import mask_known, redact, redact_head
+from SimpleLLMFunc.type import Usage
 
 __all__ = [
     "decode_error",

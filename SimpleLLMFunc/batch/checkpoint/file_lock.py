@@ -18,7 +18,7 @@ else:
     import fcntl
 
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["FileLock"]
 

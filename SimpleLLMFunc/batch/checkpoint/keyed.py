@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from SimpleLLMFunc.base.run.mappable import Mappable
+from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, key_of
-from SimpleLLMFunc.batch.rows.rows import InputRow, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, row_arguments
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["KeyedRow", "RowKeys"]
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl, Text
 
 __all__ = ["KEY_BYTES", "canonical", "key_of", "plain_text", "version_of"]
 

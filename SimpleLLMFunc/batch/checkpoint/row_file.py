@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from SimpleLLMFunc.base.parsing.parsed import RepairLevel
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing import RepairLevel
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error, encode_given, encode_usage
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow, checksum, is_sound
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
 __all__ = ["FORMAT", "Found", "Record", "RowFile", "StoredRow"]
 

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.base.run.mappable import Mappable
+from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.keys import version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.runtime.threads import Workers
+from SimpleLLMFunc.runtime import Workers
 
 __all__ = ["MOST_IN_MEMORY", "Store"]
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.run import Answer
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage, decode_value
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.type.quick import quickly_made
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.type import NO_USAGE, Usage, quickly_made
 
 __all__ = ["Found", "Record", "StoredRow", "checksum", "is_sound"]
 

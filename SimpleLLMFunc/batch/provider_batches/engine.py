@@ -18,9 +18,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.run.mappable import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
-from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.base.run import Answer, Mappable
+from SimpleLLMFunc.batch.checkpoint import FileLock, RowFile
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.lines import (
     BatchFunction,
@@ -32,9 +31,7 @@ from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf
 from SimpleLLMFunc.batch.relayed import Relayed
-from SimpleLLMFunc.batch.rows.feed import Feed
-from SimpleLLMFunc.batch.rows.rows import Rows, RowSource
-from SimpleLLMFunc.batch.rows.rows_again import can_read_again
+from SimpleLLMFunc.batch.rows import Feed, Rows, RowSource, can_read_again
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,
@@ -47,11 +44,10 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
     UsageError,
 )
-from SimpleLLMFunc.interface.spending.budget import strictest_time_limit
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
+from SimpleLLMFunc.interface.spending import deadline_scope, strictest_time_limit
 from SimpleLLMFunc.logger import escape_control, push_info, push_warning
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.usage import NO_USAGE
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import NO_USAGE
 
 __all__ = ["answered_in_batches"]
 

@@ -13,26 +13,20 @@ from typing import Any, Protocol, TypeVar, get_args
 from pydantic_core import from_json, to_json
 
 from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
-from SimpleLLMFunc.base.run.mappable import Answer, Mappable
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.review import AnswerReview
-from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
-from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES
+from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Recording, RunRecord, generate_trace_id
+from SimpleLLMFunc.batch.checkpoint import KEY_BYTES
 from SimpleLLMFunc.errors import BadReply, BadRequest, ServerUnavailable, UsageError
-from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_reply
+from SimpleLLMFunc.interface.attempts import check_status, read_reply
 from SimpleLLMFunc.interface.body_json import encode, is_large
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.http import Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import paid_already
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.logger.redact import redact_head
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.interface.spending import Deadline, paid_already
+from SimpleLLMFunc.logger import redact_head
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
 __all__ = [
     "DISCOUNT",

@@ -12,9 +12,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json, to_json
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
-from SimpleLLMFunc.batch.checkpoint.keys import key_of, version_of
-from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.base.parsing import OutputMode
+from SimpleLLMFunc.batch.checkpoint import RowFile, key_of, version_of
 from SimpleLLMFunc.batch.provider_batches.lines import (
     DISCOUNT,
     ENDPOINT,
@@ -28,8 +27,7 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
 )
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
 from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine, OpenBatch
-from SimpleLLMFunc.batch.rows.feed import Feed
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, row_arguments
+from SimpleLLMFunc.batch.rows import Feed, InputRow, Rows, row_arguments
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadRequest,
@@ -41,13 +39,17 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import Charge, charge_lost, charge_question, is_limited
-from SimpleLLMFunc.interface.spending.cost import require_prices
-from SimpleLLMFunc.interface.spending.deadline import current_deadline
+from SimpleLLMFunc.interface.spending import (
+    Charge,
+    charge_lost,
+    charge_question,
+    current_deadline,
+    is_limited,
+    require_prices,
+)
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.completion import CompletionUsage
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import NO_USAGE, CompletionUsage, Usage
 
 __all__ = ["FIRST_POLL", "LEFT", "LONGEST_OUTAGE", "LONGEST_POLL", "BatchRun"]
 

@@ -16,19 +16,16 @@ from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
-from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
-from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.attempts import check_real_call_allowed, decide, now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
-from SimpleLLMFunc.interface.http.openai_client.exchange import warm_up_clients
+from SimpleLLMFunc.interface.http import failure_of_exception
+from SimpleLLMFunc.interface.http.openai_client import warm_up_clients
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.spending.budget import charge_fetch, charge_try
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.logger.redact import redact_head
-from SimpleLLMFunc.runtime.threads import import_module, in_thread
+from SimpleLLMFunc.interface.spending import Deadline, charge_fetch, charge_try, current_deadline
+from SimpleLLMFunc.interface.wires import failure_of, read_error
+from SimpleLLMFunc.logger import push_warning, redact_head
+from SimpleLLMFunc.runtime import import_module, in_thread
 
 __all__ = ["BatchService", "BatchState"]
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.logger.failures import redacted_cause
-from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.storage.sqlite_file import SqliteFile, transaction
+from SimpleLLMFunc.logger import mask_known, redacted_cause
+from SimpleLLMFunc.storage import SqliteFile, transaction
 
 __all__ = ["BatchShelf", "KeptLine", "OpenBatch"]
 

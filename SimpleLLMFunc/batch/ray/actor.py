@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal
 from SimpleLLMFunc.batch.ray.cluster import ray_package, shipped, unpacked
 from SimpleLLMFunc.batch.ray.engine import ShippedFunction
 from SimpleLLMFunc.batch.ray.limits import Limiter, share_limits
-from SimpleLLMFunc.batch.rows.columns import Table, plain
-from SimpleLLMFunc.batch.rows.rows import InputRow, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, Table, plain, row_arguments
 from SimpleLLMFunc.errors import UsageError
 
 __all__ = ["RayActor", "ray_actor"]

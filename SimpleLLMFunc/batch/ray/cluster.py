@@ -16,8 +16,8 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.extras import load_extra
-from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.logger import mask_known
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["connected", "packed", "ray_package", "shipped", "unpacked"]
 

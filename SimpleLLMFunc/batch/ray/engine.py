@@ -16,9 +16,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from SimpleLLMFunc.base.run.abort import Abort, Limits
-from SimpleLLMFunc.base.run.mappable import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
+from SimpleLLMFunc.base.run import Abort, Answer, Limits, Mappable
+from SimpleLLMFunc.batch.checkpoint import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
 from SimpleLLMFunc.batch.ray.cluster import connected, packed, ray_package, shipped, unpacked
@@ -29,14 +28,18 @@ from SimpleLLMFunc.batch.ray.limits import Charges, Limiter
 from SimpleLLMFunc.batch.ray.worker import Outcome, Rules
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, RunError, SignatureError, SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
+from SimpleLLMFunc.interface.attempts import check_real_call_allowed
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import charge_question, is_limited, strictest_time_limit
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.logger.known import mask_known
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.interface.spending import (
+    Deadline,
+    charge_question,
+    current_deadline,
+    is_limited,
+    strictest_time_limit,
+)
+from SimpleLLMFunc.logger import mask_known, push_warning
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import Usage
 
 __all__ = ["asked_on_ray"]
 

@@ -9,19 +9,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from SimpleLLMFunc.batch.checkpoint.codec import encode_error
+from SimpleLLMFunc.batch.checkpoint import encode_error
 from SimpleLLMFunc.errors import RunError, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
-from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
-from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+from SimpleLLMFunc.interface.attempts import Limits, LimitSettings, TokenBucket, Told, told_limits
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.spending.budget import Spent
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.interface.spending.tokens import count_request
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.interface.spending import Deadline, Spent, count_request
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
 
 __all__ = ["Charges", "Gate", "GatedLLM", "Limiter", "Needed", "share_limits"]
 

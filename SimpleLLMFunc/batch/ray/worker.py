@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
-from SimpleLLMFunc.base.run.mappable import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint.codec import decode_error, encode_answer, encode_error
+from SimpleLLMFunc.base.parsing import OutputMode
+from SimpleLLMFunc.base.run import Answer, Mappable
+from SimpleLLMFunc.batch.checkpoint import decode_error, encode_answer, encode_error
 from SimpleLLMFunc.batch.ray.cluster import packed, ray_package, unpacked
 from SimpleLLMFunc.batch.ray.guard import Guard
 from SimpleLLMFunc.batch.ray.limits import Gate, GatedLLM, Needed, share_limits
 from SimpleLLMFunc.errors import ConfigError, RunAborted, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+from SimpleLLMFunc.interface.attempts import forbid_real_calls
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import Spent, budget
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.interface.spending import Spent, budget, deadline_scope
+from SimpleLLMFunc.type import NO_USAGE, Usage
 
 __all__ = ["Outcome", "RowWorker", "Rules", "linger_seconds"]
 

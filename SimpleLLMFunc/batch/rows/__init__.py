@@ -1,1 +1,36 @@
 """Rows in: iterables, files, data frames; each with its place, in small pieces, no faster than they are used."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.batch.rows.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
+from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
+from SimpleLLMFunc.batch.rows.frames import PARQUET, input_record, parquet_packages, to_frame, write_parquet
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, row_arguments
+from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again
+from SimpleLLMFunc.batch.rows.text_files import is_packed, opened, suffix_of
+
+__all__ = [
+    "ERROR",
+    "PARQUET",
+    "PIECE",
+    "ROW",
+    "VALUE",
+    "Feed",
+    "InputRow",
+    "Reported",
+    "RowSource",
+    "Rows",
+    "RowsAgain",
+    "Table",
+    "can_read_again",
+    "error_text",
+    "input_record",
+    "is_packed",
+    "opened",
+    "parquet_packages",
+    "plain",
+    "row_arguments",
+    "suffix_of",
+    "to_frame",
+    "write_parquet",
+]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 from typing_extensions import is_typeddict
 
-from SimpleLLMFunc.logger.failures import shown_error
+from SimpleLLMFunc.logger import shown_error
 
 __all__ = ["Reported", "ReportedRow", "Table", "error_text", "plain"]
 

@@ -14,7 +14,7 @@ from typing import Any
 from SimpleLLMFunc.batch.rows.frames import frame_kind
 from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
-from SimpleLLMFunc.runtime.threads import Workers, in_thread
+from SimpleLLMFunc.runtime import Workers, in_thread
 
 __all__ = ["Feed"]
 

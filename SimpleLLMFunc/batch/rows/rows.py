@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, frame_records, parquet_records
 from SimpleLLMFunc.batch.rows.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import quickly_made
 
 __all__ = [
     "InputRow",

@@ -14,7 +14,7 @@ from SimpleLLMFunc.batch.rows.rows import Rows, RowSource, file_rows, misfit_of,
 from SimpleLLMFunc.batch.rows.text_files import suffix_of
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.runtime import ForkSafeLock
 
 __all__ = ["RowsAgain", "can_read_again", "count_rows"]
 

@@ -1,4 +1,4 @@
-"""The LLM Call of note 003."""
+"""The LLM Call of note 003: a template is filled, the model is asked, its text streams out."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from SimpleLLMFunc.base.templates.template import Finished, guard_tags, render_template
+from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
 from SimpleLLMFunc.calls.conversation import conversation_records
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
@@ -18,7 +18,7 @@ from SimpleLLMFunc.calls.llm.schema import LLMInput, LLMOutput
 from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE, zone_of
 from SimpleLLMFunc.errors import CallError
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["LLM"]
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from SimpleLLMFunc.base.parsing.json_node import path_text
-from SimpleLLMFunc.base.parsing.parsed import Repair
+from SimpleLLMFunc.base.parsing import Repair, path_text
 from SimpleLLMFunc.calls.slot.pointer import APPEND, MAX_STEPS, DataPath, index_of, pointer_path, pointer_text
-from SimpleLLMFunc.calls.slot.subschemas.members import Schema, copied
-from SimpleLLMFunc.calls.slot.subschemas.walk import Places, kinds_of_value
+from SimpleLLMFunc.calls.slot.subschemas import Places, Schema, copied, kinds_of_value
 from SimpleLLMFunc.errors import CallError, cut
 
 __all__ = ["NULL_UNWANTED", "UNKNOWN_FIELD", "Building", "checked_data"]

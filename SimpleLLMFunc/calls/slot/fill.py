@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from SimpleLLMFunc.base.schemas.output_mode import compile_output
+from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.schema import ExecutorBackground, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.slot.schema import SlotOutput

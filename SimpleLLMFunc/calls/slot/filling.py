@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from SimpleLLMFunc.base.parsing.parsed import Repair
+from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.pointer import index_of, pointer_path, pointer_text
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
-from SimpleLLMFunc.calls.slot.subschemas.members import DEFINITIONS, copied
+from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, copied
 from SimpleLLMFunc.errors import CallError
 
 __all__ = ["Filling"]

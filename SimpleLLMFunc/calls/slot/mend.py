@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing.alignment.align import Aligner
-from SimpleLLMFunc.base.parsing.alignment.alignment import Fit
-from SimpleLLMFunc.base.parsing.alignment.shape import (
+from SimpleLLMFunc.base.parsing import Repair, decode_strictly
+from SimpleLLMFunc.base.parsing.alignment import (
+    Aligner,
     AnyShape,
     ChoiceShape,
     FieldShape,
+    Fit,
     LeafKind,
     LeafShape,
     ListShape,
@@ -20,12 +21,9 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     Shape,
     UnionShape,
 )
-from SimpleLLMFunc.base.parsing.json_node import decode_strictly
-from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.calls.slot.building import NULL_UNWANTED, UNKNOWN_FIELD
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
-from SimpleLLMFunc.calls.slot.subschemas.members import Schema
-from SimpleLLMFunc.calls.slot.subschemas.walk import ALL_KINDS, Places, kinds_of_value
+from SimpleLLMFunc.calls.slot.subschemas import ALL_KINDS, Places, Schema, kinds_of_value
 
 __all__ = ["Mending"]
 

@@ -7,21 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing.parsed import Repair
+from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.building import Building, checked_data
 from SimpleLLMFunc.calls.slot.mend import Mending
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
-from SimpleLLMFunc.calls.slot.subschemas.bounds import check_growth
-from SimpleLLMFunc.calls.slot.subschemas.members import copied, rebuilt
-from SimpleLLMFunc.calls.slot.subschemas.nullable import with_null
-from SimpleLLMFunc.calls.slot.subschemas.walk import Places
-from SimpleLLMFunc.calls.slot.time_words.dates import Calendar
-from SimpleLLMFunc.calls.slot.time_words.timed import CUSTOM_TYPES, Timing, in_standard_words
+from SimpleLLMFunc.calls.slot.subschemas import Places, check_growth, copied, rebuilt, with_null
+from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, Timing, in_standard_words
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import SchemaError
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.tools.schemas.bounds import check_bounds
-from SimpleLLMFunc.tools.schemas.check import SchemaValidation
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.tools.schemas import SchemaValidation, check_bounds
 
 __all__ = ["Converted", "SlotProcessor"]
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
-from SimpleLLMFunc.calls.slot.subschemas.copies import Carrier
-from SimpleLLMFunc.calls.slot.subschemas.members import Schema
-from SimpleLLMFunc.calls.slot.subschemas.walk import Choice, Places
+from SimpleLLMFunc.calls.slot.subschemas import Carrier, Choice, Places, Schema
 
 __all__ = ["remaining_schema"]
 

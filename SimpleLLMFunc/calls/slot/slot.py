@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from pydantic import Field, PrivateAttr
 
-from SimpleLLMFunc.base.parsing.parsed import Repair
-from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
-from SimpleLLMFunc.base.run.review import read_answer
-from SimpleLLMFunc.base.schemas.output_mode import compile_output
-from SimpleLLMFunc.base.templates.template import render_template
+from SimpleLLMFunc.base.parsing import Repair, without_reasoning
+from SimpleLLMFunc.base.run import read_answer
+from SimpleLLMFunc.base.schemas import compile_output
+from SimpleLLMFunc.base.templates import render_template
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.slot.filling import Filling
@@ -27,12 +26,12 @@ from SimpleLLMFunc.calls.slot.prompt import (
     guard_text,
 )
 from SimpleLLMFunc.calls.slot.schema import SlotInput, SlotOutput
-from SimpleLLMFunc.calls.slot.subschemas.nullable import with_null
-from SimpleLLMFunc.calls.slot.time_words.timed import in_standard_words
+from SimpleLLMFunc.calls.slot.subschemas import with_null
+from SimpleLLMFunc.calls.slot.time_words import in_standard_words
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import CallError, EmptyResponseError, ResponseParseError, cut
 from SimpleLLMFunc.logger import push_info, push_warning
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["Slot"]
 

@@ -1,4 +1,4 @@
-"""The Summary Call of note 004."""
+"""The Summary Call of note 004: what happened so far, in three sentences."""
 
 from __future__ import annotations
 

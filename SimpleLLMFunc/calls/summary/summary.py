@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from SimpleLLMFunc.base.templates.template import guard_tags, render_template
+from SimpleLLMFunc.base.templates import guard_tags, render_template
 from SimpleLLMFunc.calls.conversation import conversation_records
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
@@ -26,7 +26,7 @@ from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
 from SimpleLLMFunc.calls.summary.schema import SummaryOutput
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["Summary", "summarize"]
 

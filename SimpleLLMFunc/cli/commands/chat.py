@@ -13,8 +13,14 @@ from typing import Any, Final, Literal
 
 import click
 
-from SimpleLLMFunc.assistant import AIAssistant, SearchClient, SqliteMemory, TavilySearch, WikipediaSearch
-from SimpleLLMFunc.assistant.context import new_session_id
+from SimpleLLMFunc.assistant import (
+    AIAssistant,
+    SearchClient,
+    SqliteMemory,
+    TavilySearch,
+    WikipediaSearch,
+    new_session_id,
+)
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.config import Settings
@@ -22,9 +28,9 @@ from SimpleLLMFunc.display.cards import counted
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.current import named_model, resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.local_model import LocalModel
-from SimpleLLMFunc.logger.redact import escape_control
-from SimpleLLMFunc.runtime.sync import run_sync
+from SimpleLLMFunc.interface.local import LocalModel
+from SimpleLLMFunc.logger import escape_control
+from SimpleLLMFunc.runtime import run_sync
 
 __all__ = ["chat"]
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.local_model import LocalModel
+from SimpleLLMFunc.interface.local import LocalModel
 from SimpleLLMFunc.llm_decorator import llm_chat, llm_function
-from SimpleLLMFunc.type.message import ChatPair, Message
+from SimpleLLMFunc.type import ChatPair, Message
 
 __all__ = ["Person", "answer", "demo", "read_person", "run_demo"]
 

@@ -28,12 +28,12 @@ from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.http.secret_parts import Address
+from SimpleLLMFunc.interface.http import Address
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, Weights, find_weights
-from SimpleLLMFunc.interface.wires.request_body import check_base_url, endpoint
-from SimpleLLMFunc.logger.redact import escape_control, redact, remember_secret
-from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.interface.local import KNOWN_WEIGHTS, Weights, find_weights
+from SimpleLLMFunc.interface.wires import check_base_url, endpoint
+from SimpleLLMFunc.logger import escape_control, redact, remember_secret
+from SimpleLLMFunc.observability.store import TraceReader
 
 __all__ = ["Finding", "doctor", "findings"]
 

@@ -10,12 +10,9 @@ import click
 
 from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.evaluate.report import EvalReport
-from SimpleLLMFunc.evaluate.run import evaluate
-from SimpleLLMFunc.evaluate.scorers import ScorerLike
+from SimpleLLMFunc.evaluate import EvalReport, ScorerLike, evaluate
 from SimpleLLMFunc.interface.current import named_model, use_llm
-from SimpleLLMFunc.logger import escape_control
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger import escape_control, redact
 
 __all__ = ["eval_command"]
 

@@ -14,18 +14,15 @@ from typing import Any, Literal, get_args
 
 import click
 
-from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
-from SimpleLLMFunc.batch.options import EngineName
-from SimpleLLMFunc.batch.output import check_output_path, json_lines, write_rows
-from SimpleLLMFunc.batch.report import MapReport
-from SimpleLLMFunc.batch.rows.rows import RowSource
+from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines, write_rows
+from SimpleLLMFunc.batch.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.rows import RowSource
 from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS, Function
-from SimpleLLMFunc.logger import escape_control
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger import escape_control, redact
 
 __all__ = ["map_command"]
 

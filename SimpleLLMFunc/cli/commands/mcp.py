@@ -11,10 +11,8 @@ import click
 
 from SimpleLLMFunc.cli.load import load_module, split_target
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.serve.mcp import decorated_functions, serve_http, serve_stdio
-from SimpleLLMFunc.serve.offer import Decorated
-from SimpleLLMFunc.serve.stdio import protocol_streams
-from SimpleLLMFunc.tools.mcp.server import require_mcp
+from SimpleLLMFunc.serve import Decorated, decorated_functions, protocol_streams, serve_http, serve_stdio
+from SimpleLLMFunc.tools.mcp import require_mcp
 
 __all__ = ["functions_of", "mcp"]
 

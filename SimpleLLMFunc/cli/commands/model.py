@@ -6,7 +6,7 @@ import json
 
 import click
 
-from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, fetch_weights, find_weights
+from SimpleLLMFunc.interface.local import KNOWN_WEIGHTS, SMOLLM2_135M, fetch_weights, find_weights
 
 __all__ = ["model"]
 

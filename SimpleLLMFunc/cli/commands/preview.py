@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from SimpleLLMFunc.base.run.result import Preview
+from SimpleLLMFunc.base.run import Preview
 from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 from SimpleLLMFunc.interface.current import named_model, use_llm

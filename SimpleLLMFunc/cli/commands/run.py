@@ -12,15 +12,14 @@ from typing import Any
 
 import click
 
-from SimpleLLMFunc.base.run.observers import watching
-from SimpleLLMFunc.base.run.result import Result
+from SimpleLLMFunc.base.run import Result, watching
 from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
 from SimpleLLMFunc.display.cards import counted
 from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
-from SimpleLLMFunc.observability.store.trace_store import TraceStore
-from SimpleLLMFunc.runtime.sync import iterate_sync
+from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.runtime import iterate_sync
 
 __all__ = ["run"]
 

@@ -11,8 +11,7 @@ import click
 from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.load import split_target
 from SimpleLLMFunc.display.cards import counted
-from SimpleLLMFunc.serve.http import serve_functions
-from SimpleLLMFunc.serve.http_callers import KEYS_VARIABLE, Callers, hash_of, new_key
+from SimpleLLMFunc.serve import KEYS_VARIABLE, Callers, hash_of, new_key, serve_functions
 
 __all__ = ["serve_command"]
 

@@ -16,11 +16,19 @@ from SimpleLLMFunc.cli.show import show_table
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.display.cards import counted
 from SimpleLLMFunc.errors import ConfigError, cut
-from SimpleLLMFunc.logger.redact import escape_control
-from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics
-from SimpleLLMFunc.observability.store.reader import TraceReader
-from SimpleLLMFunc.observability.store.rows import RunDetail, RunQuery, RunStatus, RunSummary
-from SimpleLLMFunc.observability.store.writer import delete_runs, shrink
+from SimpleLLMFunc.logger import escape_control
+from SimpleLLMFunc.observability.store import (
+    Dimension,
+    MetricRow,
+    RunDetail,
+    RunQuery,
+    RunStatus,
+    RunSummary,
+    TraceReader,
+    delete_runs,
+    metrics,
+    shrink,
+)
 
 __all__ = ["traces"]
 

@@ -14,9 +14,8 @@ import click
 from SimpleLLMFunc.cli.load import load_module, load_object, split_target
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.observability.store.trace_store import TraceStore
-from SimpleLLMFunc.viewer import serve_page, viewer_app
-from SimpleLLMFunc.viewer.security import new_token
+from SimpleLLMFunc.observability.store import TraceStore
+from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
 
 __all__ = ["view"]
 

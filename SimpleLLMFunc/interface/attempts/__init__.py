@@ -2,3 +2,50 @@
 
 `http_model` holds the loop; the others are its parts: the retry decision, the circuit breaker, keys, rate limits.
 """
+
+from __future__ import annotations
+
+from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
+from SimpleLLMFunc.interface.attempts.guard import (
+    RealCallsForbidden,
+    check_real_call_allowed,
+    forbid_real_calls,
+    real_calls_asked_for,
+)
+from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
+from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES, get_json
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, key_pool_again
+from SimpleLLMFunc.interface.attempts.listener import LISTENER, TryListener, tell_failed_try
+from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
+from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
+from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+
+__all__ = [
+    "LISTENER",
+    "MAX_BYTES",
+    "APIKeyPool",
+    "Call",
+    "Credentials",
+    "HttpModel",
+    "LimitSettings",
+    "Limits",
+    "RealCallsForbidden",
+    "TokenBucket",
+    "Told",
+    "TryListener",
+    "check_real_call_allowed",
+    "check_status",
+    "decide",
+    "entry_from_file",
+    "forbid_real_calls",
+    "get_json",
+    "key_pool_again",
+    "now",
+    "read_chunks",
+    "read_reply",
+    "real_calls_asked_for",
+    "tell_failed_try",
+    "told_limits",
+]

@@ -22,8 +22,8 @@ from SimpleLLMFunc.errors import ConnectionFailed, RateLimited, ServerUnavailabl
 from SimpleLLMFunc.interface.attempts.learned_rate import Pace
 from SimpleLLMFunc.interface.attempts.retry import backoff
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["Circuit", "Ticket"]
 

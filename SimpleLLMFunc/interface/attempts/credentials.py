@@ -13,8 +13,7 @@ from SimpleLLMFunc.config import (
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, Lease
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.logger import push_warning, remember_secret
 
 __all__ = ["Credentials", "entry_from_file"]
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.runtime import ForkSafeLock
 
 __all__ = ["RealCallsForbidden", "check_real_call_allowed", "forbid_real_calls", "real_calls_asked_for"]
 

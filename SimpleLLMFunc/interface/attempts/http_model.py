@@ -18,16 +18,21 @@ from SimpleLLMFunc.interface.attempts.rate_limits import Limits
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status
 from SimpleLLMFunc.interface.attempts.retry import decide, now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, user_agent
-from SimpleLLMFunc.interface.http.openai_client.exchange import ClientExchange
-from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop
-from SimpleLLMFunc.interface.http.request_head import RequestHeaders
-from SimpleLLMFunc.interface.http.secret_parts import Address, Headers, Hidden
-from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.http import (
+    Address,
+    Exchange,
+    Headers,
+    Hidden,
+    HttpReply,
+    HttpRequest,
+    Patience,
+    RequestHeaders,
+    user_agent,
+)
+from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPerLoop
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import charge_try
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.logger.records import push_warning
+from SimpleLLMFunc.interface.spending import Deadline, charge_try
+from SimpleLLMFunc.logger import push_warning
 
 __all__ = ["Call", "HttpModel"]
 

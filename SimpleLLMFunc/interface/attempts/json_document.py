@@ -20,11 +20,10 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.attempts.retry import decide, now
 from SimpleLLMFunc.interface.body_json import decode_large, is_large, off_loop
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, user_agent
-from SimpleLLMFunc.interface.http.timeouts import Patience
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, Patience, user_agent
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires import failure_of, read_error
+from SimpleLLMFunc.logger import redact
 
 __all__ = ["MAX_BYTES", "get_json"]
 

@@ -9,10 +9,10 @@ from typing import Any, NoReturn, Self
 
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.logger.redact import remember_secret
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.logger import remember_secret
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["APIKeyPool", "Lease"]
+__all__ = ["APIKeyPool", "Lease", "key_pool_again"]
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ class APIKeyPool:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _without_keys, (type(self), self.provider_id)
+        return key_pool_again, (type(self), self.provider_id)
 
     def renew_in_child(self) -> None:
         """Forget the calls in flight: they are the parent's."""
@@ -217,7 +217,8 @@ def _of(provider_id: str | None) -> str:
     return "" if provider_id is None else f" of {provider_id!r}"
 
 
-def _without_keys(cls: type[APIKeyPool], provider_id: str | None) -> APIKeyPool:
+def key_pool_again(cls: type[APIKeyPool], provider_id: str | None) -> APIKeyPool:
+    """Return a pool as it comes out of a pickle: without keys."""
     pool = cls.__new__(cls)
     pool._set_up((), provider_id, time.monotonic)  # noqa: SLF001 - this is the class's own way back from a pickle
     return pool

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from SimpleLLMFunc.interface.wires.headers import header_number
+from SimpleLLMFunc.interface.wires import header_number
 
 __all__ = ["Told", "told_limits"]
 

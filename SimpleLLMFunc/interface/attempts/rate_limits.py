@@ -14,8 +14,8 @@ from typing import Protocol
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.type.completion import CompletionUsage
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.type import CompletionUsage
 
 __all__ = ["Flight", "LimitSettings", "Limits"]
 

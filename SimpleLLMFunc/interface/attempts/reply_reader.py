@@ -20,13 +20,21 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.body_json import decode, decode_large, is_large, off_loop
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.exchange import LARGEST_BODY, HttpReply, read_all
-from SimpleLLMFunc.interface.wires.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, normalise_reply
-from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.sse import EventDecoder
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.interface.http import LARGEST_BODY, HttpReply, read_all
+from SimpleLLMFunc.interface.wires import (
+    INTERRUPTED,
+    ChunkReader,
+    EventDecoder,
+    ReplyAssembler,
+    bad_reply,
+    chunk_of_reply,
+    failure_of,
+    normalise_reply,
+    read_error,
+    status_of_error,
+    without_thoughts,
+)
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["check_status", "read_chunks", "read_reply"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["TokenBucket"]
 

@@ -1,1 +1,9 @@
 """Models made of models: the next one when one is down (`FallbackLLM`), answers kept in a file (`CachedLLM`)."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.interface.composite.cache import CachedLLM, cached_llm_again
+from SimpleLLMFunc.interface.composite.fallback import FallbackLLM, fallback_llm_again
+from SimpleLLMFunc.interface.composite.samples import sample_scope
+
+__all__ = ["CachedLLM", "FallbackLLM", "cached_llm_again", "fallback_llm_again", "sample_scope"]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
 __all__ = ["AnswerStore"]
 

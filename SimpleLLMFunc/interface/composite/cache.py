@@ -20,17 +20,13 @@ from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.coalescing import Flights
 from SimpleLLMFunc.interface.composite.samples import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply
-from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
-from SimpleLLMFunc.interface.wires.request_body import number
-from SimpleLLMFunc.logger.redact import redact
-from SimpleLLMFunc.runtime.threads import Workers
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ChatMessage
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number, without_thoughts
+from SimpleLLMFunc.logger import redact
+from SimpleLLMFunc.runtime import Workers
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message, ToolSpec, Usage
 
-__all__ = ["CachedLLM"]
+__all__ = ["CachedLLM", "cached_llm_again"]
 
 T = TypeVar("T")
 
@@ -283,7 +279,7 @@ class CachedLLM(LLM_Interface):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.llm, self.path, self.max_bytes, self.max_age)
+        return cached_llm_again, (type(self), self.llm, self.path, self.max_bytes, self.max_age)
 
 
 def key_of(body: Any) -> bytes:
@@ -333,5 +329,8 @@ def _pieces(reply: ChatCompletion) -> list[ChatCompletionChunk]:
     return [answer, end]
 
 
-def _rebuilt(cls: type[CachedLLM], llm: LLM_Interface, path: Path, max_bytes: int, max_age: float | None) -> CachedLLM:
+def cached_llm_again(
+    cls: type[CachedLLM], llm: LLM_Interface, path: Path, max_bytes: int, max_age: float | None
+) -> CachedLLM:
+    """Return a `CachedLLM` as it comes out of a pickle."""
     return cls(llm, path, max_bytes=max_bytes, max_age=max_age)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, ProviderError
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["Flight", "Flights"]
 

@@ -23,24 +23,27 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     StreamInterrupted,
 )
-from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
+from SimpleLLMFunc.interface.attempts import tell_failed_try
 from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump, race
 from SimpleLLMFunc.interface.composite.question import Question
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.spending.budget import charge_lost, counting_tries, is_limited
-from SimpleLLMFunc.interface.spending.cost import load_prices, priced
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.spending.tokens import count_request
-from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts, answer_in
-from SimpleLLMFunc.interface.wires.request_body import number
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.interface.spending import (
+    Deadline,
+    charge_lost,
+    count_request,
+    counting_tries,
+    current_deadline,
+    is_limited,
+    load_prices,
+    priced,
+)
+from SimpleLLMFunc.interface.wires import StreamedThoughts, answer_in, number
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
-__all__ = ["FallbackLLM"]
+__all__ = ["FallbackLLM", "fallback_llm_again"]
 
 _DOWN = (AuthenticationError, ConnectionFailed, DeadlineExceeded, RateLimited, ServerUnavailable)
 """What makes a member be left out for a while. A deadline: the member's own."""
@@ -368,7 +371,7 @@ class FallbackLLM(LLM_Interface):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.members, self.hedge_after, self.cool_down)
+        return fallback_llm_again, (type(self), self.members, self.hedge_after, self.cool_down)
 
 
 def _shared(members: Sequence[LLM_Interface]) -> Profile:
@@ -387,7 +390,8 @@ def _shared(members: Sequence[LLM_Interface]) -> Profile:
     )
 
 
-def _rebuilt(
+def fallback_llm_again(
     cls: type[FallbackLLM], members: tuple[LLM_Interface, ...], hedge_after: HedgeAfter, cool_down: float
 ) -> FallbackLLM:
+    """Return a `FallbackLLM` as it comes out of a pickle."""
     return cls(*members, hedge_after=hedge_after, cool_down=cool_down)

@@ -12,8 +12,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.budget import counting_tries
-from SimpleLLMFunc.type.completion import ChatCompletionChunk
+from SimpleLLMFunc.interface.spending import counting_tries
+from SimpleLLMFunc.type import ChatCompletionChunk
 
 __all__ = ["HedgeAfter", "HedgeTimer", "Racer", "StreamPump", "race"]
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.type.completion import ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.type import ChatCompletionChunk, Message
 
 __all__ = ["Question"]
 

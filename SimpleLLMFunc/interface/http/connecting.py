@@ -14,7 +14,7 @@ from SimpleLLMFunc.interface.http.environment import Proxy
 from SimpleLLMFunc.interface.http.request_head import request_head
 from SimpleLLMFunc.interface.http.url import Url
 from SimpleLLMFunc.interface.http.wire_errors import ConnectFailed, NotHttp, ProxyRefused
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.interface.http.sessions import Session

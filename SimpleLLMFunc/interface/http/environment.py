@@ -11,9 +11,8 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.http.url import Url, parsed_url
-from SimpleLLMFunc.logger.redact import remember_secret
-from SimpleLLMFunc.runtime.listening import THIS_MACHINE
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.logger import remember_secret
+from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread
 
 __all__ = ["Proxy", "load_tls_context", "proxy_for", "tls_context"]
 

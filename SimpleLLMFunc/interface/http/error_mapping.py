@@ -10,8 +10,7 @@ from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageE
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Silence
 from SimpleLLMFunc.interface.http.wire_errors import BodyBroken, NotHttp, ProxyRefused, WireError
-from SimpleLLMFunc.logger.failures import redacted_cause
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger import redact, redacted_cause
 
 __all__ = ["failure_of_exception", "is_about_tls", "translated", "without_frames"]
 

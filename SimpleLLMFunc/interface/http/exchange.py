@@ -20,8 +20,8 @@ from SimpleLLMFunc.interface.http.response_body import Incoming
 from SimpleLLMFunc.interface.http.sessions import open_session, session_of_this_loop
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.http.url import Url, parsed_url
-from SimpleLLMFunc.logger.redact import redact
-from SimpleLLMFunc.type.quick import quickly_made
+from SimpleLLMFunc.logger import redact
+from SimpleLLMFunc.type import quickly_made
 
 __all__ = [
     "LARGEST_BODY",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from SimpleLLMFunc.interface.http.content_decoding import Unpacker, unpacker_for
 from SimpleLLMFunc.interface.http.wire_errors import BodyBroken, Disconnected
-from SimpleLLMFunc.runtime.waking import Waiter
+from SimpleLLMFunc.runtime import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

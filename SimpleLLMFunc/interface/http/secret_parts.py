@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 from urllib.parse import parse_qs, parse_qsl, urlsplit, urlunsplit
 
-from SimpleLLMFunc.logger.redact import MASK, looks_secret, remember_secret
+from SimpleLLMFunc.logger import MASK, looks_secret, remember_secret
 
 __all__ = ["Address", "Headers", "Hidden"]
 

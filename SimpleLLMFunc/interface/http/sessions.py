@@ -10,8 +10,7 @@ from SimpleLLMFunc.interface.http.connecting import Names, Place, connected
 from SimpleLLMFunc.interface.http.connection import BUFFER, Connection
 from SimpleLLMFunc.interface.http.environment import load_tls_context, proxy_for
 from SimpleLLMFunc.interface.http.url import Url
-from SimpleLLMFunc.runtime.per_loop import PerLoop
-from SimpleLLMFunc.runtime.threads import import_module
+from SimpleLLMFunc.runtime import PerLoop, import_module
 
 __all__ = ["CONNECT_SECONDS", "Session", "open_session", "session_of_this_loop"]
 

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.runtime.shared_timer import Alarm, alarm_for
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.runtime import Alarm, alarm_for
 
 __all__ = ["Patience", "Silence"]
 

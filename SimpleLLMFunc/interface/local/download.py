@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, RunAborted, cut
-from SimpleLLMFunc.logger.redact import escape_control, redact
+from SimpleLLMFunc.logger import escape_control, redact
 
 __all__ = ["POLL_SECONDS", "Progress", "download_wheel"]
 

@@ -18,10 +18,9 @@ from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, req
 from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, Weights, fetch_weights
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires.request_body import build_body
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires import build_body
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
 
 __all__ = ["DEFAULT_MAX_TOKENS", "LocalModel"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from SimpleLLMFunc.errors import BudgetExceeded, UsageError
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.type import Usage
 
 __all__ = [
     "Charge",

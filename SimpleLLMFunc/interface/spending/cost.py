@@ -15,11 +15,9 @@ from typing import Any, Protocol, Self, TypeVar
 from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line
-from SimpleLLMFunc.logger.failures import shown_error
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.runtime.threads import importing
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.runtime import importing
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Usage
 
 __all__ = ["PricedModel", "load_prices", "price_of", "priced", "require_prices"]
 

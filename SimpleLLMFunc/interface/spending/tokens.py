@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.interface.body_json import is_long, off_loop
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type import Message, ToolSpec
 
 __all__ = ["IMAGE_TOKENS", "count_request", "estimate_text_tokens", "estimate_tokens"]
 

@@ -19,9 +19,8 @@ from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
 from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
-from SimpleLLMFunc.logger.redact import redact_head
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.wire import index_of, mappings
+from SimpleLLMFunc.logger import redact_head
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, index_of, mappings
 
 __all__ = ["INTERRUPTED", "ChunkReader", "bad_reply"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from SimpleLLMFunc.interface.wires.nesting import Nesting
 from SimpleLLMFunc.interface.wires.per_choice import PerChoice
-from SimpleLLMFunc.type.completion import (
+from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,
     ChatMessage,

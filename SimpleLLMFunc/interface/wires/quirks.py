@@ -25,15 +25,15 @@ from SimpleLLMFunc.interface.wires.delta_assembly import (
     new_call_id,
     rekeyed,
 )
-from SimpleLLMFunc.type.completion import (
+from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,
     ChoiceDelta,
     ChunkChoice,
+    Message,
     ToolCall,
     ToolCallDelta,
 )
-from SimpleLLMFunc.type.message import Message
 
 __all__ = [
     "ReplyAssembler",

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from SimpleLLMFunc.interface.wires.per_choice import PerChoice
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
 
 __all__ = ["StreamedThoughts", "answer_in", "without_thoughts"]
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.quirks import wire_messages
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type import Message, ToolSpec
 
 __all__ = [
     "build_body",

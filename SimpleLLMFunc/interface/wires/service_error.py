@@ -18,7 +18,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires.headers import retry_after_seconds
-from SimpleLLMFunc.logger.redact import redact, redact_head, shown_value
+from SimpleLLMFunc.logger import redact, redact_head, shown_value
 
 __all__ = ["ErrorReply", "failure_of", "read_error", "status_of_error"]
 

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.base.run.mappable import Answer
-from SimpleLLMFunc.base.run.result import AnswerSource, Result
-from SimpleLLMFunc.base.run.review import AnswerReview
+from SimpleLLMFunc.base.parsing import QuoteCheck
+from SimpleLLMFunc.base.run import Answer, AnswerReview, AnswerSource, Result
 from SimpleLLMFunc.errors import (
     BadReply,
     BudgetExceeded,
@@ -30,16 +28,14 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
     UsageError,
 )
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
 from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement, Emit, PlainCode
 from SimpleLLMFunc.llm_decorator.answering.voting import voted
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values
-from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.logger.redact import shown_value
-from SimpleLLMFunc.type.markers import ABSTAIN, Confident
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.logger import push_warning, shown_error, shown_value
+from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
 if TYPE_CHECKING:

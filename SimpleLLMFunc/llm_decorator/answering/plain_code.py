@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.runtime import ForkSafeLock, in_thread
+from SimpleLLMFunc.type import ABSTAIN, Abstain, Abstention
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.llm_decorator.core import Run

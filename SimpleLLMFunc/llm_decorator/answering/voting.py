@@ -14,13 +14,9 @@ from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import RunFacts
-from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
-from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.result import Result
-from SimpleLLMFunc.base.run.review import LARGE_ANSWER
-from SimpleLLMFunc.base.run.run import Recording, generate_trace_id
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
+from SimpleLLMFunc.base.run import LARGE_ANSWER, Recording, Result, RunRecord, generate_trace_id
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import (
     ContentBlocked,
     EmptyResponseError,
@@ -29,18 +25,16 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     ToolCallLimitExceeded,
 )
-from SimpleLLMFunc.interface.composite.samples import sample_scope
+from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.answering.plain_code import Emit
 from SimpleLLMFunc.llm_decorator.answering.votes import agreement_of, comparable, decide
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, as_answer
-from SimpleLLMFunc.runtime.threads import in_thread
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatMessage, Choice
-from SimpleLLMFunc.type.markers import Confident
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Confident, Usage
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.llm_decorator.function_core import FunctionCore

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from SimpleLLMFunc.errors import ToolDefinitionError
-from SimpleLLMFunc.tools.names import wire_names
-from SimpleLLMFunc.tools.tool import Tool, as_tool
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.tools import Tool, as_tool, wire_names
+from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["process_tools"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,9 +10,7 @@ from SimpleLLMFunc.base.metadata import RunFacts
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.observability.otel.semconv import Attribute
 
-__all__ = ["address", "declared_path", "described", "is_in_process", "known", "request_params"]
-
-_PIECE = re.compile(r"\[\d+\]|[^.\[\]]+")
+__all__ = ["address", "described", "is_in_process", "known", "request_params"]
 
 _IN_PROCESS = frozenset({"local", "scripted", "batch"})
 """Providers whose models run in this process, and those who read an answer that has come already."""
@@ -73,29 +70,3 @@ def described(facts: RunFacts, name: str) -> str:
         if function.get("name") == name:
             return str(function.get("description") or "")
     return ""
-
-
-def declared_path(path: str, schema: Mapping[str, Any] | None) -> str:
-    """Return the path of a part of an answer, each name that no type declares as ``*``.
-
-    The keys of a dict were chosen by the model: they are content, as its values are.
-
-    Args:
-        path: as violations and repairs write it: ``items[2].price``.
-        schema: JSON Schema of the answer; None declares nothing.
-    """
-    names = set(_declared(schema))
-    return _PIECE.sub(lambda piece: piece[0] if piece[0].startswith("[") or piece[0] in names else "*", path)
-
-
-def _declared(schema: Any) -> Iterator[str]:
-    waiting = [schema]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Mapping):
-            properties = node.get("properties")
-            if isinstance(properties, Mapping):
-                yield from properties
-            waiting += node.values()
-        elif isinstance(node, list | tuple):
-            waiting += node

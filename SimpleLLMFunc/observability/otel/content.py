@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from SimpleLLMFunc.logger import shown_data
-from SimpleLLMFunc.logger.redact import redact_head
-from SimpleLLMFunc.type.completion import ChatCompletion
-from SimpleLLMFunc.type.message import ToolSpec
+from SimpleLLMFunc.logger import redact_head, shown_data
+from SimpleLLMFunc.type import ChatCompletion, ToolSpec
 
 __all__ = ["LONGEST", "chat_input", "json_text", "output_messages", "parsed", "tool_definitions"]
 

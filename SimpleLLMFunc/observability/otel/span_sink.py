@@ -34,20 +34,13 @@ from SimpleLLMFunc.base.events import (
 )
 from SimpleLLMFunc.base.metadata import RunFacts, SentRequest
 from SimpleLLMFunc.errors import ProviderError, SimpleLLMFuncError
-from SimpleLLMFunc.logger.redact import shown_text
-from SimpleLLMFunc.observability.otel.attributes import (
-    address,
-    declared_path,
-    described,
-    is_in_process,
-    known,
-    request_params,
-)
+from SimpleLLMFunc.logger import shown_text
+from SimpleLLMFunc.observability.otel.attributes import address, described, is_in_process, known, request_params
 from SimpleLLMFunc.observability.otel.content import chat_input, json_text, output_messages, parsed, tool_definitions
 from SimpleLLMFunc.observability.otel.meters import Meters
 from SimpleLLMFunc.observability.otel.semconv import PROVIDERS, SCHEMA_URL, Attribute, Event, Operation
-from SimpleLLMFunc.type.completion import ToolCall
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.observability.paths import declared_path
+from SimpleLLMFunc.type import ToolCall, Usage
 
 __all__ = ["SpanSink", "choose_content", "default_sink", "is_set_up"]
 

@@ -14,9 +14,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from SimpleLLMFunc.logger.known import SHORTEST_SECRET
-from SimpleLLMFunc.logger.redact import MASK, redact, redact_head, render_arguments
-from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl
+from SimpleLLMFunc.logger import MASK, SHORTEST_SECRET, redact, redact_head, render_arguments
+from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl
 
 __all__ = ["Content", "pack", "storable", "unpack"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from SimpleLLMFunc.base.run.shown import Shown
+from SimpleLLMFunc.base.run import Shown
 
 __all__ = [
     "Changes",

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
-from SimpleLLMFunc.logger.failures import redacted_cause
-from SimpleLLMFunc.logger.redact import redact
-from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+from SimpleLLMFunc.logger import redact, redacted_cause
+from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "TraceFile", "has_text_index"]
 

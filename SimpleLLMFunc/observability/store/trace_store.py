@@ -18,15 +18,14 @@ from weakref import WeakSet
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.logger import push_info, push_warning
-from SimpleLLMFunc.logger.redact import redact
+from SimpleLLMFunc.logger import push_info, push_warning, redact
 from SimpleLLMFunc.observability.store.content import Content
 from SimpleLLMFunc.observability.store.items import Intake, Item, said, size_of
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.tables import TraceFile
 from SimpleLLMFunc.observability.store.writer import HEARTBEAT, TraceWriter
 from SimpleLLMFunc.observability.store.writer_runs import Fold
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["TraceStore", "TraceStoreWarning", "from_environment"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 from SimpleLLMFunc.observability.store.writer_runs import OpenRun, Prompt
-from SimpleLLMFunc.storage.sqlite_file import transaction
+from SimpleLLMFunc.storage import transaction
 
 __all__ = ["HEARTBEAT", "TraceWriter"]
 

@@ -22,14 +22,12 @@ from SimpleLLMFunc.base.events import (
 )
 from SimpleLLMFunc.base.metadata import FunctionFacts, SentRequest
 from SimpleLLMFunc.errors import ConfigError, cut
-from SimpleLLMFunc.interface.http.secret_parts import Address
-from SimpleLLMFunc.interface.wires.request_body import endpoint
-from SimpleLLMFunc.observability.otel.attributes import declared_path
+from SimpleLLMFunc.interface.http import Address
+from SimpleLLMFunc.interface.wires import endpoint
+from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.observability.store.content import Content, pack, storable
 from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
-from SimpleLLMFunc.type.completion import ToolCall
-from SimpleLLMFunc.type.message import Message
-from SimpleLLMFunc.type.usage import NO_USAGE, Usage
+from SimpleLLMFunc.type import NO_USAGE, Message, ToolCall, Usage
 
 __all__ = ["Fold", "OpenRun", "Prompt"]
 

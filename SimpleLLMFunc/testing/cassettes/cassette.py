@@ -20,12 +20,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionFacts
-from SimpleLLMFunc.base.run.observers import watching_everywhere
+from SimpleLLMFunc.base.run import watching_everywhere
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import standing_in
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.logger.context import get_current_context
+from SimpleLLMFunc.logger import get_current_context
 from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, read_cassette, update_cassette
 from SimpleLLMFunc.testing.cassettes.recorded import CassetteLLM, RecordedLLM
 from SimpleLLMFunc.testing.scripted import ScriptedLLM

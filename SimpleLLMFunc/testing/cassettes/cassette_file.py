@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
+from SimpleLLMFunc.batch.checkpoint import FileLock
 from SimpleLLMFunc.errors import CheckpointError, ConfigError
-from SimpleLLMFunc.logger.redact import MASK, looks_secret, redact
+from SimpleLLMFunc.logger import MASK, looks_secret, redact
 
 __all__ = ["Exchange", "is_cassette", "plain_request", "read_cassette", "scrubbed", "update_cassette"]
 

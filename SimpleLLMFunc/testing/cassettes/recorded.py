@@ -11,14 +11,12 @@ from typing import Any, Protocol
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ContextTooLong, ProviderError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, plain_request, scrubbed
 from SimpleLLMFunc.testing.replies import assembled, split_reply
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-from SimpleLLMFunc.type.message import Message, ToolSpec
-from SimpleLLMFunc.type.usage import Usage
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
 __all__ = ["CassetteLLM", "Exchanges", "RecordedLLM"]
 

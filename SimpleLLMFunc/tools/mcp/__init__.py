@@ -2,3 +2,10 @@
 
 `server` says how a server is reached, `connection` keeps one session with it, `result` reads what a tool answered.
 """
+
+from __future__ import annotations
+
+from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
+from SimpleLLMFunc.tools.mcp.server import require_mcp
+
+__all__ = ["require_mcp", "tools_from_mcp"]

@@ -12,17 +12,15 @@ from types import TracebackType
 from typing import Any, Final, TextIO, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, ToolFailed, UsageError, cut
-from SimpleLLMFunc.logger.failures import shown_error
-from SimpleLLMFunc.logger.records import push_warning
-from SimpleLLMFunc.logger.redact import holds_little
-from SimpleLLMFunc.runtime.sync import run_sync, submit
+from SimpleLLMFunc.logger import holds_little, push_warning, shown_error
+from SimpleLLMFunc.runtime import run_sync, submit
 from SimpleLLMFunc.tools.context import NotConfirmed
 from SimpleLLMFunc.tools.mcp.connection import McpConnection
 from SimpleLLMFunc.tools.mcp.result import error_text, result_value
 from SimpleLLMFunc.tools.mcp.server import McpServer, http_server, require_mcp, stdio_server
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.tool import Tool
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["McpTools", "tools_from_mcp"]
 

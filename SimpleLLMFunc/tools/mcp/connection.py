@@ -14,8 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, SimpleLLMFuncError, ToolFailed, UsageError, cut
-from SimpleLLMFunc.logger.records import push_debug, push_warning
-from SimpleLLMFunc.logger.redact import escape_control, redact
+from SimpleLLMFunc.logger import escape_control, push_debug, push_warning, redact
 from SimpleLLMFunc.tools.mcp.server import McpServer, Transport
 
 __all__ = ["McpConnection"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from SimpleLLMFunc.errors import cut
-from SimpleLLMFunc.type.multimodal import MAX_FILE_BYTES, ImgUrl
+from SimpleLLMFunc.type import MAX_FILE_BYTES, ImgUrl
 
 __all__ = ["error_text", "result_value"]
 

@@ -18,15 +18,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.extras import load_extra
-from SimpleLLMFunc.logger.redact import (
-    HTTP_LOGGERS,
-    escape_control,
-    looks_secret,
-    redact,
-    redact_logs_of,
-    remember_secret,
-)
-from SimpleLLMFunc.runtime.listening import THIS_MACHINE
+from SimpleLLMFunc.logger import HTTP_LOGGERS, escape_control, looks_secret, redact, redact_logs_of, remember_secret
+from SimpleLLMFunc.runtime import THIS_MACHINE
 
 __all__ = ["HttpServer", "McpServer", "StdioServer", "Transport", "http_server", "require_mcp", "stdio_server"]
 

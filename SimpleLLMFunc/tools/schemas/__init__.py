@@ -3,3 +3,37 @@
 `callable_schema` reads signatures and docstrings; `given_schema` takes a schema as it was written, which `check` and `bounds`
 look through first; `strict` makes the form that some services enforce.
 """
+
+from __future__ import annotations
+
+from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, underlying
+from SimpleLLMFunc.tools.schemas.bounds import check_bounds, pattern_matches
+from SimpleLLMFunc.tools.schemas.callable_schema import (
+    ArgumentsError,
+    BoundArguments,
+    SignatureParameters,
+    ToolParameters,
+)
+from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaValidation
+from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring
+from SimpleLLMFunc.tools.schemas.given_schema import SchemaParameters
+from SimpleLLMFunc.tools.schemas.strict import strict_parameters
+
+__all__ = [
+    "MAX_NESTING",
+    "ArgumentsError",
+    "BoundArguments",
+    "Documentation",
+    "ExtraTypes",
+    "SchemaParameters",
+    "SchemaValidation",
+    "SignatureParameters",
+    "ToolParameters",
+    "check_bounds",
+    "docstring_of",
+    "name_of",
+    "pattern_matches",
+    "read_docstring",
+    "strict_parameters",
+    "underlying",
+]

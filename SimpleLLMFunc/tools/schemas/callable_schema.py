@@ -21,7 +21,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from typing_extensions import TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError, Violation, cut
-from SimpleLLMFunc.logger.redact import shown_value
+from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.tools.schemas.annotations import (
     accepts_none,
     annotated,

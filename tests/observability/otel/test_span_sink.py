@@ -36,8 +36,9 @@ from SimpleLLMFunc import (
 )
 from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.observability.otel.attributes import declared_path, is_in_process, request_params
+from SimpleLLMFunc.observability.otel.attributes import is_in_process, request_params
 from SimpleLLMFunc.observability.otel.span_sink import SpanSink
+from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type.completion import ChatCompletion
 from tests.support.server import LoopbackServer, completion, error_answer

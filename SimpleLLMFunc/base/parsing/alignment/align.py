@@ -46,7 +46,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
 )
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["Aligner"]
 

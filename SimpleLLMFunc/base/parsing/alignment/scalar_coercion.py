@@ -17,7 +17,7 @@ from SimpleLLMFunc.base.parsing.alignment import scalars
 from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape
 from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num
 from SimpleLLMFunc.errors import cut
-from SimpleLLMFunc.type.wire import without_surrogates
+from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["LeafFit", "fit_leaf"]
 

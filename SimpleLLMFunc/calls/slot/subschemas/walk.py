@@ -9,8 +9,7 @@ from urllib.parse import unquote
 from SimpleLLMFunc.calls.slot.pointer import DataPath
 from SimpleLLMFunc.calls.slot.subschemas.members import Schema, subschemas
 from SimpleLLMFunc.errors import SchemaError, cut
-from SimpleLLMFunc.tools.schemas.bounds import pattern_matches
-from SimpleLLMFunc.tools.schemas.check import MAX_NESTING
+from SimpleLLMFunc.tools.schemas import MAX_NESTING, pattern_matches
 
 __all__ = ["ALL_KINDS", "CUSTOM_KINDS", "Choice", "Places", "kinds_of_value"]
 

@@ -1,1 +1,9 @@
 """Words about time, in Chinese and English: which stretch of local time they mean, and the values that a slot takes for it."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.calls.slot.time_words.dates import Calendar
+from SimpleLLMFunc.calls.slot.time_words.spans import Stretch
+from SimpleLLMFunc.calls.slot.time_words.timed import CUSTOM_TYPES, Timing, in_standard_words
+
+__all__ = ["CUSTOM_TYPES", "Calendar", "Stretch", "Timing", "in_standard_words"]

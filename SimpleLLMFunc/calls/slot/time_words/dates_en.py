@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from SimpleLLMFunc.base.parsing.alignment.scalars import MONTHS
+from SimpleLLMFunc.base.parsing.alignment import MONTHS
 from SimpleLLMFunc.calls.slot.time_words import spans
 from SimpleLLMFunc.calls.slot.time_words.spans import Anchor, Stretch
 

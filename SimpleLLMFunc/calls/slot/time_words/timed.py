@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from SimpleLLMFunc.calls.slot.subschemas.members import Schema, rebuilt
-from SimpleLLMFunc.calls.slot.subschemas.walk import Places
+from SimpleLLMFunc.calls.slot.subschemas import Places, Schema, rebuilt
 from SimpleLLMFunc.calls.slot.time_words.dates import Calendar, Span
-from SimpleLLMFunc.tools.schemas.check import ExtraTypes
+from SimpleLLMFunc.tools.schemas import ExtraTypes
 
 __all__ = ["CUSTOM_TYPES", "Timing", "in_standard_words"]
 

@@ -13,9 +13,9 @@ from SimpleLLMFunc.interface.http.exchange import HttpReply, HttpRequest, is_red
 from SimpleLLMFunc.interface.http.sessions import CONNECT_SECONDS
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.http.url import parsed_url
-from SimpleLLMFunc.logger.redact import HTTP_LOGGERS, redact_logs_of
-from SimpleLLMFunc.runtime.threads import import_module
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
+from SimpleLLMFunc.runtime import import_module
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["ClientExchange", "check_client", "to_openai", "warm_up_clients"]
 

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from SimpleLLMFunc.runtime.per_loop import PerLoop
+from SimpleLLMFunc.runtime import PerLoop
 
 __all__ = ["ClientPerLoop", "OwnClients"]
 

@@ -1,1 +1,3 @@
-"""Steps of `@llm_chat`."""
+"""The steps of `@llm_chat`: its messages, the stream of raw responses, and the pairs that become of it."""
+
+__all__ = ["fit", "message", "react", "response"]

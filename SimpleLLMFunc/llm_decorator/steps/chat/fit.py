@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
+from SimpleLLMFunc.interface.spending import estimate_tokens
 from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messages
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type import Message, ToolSpec
 
 __all__ = ["Compact", "compacted", "fits", "room_for_input", "trimmed"]
 

@@ -12,11 +12,10 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     render_value,
 )
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
-from SimpleLLMFunc.logger import get_location, push_warning
-from SimpleLLMFunc.logger.redact import shown_value
+from SimpleLLMFunc.llm_decorator.utils import process_tools
+from SimpleLLMFunc.logger import get_location, push_warning, shown_value
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type.message import ContentPart, Message, ToolSpec
+from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
 __all__ = [
     "HISTORY_PARAMS",

@@ -9,7 +9,7 @@ from typing import Any
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.react import execute_llm_call, prepare_tools_for_execution
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type import Message
 
 __all__ = ["execute_llm_call", "execute_react_loop_streaming", "prepare_tools_for_execution"]
 

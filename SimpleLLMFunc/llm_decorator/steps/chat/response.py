@@ -11,7 +11,7 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.ReAct import raw_response
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content, extract_stream_response_content
 from SimpleLLMFunc.logger import push_debug, shown_data
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.type import Message
 
 __all__ = [
     "Pairs",

@@ -1,1 +1,3 @@
-"""Steps that functions and chats share."""
+"""The steps that functions and chats share: signature, log context, what prompts have in common, tools made ready."""
+
+__all__ = ["log_context", "prompt", "react", "response", "signature", "types"]

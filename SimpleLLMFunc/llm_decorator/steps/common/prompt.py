@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from SimpleLLMFunc.base.templates.template import fill_fields
+from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import has_multimodal_content
 from SimpleLLMFunc.errors import TemplateError
 from SimpleLLMFunc.logger import get_location, push_warning

@@ -8,9 +8,9 @@ from typing import Any
 from SimpleLLMFunc.base.ReAct import execute_llm
 from SimpleLLMFunc.base.request import ToolMap
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
+from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type import Message, ToolSpec
 
 __all__ = ["execute_llm_call", "prepare_tools_for_execution"]
 

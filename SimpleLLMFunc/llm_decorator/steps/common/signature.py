@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from SimpleLLMFunc.base.run.run import generate_trace_id
+from SimpleLLMFunc.base.run import generate_trace_id
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 

@@ -1,1 +1,3 @@
-"""Steps of `@llm_function`."""
+"""The steps of `@llm_function`: its prompt, the loop, and the response as a value of the annotated type."""
+
+__all__ = ["answers", "examples", "prompt", "react", "response", "stream", "templates"]

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
-from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec
-from SimpleLLMFunc.logger.redact import shown_value
-from SimpleLLMFunc.type.message import Message, ToolCallDict
+from SimpleLLMFunc.base.parsing import OutputMode
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
+from SimpleLLMFunc.logger import shown_value
+from SimpleLLMFunc.type import Message, ToolCallDict
 
 __all__ = ["answer_messages", "answer_text", "as_answer", "problems_of"]
 

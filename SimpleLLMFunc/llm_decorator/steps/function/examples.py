@@ -14,9 +14,8 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
-from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
+from SimpleLLMFunc.base.parsing import OutputMode, QuoteCheck
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
@@ -25,8 +24,8 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenEx
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages, as_answer, problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_user_message
-from SimpleLLMFunc.logger.redact import shown_value
-from SimpleLLMFunc.type.message import Message
+from SimpleLLMFunc.logger import shown_value
+from SimpleLLMFunc.type import Message
 
 __all__ = [
     "Example",

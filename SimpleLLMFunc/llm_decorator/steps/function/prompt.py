@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content
-from SimpleLLMFunc.base.parsing.parsed import OutputMode
-from SimpleLLMFunc.base.templates.template import fill_fields
+from SimpleLLMFunc.base.parsing import OutputMode
+from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
     generate_example_object,
@@ -26,7 +26,7 @@ from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     DEFAULT_USER_PROMPT_TEMPLATE,
     PLAIN_SYSTEM_PROMPT_TEMPLATE,
 )
-from SimpleLLMFunc.type.message import ContentPart, Message
+from SimpleLLMFunc.type import ContentPart, Message
 
 __all__ = [
     "build_initial_prompts",

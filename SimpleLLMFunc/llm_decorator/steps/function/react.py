@@ -9,15 +9,13 @@ from typing import Any
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ToolMap
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.review import EmptyReview
+from SimpleLLMFunc.base.run import EmptyReview, RunRecord
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.react import execute_llm_call, prepare_tools_for_execution
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type.completion import ChatCompletion
-from SimpleLLMFunc.type.message import Message, ToolSpec
+from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 __all__ = [

@@ -8,12 +8,11 @@ from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
-from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.review import LARGE_ANSWER, AnswerReview
-from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL
+from SimpleLLMFunc.base.parsing import ItemReader, PartialReader
+from SimpleLLMFunc.base.run import LARGE_ANSWER, AnswerReview, RunRecord
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted
-from SimpleLLMFunc.runtime.threads import in_thread
+from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["growing_values", "list_items"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.base.run.review import violations_text
+from SimpleLLMFunc.base.run import violations_text
 
 __all__ = [
     "DEFAULT_SYSTEM_PROMPT_TEMPLATE",

@@ -1,0 +1,7 @@
+"""The path that the pages of 1.0 name; what is in it lives in `observability/store/rows.py`."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.observability.store import RunQuery
+
+__all__ = ["RunQuery"]
