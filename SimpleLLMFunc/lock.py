@@ -23,9 +23,9 @@ from SimpleLLMFunc.base.type_resolve import build_type_description_json
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.llm_interface import answering_models
-from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
+from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, chat_pipeline_of, is_function, pipeline_of
 from SimpleLLMFunc.logger import MASK, looks_secret, redact, shown_error
 
 __all__ = ["LOCK_FILE", "Difference", "LockCheck", "Locked", "check_lock", "lock_of", "read_lock", "write_lock"]
@@ -42,7 +42,7 @@ _SKIPPED: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
 _HEAD_BYTES: Final = 256
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
-Core: TypeAlias = FunctionCore | ChatCore
+Pipeline: TypeAlias = FunctionPipeline | ChatPipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +126,10 @@ def lock_of(*modules: ModuleType) -> dict[str, Locked]:
         ConfigError: a module of a package cannot be imported, or there is nothing to lock.
     """
     found: dict[str, Locked] = {}
-    named = [each for module in modules for part in _modules_of(module) for each in _cores_in(part)]
+    named = [each for module in modules for part in _modules_of(module) for each in _pipelines_in(part)]
     # Those that are found where they were written come first: the others are made of them.
-    for name, core in sorted(named, key=lambda each: each[0] != each[1].facts.place):
-        place, locked = core.facts.place, _locked(core)
+    for name, pipeline in sorted(named, key=lambda each: each[0] != each[1].metadata.place):
+        place, locked = pipeline.metadata.place, _locked(pipeline)
         if found.setdefault(place, locked) != locked:
             found[name] = locked
     if not found:
@@ -160,16 +160,23 @@ def _modules_of(module: ModuleType) -> Iterator[ModuleType]:
             ) from error
 
 
-def _cores_in(module: ModuleType) -> Iterator[tuple[str, Core]]:
+def _pipelines_in(module: ModuleType) -> Iterator[tuple[str, Pipeline]]:
     """Yield the functions of a module, each with the name under which it is found."""
     for owner in _owners(module, module.__name__, set()):
         around = f"{owner.__qualname__}." if isinstance(owner, type) else ""
         for name, each in list(vars(owner).items()):
             value = each.__func__ if isinstance(each, (staticmethod, classmethod)) else each
-            if isinstance(value, (*FUNCTIONS, *CHATS)) and value._core.func.__module__ == module.__name__:  # noqa: SLF001 - the one place that knows the function
-                core = value._core  # noqa: SLF001 - the same
+            pipeline: Pipeline
+            if is_function(value):
+                pipeline = pipeline_of(value)
+            elif isinstance(value, CHATS):
+                pipeline = chat_pipeline_of(value)
+            else:
+                continue
+            if pipeline.definition.func.__module__ == module.__name__:
                 # As it is when it is called: a class is no argument.
-                yield f"{module.__name__}:{around}{name}", core.bound(owner) if isinstance(each, classmethod) else core
+                called = pipeline.as_method() if isinstance(each, classmethod) else pipeline
+                yield f"{module.__name__}:{around}{name}", called
 
 
 def _owners(owner: Any, module: str, seen: set[int]) -> Iterator[Any]:
@@ -181,27 +188,27 @@ def _owners(owner: Any, module: str, seen: set[int]) -> Iterator[Any]:
             yield from _owners(value, module, seen)
 
 
-def _locked(core: Core) -> Locked:
-    facts, options = core.facts, core.options
-    types = {name: build_type_description_json(hint) for name, hint in core.metadata[1].items()}
-    own = core.own_definition() if isinstance(core, FunctionCore) else {}
+def _locked(pipeline: Pipeline) -> Locked:
+    about, options = pipeline.metadata, pipeline.options
+    types = {name: build_type_description_json(hint) for name, hint in pipeline.definition.metadata[1].items()}
+    own = pipeline.own_version_parts() if isinstance(pipeline, FunctionPipeline) else {}
     answering = {name: _hash([own[key] for key in keys]) for name, keys in _ANSWERING.items() if keys[0] in own}
     models = answering_models(options.llm_interface) if options.llm_interface is not None else []
     parameters: dict[str, Any] = {}
     for llm in reversed(models):
         parameters |= dict(getattr(llm, "api_params", None) or {})
     return Locked(
-        version=facts.version,
+        version=about.version,
         model=tuple(llm.model_name for llm in models),
         parameters=_plain(parameters | dict(options.llm_kwargs)),
         parts={
             "prompt": _hash(
-                [facts.docstring, dict(options.template_params or {}), _without_answering(core.version_parts)]
+                [about.docstring, dict(options.template_params or {}), _without_answering(pipeline.version_parts)]
             ),
-            "signature": _hash(facts.signature),
+            "signature": _hash(about.signature),
             # A field that was added to a model is a change of every function that takes or gives one.
-            "types": _hash([types, facts.output_schema]),
-            "tools": _hash(list(facts.tools)),
+            "types": _hash([types, about.output_schema]),
+            "tools": _hash(list(about.tools)),
             **answering,
         },
     )

@@ -309,7 +309,7 @@ async def _measured(rows: int, checkpoint: Path | None) -> tuple[float, _Instant
         """Read the order."""
         raise NotImplementedError
 
-    function = MappedFunction[Order](read._core)  # noqa: SLF001 - as its own views do
+    function = MappedFunction[Order](read._pipeline)  # noqa: SLF001 - as its own views do
     value = Order(customer="Ada Lovelace", city="London", items=["tea", "paper", "ink"], total=12.5)
     data = encode_answer(Answer(value, "", "native", Usage(400, 60)), function.output, function.repair)
 

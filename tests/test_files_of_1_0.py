@@ -34,7 +34,7 @@ def test_every_public_name_of_1_0_is_there():
 @pytest.mark.parametrize("name", TOLD["functions"])
 def test_a_function_has_the_version_that_1_0_gave_it(name):
     function = shop.Shop().name if name == "Shop.name" else getattr(shop, name)
-    assert function._core.facts.version == TOLD["functions"][name]
+    assert function._pipeline.metadata.version == TOLD["functions"][name]
 
 
 def test_the_lock_of_1_0_holds():

@@ -116,7 +116,7 @@ def test_every_function_of_a_package_where_it_was_written(shop):
     ]  # fmt: skip
     assert list(locked("shop.grading")) == ["shop.grading:grade", "shop.grading:name_it"]
     module = sys.modules["shop.grading"]
-    assert found["shop.grading:grade"].version == module.grade._core.facts.version
+    assert found["shop.grading:grade"].version == module.grade._pipeline.metadata.version
 
 
 def test_model_and_parameters(shop):
@@ -209,7 +209,7 @@ def test_what_with_options_made_is_locked_beside_the_function(shop, tmp_path):
     assert list(found) == ["shop.variants:aaa", "shop.variants:german", "shop.variants:plain", "shop.variants:warm"]
     module = sys.modules["shop.variants"]
     for name in ("german", "plain"):
-        assert found[f"shop.variants:{name}"].version == getattr(module, name)._core.facts.version
+        assert found[f"shop.variants:{name}"].version == getattr(module, name)._pipeline.metadata.version
     assert found["shop.variants:german"].version != found["shop.variants:plain"].version
     assert found["shop.variants:warm"].parameters == {"temperature": 1}
     with use_cassette(tmp_path / "c.json") as tape:
@@ -258,7 +258,7 @@ def test_methods_are_the_version_that_their_calls_tell(shop):
     there = sys.modules["shop.methods"].Shop()
     assert list(found) == [f"shop.methods:Shop.{name}" for name in ("four", "one", "three", "two")]
     for place, each in found.items():
-        assert each.version == getattr(there, place.rpartition(".")[2])._core.facts.version
+        assert each.version == getattr(there, place.rpartition(".")[2])._pipeline.metadata.version
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from SimpleLLMFunc.assistant.search import SearchClient, SearchReview
 from SimpleLLMFunc.assistant.settings import check_settings
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.turn import StreamItem, Turn
-from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
-from SimpleLLMFunc.base.run import RunRecord, generate_trace_id
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.errors import RunError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -244,9 +243,17 @@ class AIAssistant:
             enriched = await self.memory.enrich(
                 messages, user_id=user_id, message=user_input, session_id=session.session_id
             )
-            record = RunRecord(FUNC_NAME, generate_trace_id(FUNC_NAME))
+            tools = self.llm_caller.toolset(self.tool_invoker, session.attachments)
+            about = RunMetadata(
+                FunctionMetadata(FUNC_NAME, "assistant", self.system_prompt),
+                {"user_input": user_input},
+                session_id=session.session_id,
+                user_id=user_id or "",
+            )
+            run = self.llm_caller.run(about, tools, stream=stream)
             turn.review = SearchReview(
-                record,
+                run,
+                tools,
                 question=user_input,
                 search=self.search,
                 detector=self.detector,
@@ -254,20 +261,7 @@ class AIAssistant:
                 language=self.language,
                 timeout=self._search_timeout,
             )
-            events = self.llm_caller.events(
-                enriched,
-                self.tool_invoker,
-                record,
-                turn.review,
-                stream=stream,
-                context=session.attachments,
-                about=RunFacts(
-                    FunctionFacts(FUNC_NAME, "assistant", self.system_prompt),
-                    {"user_input": user_input},
-                    session_id=session.session_id,
-                    user_id=user_id or "",
-                ),
-            )
+            events = self.llm_caller.events(run, enriched, tools, turn.review)
             async with aclosing(events):
                 async for event in events:
                     for item in turn.read(event):

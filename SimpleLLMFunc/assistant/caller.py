@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -10,19 +9,18 @@ from typing import Any
 
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.base.events import ReActEvent, ReplyReceived
-from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, function_version
+from SimpleLLMFunc.base.metadata import RunMetadata, function_version
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
-from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy
-from SimpleLLMFunc.base.run import Recording, RunRecord, json_actions, names_refusal, remember_refusal
-from SimpleLLMFunc.errors import BadRequest, RunError
+from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy, Toolset
+from SimpleLLMFunc.base.run import Run, generate_trace_id, json_actions
+from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import Deadline
-from SimpleLLMFunc.llm_decorator.steps.chat.fit import fits, room_for_input, trimmed
+from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
+from SimpleLLMFunc.logger import async_log_context
 from SimpleLLMFunc.tools import read_arguments
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec
-from SimpleLLMFunc.utils import in_context
 
 __all__ = ["LLMCaller"]
 
@@ -60,8 +58,8 @@ class LLMCaller:
         Raises:
             ProviderError: the service failed or refused.
         """
-        request = ModelRequest(list(messages), list(tools or ()) or None, params=self.params)
-        async with aclosing(model_turn(resolve_llm(self.llm), request, 1, stream=False)) as events:
+        request = ModelRequest(resolve_llm(self.llm), list(messages), list(tools or ()) or None, params=self.params)
+        async with aclosing(model_turn(Run(FUNC_NAME), request, 1)) as events:
             async for event in events:
                 if isinstance(event, ReplyReceived):
                     return {
@@ -70,67 +68,47 @@ class LLMCaller:
                     }
         raise RunError(f"{FUNC_NAME}: the reply did not arrive")
 
-    def events(
-        self,
-        messages: list[Message],
-        invoker: ToolInvoker,
-        record: RunRecord,
-        review: Review,
-        *,
-        stream: bool,
-        context: Any = None,
-        about: RunFacts | None = None,
-    ) -> AsyncGenerator[ReActEvent, None]:
-        """Return the events of one whole run: tools run, their results go back, up to the answer.
+    def toolset(self, invoker: ToolInvoker, context: Any = None) -> Toolset:
+        """Return the tools of one run; their `ToolContext` has `context`."""
+        policy = ToolPolicy(confirm=self.confirm, context=context, words=invoker.words)
+        specs = invoker.get_tool_definitions() or None
+        return Toolset(invoker.tool_map(), specs, max_rounds=self.max_tool_rounds, policy=policy)
+
+    def run(self, about: RunMetadata, tools: Toolset, *, stream: bool) -> Run:
+        """Return the run of one question.
 
         Args:
-            messages: the conversation with the new question.
-            invoker: its tools are offered.
-            record: reads the events.
-            review: judges an answer.
-            stream: ask for the answer in pieces.
-            context: what the tools' `ToolContext` has as `context`.
             about: the question and whose it is, for those who watch; the tools are filled in.
+            tools: what is offered.
+            stream: ask for the answer in pieces.
         """
+        specs = tools.specs or []
+        version = function_version(about.function.docstring, "", None, specs)
+        about = replace(about, function=replace(about.function, tools=specs, version=version))
+        return Run(FUNC_NAME, generate_trace_id(FUNC_NAME), stream=stream, about=about)
 
-        async def begin(clock: Deadline) -> AsyncGenerator[ReActEvent, None]:
+    async def events(
+        self, run: Run, messages: list[Message], tools: Toolset, review: Review
+    ) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the events of one whole run: tools run, their results go back, up to the answer.
+
+        Args:
+            run: takes in what happens.
+            messages: the conversation with the new question.
+            tools: what is offered.
+            review: judges an answer.
+        """
+        async with async_log_context(run.trace_id, run.func_name), run:
             llm = resolve_llm(self.llm)
-            specs = invoker.get_tool_definitions() or None
-            fitting = messages
             if llm.context_window is not None:
                 room = room_for_input(llm.context_window, self.params)
-                fitting = messages if fits(messages, specs, room) else trimmed(messages, specs, room, FUNC_NAME)
-
-            def refused(error: BadRequest, request: ModelRequest) -> ModelRequest | None:
-                if request.tools is None or request.actions or not names_refusal(error, "tool"):
-                    return None
-                remember_refusal(llm, "tools")
-                return replace(request, actions=json_actions(llm, specs))
-
-            return react_events(
-                llm,
-                fitting,
-                specs,
-                invoker.tool_map(),
-                max_tool_calls=self.max_tool_rounds,
-                stream=stream,
-                review=review,
-                refused=refused,
-                actions=json_actions(llm, specs),
-                params=self.params,
-                policy=ToolPolicy(confirm=self.confirm, context=context, words=invoker.words),
-                deadline=clock,
-                trace_id=record.trace_id,
-                func_name=FUNC_NAME,
-            )
-
-        def facts() -> RunFacts:
-            told = about or RunFacts(FunctionFacts(FUNC_NAME, "assistant"))
-            tools = invoker.get_tool_definitions()
-            version = function_version(told.function.docstring, "", None, tools)
-            return replace(told, function=replace(told.function, tools=tools, version=version))
-
-        return in_context(Recording(record, begin, facts=facts).events(), contextvars.copy_context())
+                if not fits(messages, tools.specs, room):
+                    messages = trimmed(messages, tools.specs, room, FUNC_NAME)
+            actions = json_actions(llm, tools.specs)
+            request = ModelRequest(llm, messages, tools.specs, params=self.params, actions=actions)
+            async with aclosing(react_events(request, tools, review, run)) as events:
+                async for event in events:
+                    yield event
 
 
 def _shown(call: ToolCall) -> dict[str, Any]:

@@ -23,10 +23,11 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.base.json_action import AnswerText, JsonActions, read_actions
+from SimpleLLMFunc.base.json_action import AnswerText, read_actions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
-from SimpleLLMFunc.base.request import ModelRequest, Refused, Review, ToolMap, ToolPolicy
-from SimpleLLMFunc.base.run import Abort, Arrived, Limits, Settled, current_watch
+from SimpleLLMFunc.base.metadata import SentRequest
+from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
+from SimpleLLMFunc.base.run import AnyReview, Arrived, Run, Settled
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import (
     BadRequest,
@@ -38,150 +39,108 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.attempts import tell_failed_try
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import Deadline, count_request, is_limited, priced, require_prices
+from SimpleLLMFunc.interface.spending import count_request, is_limited, priced, require_prices
 from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, without_thoughts
 from SimpleLLMFunc.logger import count_tokens
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
 
-__all__ = ["execute_llm", "model_turn", "raw_response", "raw_responses", "react_events"]
+__all__ = ["execute_llm", "model_turn", "raw_responses", "react_events"]
 
-_POLICY = ToolPolicy()
+_NO_TOOLS = Toolset()
 _EARLY = "Not accepted yet: read the results of the other calls first, then call this again, alone."
 """To an answer given beside other calls: it was written before their results were known."""
 
 
 async def react_events(
-    llm: LLM_Interface,
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec] | None = None,
-    tool_map: ToolMap | None = None,
-    *,
-    max_tool_calls: int = 5,
-    stream: bool = False,
-    review: Review | None = None,
-    refused: Refused | None = None,
-    response_format: dict[str, Any] | None = None,
-    answer_tool: ToolSpec | None = None,
-    actions: JsonActions | None = None,
-    params: Mapping[str, Any] | None = None,
-    policy: ToolPolicy | None = None,
-    deadline: Deadline | None = None,
-    abort: Abort | None = None,
-    trace_id: str = "",
-    func_name: str = "",
-    is_shared: bool = True,
+    request: ModelRequest, tools: Toolset | None = None, review: Review | None = None, run: Run | None = None
 ) -> AsyncGenerator[ReActEvent, None]:
-    """Yield the facts of one run, `RunFinished` last.
+    """Yield the facts of one run, `RunFinished` last; `run` takes each of them in before.
 
     When a run breaks off while an answer arrives, `MessageAppended` tells of the part that had come before the
     error is raised.
 
     Args:
-        llm: the model.
-        messages: the conversation so far; copied, never changed.
-        tools: what the model may call, in wire form.
-        tool_map: what runs, by the name on the wire.
-        max_tool_calls: rounds; the calls of one reply are one round. After the last round the model gets
-            one turn without tools. 0 offers none.
-        stream: ask for the reply in pieces; adds `ReplyDelta` events.
-        review: may send the model back to work; see `Review`.
-        refused: may change a request that the provider did not accept; see `Refused`.
-        response_format: the shape of the answer, in the provider's form.
-        answer_tool: a tool whose arguments are the answer; offered in every turn, never run.
-        actions: offer the tools as JSON actions, to a model that cannot call them.
-        params: go to the provider as they are.
-        policy: how tools run.
-        deadline: for the whole run.
-        abort: ends the run when it is set.
-        trace_id: of the run.
-        func_name: for messages and tools.
-        is_shared: somebody else holds `messages`, or what the events hold, and might change it; else nothing is copied.
+        request: what is sent first, and to which model. Its messages are copied, never changed.
+        tools: what runs when the model calls a tool; after its last round the model gets one turn without tools.
+        review: may send the model back to work, and may change a request that the service refused; see `Review`.
+        run: whose limits hold. A stream of it adds `ReplyDelta` events.
 
     Raises:
         ProviderError: the service failed or refused.
         ContentBlocked: the answer was blocked, or the model refused.
         OutputTruncated: a reply of tool calls alone was cut.
         ToolCallLimitExceeded: the turn without tools called a tool again.
-        DeadlineExceeded: `deadline` passed.
-        RunAborted: `abort` was set.
+        DeadlineExceeded: the deadline of the run passed.
+        RunAborted: the abort signal of the run was set.
         ToolFailed: a tool failed and the policy says "raise".
     """
-    limits, watch = Limits.of(deadline, abort), current_watch()
-    kept: Callable[[Sequence[Message]], list[Message]] = copied if is_shared or watch else list
-    messages = history = copied(messages) if is_shared else list(messages)  # what was given is not kept beside it
+    run, tools = run or Run(), tools or _NO_TOOLS
+    is_observed = run.observer is not None
+    kept: Callable[[Sequence[Message]], list[Message]] = copied if run.is_shared or is_observed else list
+    history = copied(request.messages) if run.is_shared else list(request.messages)
     # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
-    request = ModelRequest(
-        list(history) if watch else history,
-        list(tools or ()) or None,
-        response_format,
-        params or {},
-        answer_tool,
-        actions,
-    )
-    usage, turn, rounds, opening = NO_USAGE, 1, 0, len(history)
-    yield RunStarted(trace_id, kept(history))
+    request = request.with_messages(list(history) if is_observed else history)
+    run.asks(request)
+    turn, rounds, opening = 1, 0, len(history)
+    yield run.tell(RunStarted(run.trace_id, kept(history)))
     while True:
-        is_last = rounds >= max_tool_calls
-        yield TurnStarted(turn, watch.sent(llm, request, stream=stream, is_last=is_last) if watch else None)
-        received: ReplyReceived | None = None
+        is_last = rounds >= tools.max_rounds
+        yield run.tell(TurnStarted(turn, SentRequest(request, run.stream, is_last) if is_observed else None))
         try:
-            turn_events = model_turn(
-                llm, request, turn, stream=stream, is_last=is_last, limits=limits, trace_id=trace_id
-            )
+            turn_events = model_turn(run, request, turn, is_last=is_last)
             try:
                 async for event in turn_events:
-                    yield event
-                    if isinstance(event, ReplyReceived):
-                        received = event
-                    del event  # not kept while the next one is waited for
+                    yield run.tell(event)
             finally:
                 await turn_events.aclose()
         except BadRequest as error:
-            if refused is None or (changed := refused(error, request)) is None:
+            first = request.with_messages(request.messages[:opening])
+            changed = _instead_of(first, error, review)
+            if changed is None:
                 raise
-            tell_failed_try(error, tries=error.tries, pause=0.0, model=llm.model_name)
-            history, opening = _reopened(history, opening, request, changed)
-            request = changed
+            tell_failed_try(error, tries=error.tries, pause=0.0, model=request.llm.model_name)
+            request, history, opening = _begun_anew(changed, request, history, opening)
+            run.asks(request)
             continue  # the same turn, asked otherwise
-        assert received is not None, "a turn ends with its reply"
-        usage += received.usage
-        reply = _usable(received.reply, request.answer_name)
+        assert run.last is not None, "a turn ends with its reply"
+        reply = _usable(run.last.reply, request.answer_name)
         if reply.tool_calls:
             if is_last:
-                raise ToolCallLimitExceeded(max_tool_calls).with_run(messages=history)
+                raise ToolCallLimitExceeded(tools.max_rounds).with_run(messages=history)
             rounds += 1
             grown: list[Message] = []
-            async with aclosing(
-                _tool_round(
-                    reply, tool_map or {}, turn, request.answer_name, policy or _POLICY, limits, trace_id, func_name
-                )
-            ) as round_events:
+            async with aclosing(_tool_round(run, reply, tools, turn, request.answer_name)) as round_events:
                 async for round_event in round_events:
                     if type(round_event) is MessageAppended:
                         grown += kept([round_event.message])  # the event's own message is the consumer's
-                    yield round_event
+                    yield run.tell(round_event)
             request = request.with_messages(request.messages + grown)
             history = history + grown
         else:
             again = await _judged(reply, history, review) if review else None
             if again is None:
                 answer = build_assistant_response_message(reply)
-                yield MessageAppended(turn, *kept([answer]))
-                yield RunFinished(reply, [*history, answer], usage, turn)
+                yield run.tell(MessageAppended(turn, *kept([answer])))
+                yield run.tell(RunFinished(reply, [*history, answer], run.usage, turn))
                 return
             request = request.with_messages(copied(again))
         turn += 1
 
 
-def _reopened(
-    history: list[Message], opening: int, request: ModelRequest, changed: ModelRequest
-) -> tuple[list[Message], int]:
-    """Return the conversation with the opening of the changed request, and how many messages that has.
+def _instead_of(request: ModelRequest, error: BadRequest, review: Review | None) -> ModelRequest | None:
+    """Return what the review wants to begin with instead of a request that was refused, None to give up."""
+    refused = getattr(review, "refused", None)
+    changed: ModelRequest | None = None if refused is None else refused(error, request)
+    return changed
 
-    It goes on from there with what has come since: a re-ask shows the new opening too.
-    """
-    renewed = len(changed.messages) - len(request.messages) + opening
-    return [*copied(changed.messages[:renewed]), *history[opening:]], renewed
+
+def _begun_anew(
+    changed: ModelRequest, request: ModelRequest, history: list[Message], opening: int
+) -> tuple[ModelRequest, list[Message], int]:
+    """Return the changed request and the conversation with all that has come since the first one, and its opening."""
+    opened = copied(changed.messages)
+    request = changed.with_messages([*opened, *request.messages[opening:]])
+    return request, [*opened, *history[opening:]], len(opened)
 
 
 async def _judged(reply: ChatCompletion, history: list[Message], review: Review) -> list[Message] | None:
@@ -190,32 +149,25 @@ async def _judged(reply: ChatCompletion, history: list[Message], review: Review)
 
 
 async def model_turn(
-    llm: LLM_Interface,
-    request: ModelRequest,
-    turn: int,
-    *,
-    stream: bool,
-    is_last: bool = False,
-    limits: Limits | None = None,
-    trace_id: str = "",
+    run: Run, request: ModelRequest, turn: int, *, is_last: bool = False
 ) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
     """Ask the model once: yield a `ReplyDelta` per chunk where it is streamed, then one `ReplyReceived`.
 
     `TurnStarted` again, among the chunks, means that the interface had to begin anew: what was shown is void.
     `MessageAppended` tells of a part of an answer that broke off; the error follows.
     """
-    limits = limits or Limits.of(None)
+    llm, limits = request.llm, run.limits
     started = time.monotonic()
-    arguments = request.wire(llm, is_last=is_last, shares=llm.only_reads_messages)
+    arguments = request.wire(is_last=is_last, shares=llm.only_reads_messages)
     messages = arguments.pop("messages")
-    arguments.update(trace_id=trace_id, deadline=limits.clock.left())
+    arguments.update(trace_id=run.trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)
     with Settled(llm, *expected) as settled:
         try:
             raw: Any
-            if stream:
+            if run.stream:
                 arrived = settled.arrived = Arrived(turn, AnswerText() if actions else None)
                 chunks = limits.each(
                     llm.chat_stream(messages, **arguments), "receiving the answer", arrived.text_so_far
@@ -279,9 +231,10 @@ async def execute_llm(
 
     The list given as `messages` grows by what the run adds: tool rounds and the answer.
     """
-    events = react_events(
-        llm_interface, messages, tools, tool_map, max_tool_calls=max_tool_calls, stream=stream, params=llm_kwargs
-    )
+    run = Run(stream=stream)
+    request = ModelRequest(llm_interface, messages, tools, params=llm_kwargs)
+    toolset = Toolset(tool_map, tools, max_rounds=max_tool_calls)
+    events = react_events(request, toolset, AnyReview(run, toolset), run)
     async with aclosing(raw_responses(events, messages, stream=stream)) as responses:
         async for response in responses:
             yield response
@@ -296,20 +249,12 @@ async def raw_responses(
     """
     async with aclosing(events):
         async for event in events:
-            response = raw_response(event, messages, stream=stream)
-            if response is not None:
-                yield response
-
-
-def raw_response(event: ReActEvent, messages: list[Message], *, stream: bool) -> Any:
-    """Return what `raw_responses` yields at an event, None for nothing, and let `messages` grow by it."""
-    if isinstance(event, MessageAppended):
-        messages.append(event.message)
-    elif isinstance(event, RunStarted) and not messages:
-        messages += event.messages
-    elif isinstance(event, ReplyDelta if stream else ReplyReceived):
-        return event.raw
-    return None
+            if isinstance(event, MessageAppended):
+                messages.append(event.message)
+            elif isinstance(event, RunStarted) and not messages:
+                messages += event.messages
+            elif isinstance(event, ReplyDelta if stream else ReplyReceived):
+                yield event.raw
 
 
 def _usable(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
@@ -341,30 +286,15 @@ def _usable(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
 
 
 async def _tool_round(
-    reply: ChatCompletion,
-    tool_map: ToolMap,
-    turn: int,
-    answer_name: str | None,
-    policy: ToolPolicy,
-    limits: Limits,
-    trace_id: str,
-    func_name: str,
+    run: Run, reply: ChatCompletion, tools: Toolset, turn: int, answer_name: str | None
 ) -> AsyncGenerator[MessageAppended | ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply and yield what happens; every call gets exactly one result message."""
     yield MessageAppended(turn, build_assistant_response_message(reply))
+    calls = [call for call in reply.tool_calls if call.function.name != answer_name]
     events = process_tool_calls(
-        [call for call in reply.tool_calls if call.function.name != answer_name],
-        tool_map,
-        turn,
-        trace_id=trace_id,
-        func_name=func_name,
-        on_tool_error=policy.on_tool_error,
-        max_result_chars=policy.max_result_chars,
-        confirm=policy.confirm,
-        context_value=policy.context,
-        words=policy.words,
+        calls, tools.tool_map, turn, policy=tools.policy, trace_id=run.trace_id, func_name=run.func_name
     )
-    timely = limits.each(events, "running a tool")
+    timely = run.limits.each(events, "running a tool")
     finished: dict[str, ToolCallFinished] = {}
     try:
         try:

@@ -3,7 +3,7 @@
 A `match` over `ReActEvent` is checked for completeness by the type checkers, so a new fact shows every
 place that has to know it.
 
-Whoever watches a run (`base/run/observers.py`) is shown more than whoever reads its stream: `TryFailed`, `AnswerReviewed` and
+Whoever watches a run (`base/run/sinks.py`) is shown more than whoever reads its stream: `TryFailed`, `AnswerReviewed` and
 `RunFailed`, and the fields that say so. A sink sees `RunStarted` first and either `RunFinished` or `RunFailed` last.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from SimpleLLMFunc.base.metadata import RunFacts, SentRequest
+from SimpleLLMFunc.base.metadata import RunMetadata, SentRequest
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolCall, ToolCallDelta, Usage, quickly_made
@@ -47,7 +47,7 @@ class RunStarted:
 
     trace_id: str
     messages: list[Message]
-    run: RunFacts | None = None
+    run: RunMetadata | None = None
 
 
 @quickly_made

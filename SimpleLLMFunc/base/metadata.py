@@ -10,7 +10,8 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -19,7 +20,15 @@ from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["FunctionFacts", "FunctionKind", "RunFacts", "SentRequest", "function_version", "signature_text"]
+__all__ = [
+    "FunctionKind",
+    "FunctionMetadata",
+    "RunMetadata",
+    "SentRequest",
+    "code_version",
+    "function_version",
+    "signature_text",
+]
 
 FunctionKind: TypeAlias = Literal["function", "chat", "call", "assistant"]
 """Who asks: an `@llm_function`, an `@llm_chat`, a Call, or the assistant."""
@@ -29,7 +38,7 @@ _PLACE = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionFacts:
+class FunctionMetadata:
     """What a function is, as long as nobody changes it; one object for all of its runs.
 
     Attributes:
@@ -54,7 +63,7 @@ class FunctionFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunMetadata:
     """Who runs, with what, and inside of what.
 
     Attributes:
@@ -66,7 +75,7 @@ class RunFacts:
         user_id: whom it serves; from `watching(user_id=…)`, or the assistant's.
     """
 
-    function: FunctionFacts
+    function: FunctionMetadata
     arguments: Mapping[str, Any] = field(default_factory=dict)
     parent_trace_id: str = ""
     parent_call_id: str = ""
@@ -79,25 +88,31 @@ class SentRequest:
     """What a turn is about to send.
 
     Attributes:
-        llm: the model that is asked; `model_name`, `provider` and `base_url` are among its attributes.
         request: as the run holds it; nobody changes its lists, a turn that adds to them makes new ones.
         stream: the reply is asked for in pieces.
         is_last: no tool is offered any more.
-        output_mode: how the answer is asked for.
     """
 
-    llm: LLM_Interface
     request: ModelRequest
     stream: bool
     is_last: bool
-    output_mode: OutputMode
+
+    @property
+    def llm(self) -> LLM_Interface:
+        """The model that is asked; `model_name`, `provider` and `base_url` are among its attributes."""
+        return self.request.llm
+
+    @property
+    def output_mode(self) -> OutputMode:
+        """How the answer is asked for."""
+        return self.request.output_mode
 
     def wire(self) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat` by name: `messages`, `tools`, `response_format`, the params.
 
         Made anew at each call, the messages copied.
         """
-        return self.request.wire(self.llm, is_last=self.is_last)
+        return self.request.wire(is_last=self.is_last)
 
     def params(self) -> dict[str, Any]:
         """Return what is asked for beside messages, tools and response format: the model's own settings, and the call's."""
@@ -146,3 +161,14 @@ def function_version(docstring: str, signature: str, types: Any, tools: Any) -> 
     parts = [docstring, signature, types, tools]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.blake2b(_PLACE.sub("", text).encode(), digest_size=8).hexdigest()
+
+
+def code_version(code: Callable[..., Any]) -> list[str]:
+    """Return the name of plain code and a hash of its source: what makes it another one."""
+    name = f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', type(code).__qualname__)}"
+    try:
+        source = textwrap.dedent(inspect.getsource(code))
+    except (OSError, TypeError):
+        compiled = getattr(code, "__code__", None)
+        source = repr((compiled.co_code, compiled.co_names)) if compiled is not None else ""
+    return [name, hashlib.blake2b(source.encode(), digest_size=8).hexdigest()]

@@ -1,4 +1,4 @@
-"""What a turn sends, and what may change it."""
+"""What a turn sends and to whom, the tools of a run, and what may change a request."""
 
 from __future__ import annotations
 
@@ -8,39 +8,48 @@ from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.tools import NotConfirmed, Tool
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec, quickly_made
 
-__all__ = ["ModelRequest", "Refused", "Review", "ToolMap", "ToolPolicy", "ToolWords"]
+__all__ = ["ModelRequest", "Review", "ToolMap", "ToolPolicy", "ToolWords", "Toolset"]
 
 ToolMap: TypeAlias = Mapping[str, Tool | Callable[..., Any]]
 """What runs, by the name on the wire."""
 
 Review: TypeAlias = Callable[[ChatCompletion, list[Message]], Awaitable[list[Message] | None]]
-"""``await review(reply, messages)``: None accepts the reply; a list is what the next request holds."""
+"""``await review(reply, messages)``: None accepts the reply; a list is what the next request holds.
+
+A review may also have a method ``refused(error, request)``, called with a `BadRequest` and the first request of the run (what
+has come since left out): it gives another first request to go on from, or None to raise.
+"""
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a turn sends.
+    """What a turn sends, and to whom.
 
     Attributes:
+        llm: the model that is asked.
         tools: what is offered beside `answer_tool`, None for nothing.
         response_format: the shape of the answer, in the provider's form.
         params: go to the provider as they are.
         answer_tool: a tool whose arguments are the answer (output mode "tool"); it is never run.
         actions: the tools are offered as JSON actions; None for native tool calls.
+        output_mode, output_mode_reason: how the answer is asked for, and why so.
     """
 
+    llm: LLM_Interface
     messages: list[Message]
     tools: list[ToolSpec] | None = None
     response_format: dict[str, Any] | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     answer_tool: ToolSpec | None = None
     actions: JsonActions | None = None
+    output_mode: OutputMode = "text"
+    output_mode_reason: str = ""
 
     @property
     def answer_name(self) -> str | None:
@@ -49,9 +58,9 @@ class ModelRequest:
 
     def with_messages(self, messages: list[Message]) -> ModelRequest:
         """Return the same request with another conversation."""
-        return ModelRequest(messages, self.tools, self.response_format, self.params, self.answer_tool, self.actions)
+        return replace(self, messages=messages)
 
-    def wire(self, llm: LLM_Interface, *, is_last: bool, shares: bool = False) -> dict[str, Any]:
+    def wire(self, *, is_last: bool, shares: bool = False) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer.
 
         The messages are a copy, unless it `shares` them: what an interface does to them is not seen by the run.
@@ -74,7 +83,7 @@ class ModelRequest:
         offered = [] if is_last else list(self.tools or ())
         params = dict(self.params)
         if self.answer_tool:
-            if llm.profile.tool_choice and "tool_choice" not in params:
+            if self.llm.profile.tool_choice and "tool_choice" not in params:
                 params["tool_choice"] = (
                     "required" if offered else {"type": "function", "function": {"name": self.answer_name}}
                 )
@@ -88,10 +97,6 @@ class ModelRequest:
             "tools": offered or None,
             "response_format": self.response_format,
         }
-
-
-Refused: TypeAlias = Callable[[BadRequest, ModelRequest], ModelRequest | None]
-"""Called when the provider did not accept a request; gives the one to try instead, or None to raise."""
 
 
 class ToolWords:
@@ -120,10 +125,43 @@ class ToolWords:
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """How tools run during a whole run; the fields are arguments of `process_tool_calls`."""
+    """How the tools of a run are run.
+
+    Attributes:
+        on_tool_error: "report" tells the model, "raise" ends the run.
+        max_result_chars: a longer result is cut.
+        confirm: asked before a tool marked `confirm=True` runs; None refuses.
+        context: the `context` of every `ToolContext`.
+        words: what the model is told of a call that came to nothing.
+    """
 
     on_tool_error: Literal["report", "raise"] = "report"
     max_result_chars: int = 65536
     confirm: Callable[..., Any] | None = None
     context: Any = None
     words: ToolWords = field(default_factory=ToolWords)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """The tools of a run.
+
+    Attributes:
+        tool_map: what runs, by the name on the wire.
+        specs: what the model is told of them, in wire form; None where there are none.
+        strict_specs: the form that holds a model to the schemas, for the providers that want it.
+        max_rounds: how often they are run; the calls of one reply are one round. 0 offers none.
+        offered: "native" calls, "json" actions, or "auto": what suits the model.
+        policy: how they run.
+    """
+
+    tool_map: ToolMap = field(default_factory=dict)
+    specs: list[ToolSpec] | None = None
+    strict_specs: list[ToolSpec] | None = None
+    max_rounds: int = 5
+    offered: Literal["auto", "native", "json"] = "auto"
+    policy: ToolPolicy = field(default_factory=ToolPolicy)
+
+    def specs_for(self, llm: LLM_Interface) -> list[ToolSpec] | None:
+        """Return the form of the specs that this provider wants."""
+        return self.strict_specs if llm.profile.strict else self.specs

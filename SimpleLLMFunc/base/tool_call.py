@@ -7,12 +7,12 @@ import functools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
 from SimpleLLMFunc.base.messages import as_data, copied
-from SimpleLLMFunc.base.request import ToolWords
-from SimpleLLMFunc.base.run import current_watch
+from SimpleLLMFunc.base.request import ToolPolicy
+from SimpleLLMFunc.base.run import current_observer
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
 from SimpleLLMFunc.errors import ToolFailed, UsageError, cut
 from SimpleLLMFunc.interface.wires import assemble_tool_calls, rekeyed
@@ -56,6 +56,7 @@ MAX_AT_ONCE: Final = 128
 _LONG: Final = 50_000
 """Characters of arguments, or of a result, that take too long for an event loop."""
 
+_POLICY: Final = ToolPolicy()
 _MAX_RETRY_CHARS: Final = 4000
 _TIDY_SECONDS: Final = 0.1
 """How long a run that ends waits for its tools to end too."""
@@ -110,13 +111,9 @@ async def process_tool_calls(
     tool_map: Mapping[str, Callable[..., Any] | Tool],
     turn: int = 1,
     *,
+    policy: ToolPolicy | None = None,
     trace_id: str = "",
     func_name: str = "",
-    on_tool_error: Literal["report", "raise"] = "report",
-    max_result_chars: int = 65536,
-    confirm: Confirm | None = None,
-    context_value: Any = None,
-    words: ToolWords | None = None,
 ) -> AsyncGenerator[ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply together and yield what happens; every call is answered exactly once.
 
@@ -128,38 +125,25 @@ async def process_tool_calls(
         tool_calls: of one reply; ours, the openai package's, or dicts.
         tool_map: what runs, by the name on the wire; plain callables are taken too.
         turn: number of the reply, from 1.
+        policy: how they run; None reports every failure to the model and confirms nothing.
         trace_id: of the run, for the tools' `ToolContext`.
         func_name: the decorated function, for the tools' `ToolContext`.
-        on_tool_error: "raise" makes what a tool raises end the run.
-        max_result_chars: of text in one result.
-        confirm: asked before a tool marked `confirm=True` runs, every time; None refuses.
-        context_value: what the tools' `ToolContext` has as `context`.
-        words: how a failure is told.
 
     Raises:
-        ToolFailed: with "raise", a tool raised or timed out.
-        UsageError: another `on_tool_error`.
+        ToolFailed: a tool raised or timed out, and the policy says "raise".
+        UsageError: the policy says something else than "report" or "raise".
     """
-    if on_tool_error not in {"report", "raise"}:
-        raise UsageError(f'on_tool_error is "report" or "raise", not {on_tool_error!r}')
+    policy = policy or _POLICY
+    if policy.on_tool_error not in {"report", "raise"}:
+        raise UsageError(f'on_tool_error is "report" or "raise", not {policy.on_tool_error!r}')
     calls = [call if isinstance(call, ToolCall) else ToolCall.from_dict(as_data(call)) for call in tool_calls]
     for call in calls:
         yield ToolCallStarted(turn, call)
-    round_ = _Round(
-        tool_map,
-        turn,
-        trace_id,
-        func_name,
-        on_tool_error == "raise",
-        max_result_chars,
-        confirm,
-        context_value,
-        words or ToolWords(),
-        asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None,
-    )
+    room = asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None
+    round_ = _Round(tool_map, turn, trace_id, func_name, policy, room)
     if len(calls) == 1 and round_.is_simple(calls[0]):
         # Its thread is all that there is to wait for: no task for it, and nothing that could be told meanwhile.
-        only = await round_.answer(calls[0])
+        only = await _settled(calls[0], round_)
         if isinstance(only, _Ended):
             raise only.reason
         yield only
@@ -168,7 +152,7 @@ async def process_tool_calls(
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
     try:
         for number, call in enumerate(calls):
-            task = asyncio.create_task(round_.answer(call))
+            task = asyncio.create_task(_settled(call, round_))
             task.add_done_callback(functools.partial(_note, happened, number))
             tasks.append(task)
         shown = 0
@@ -249,128 +233,29 @@ class _Ended:
 
 @dataclass(slots=True)
 class _Round:
-    """What the calls of one reply share."""
+    """What the calls of one reply share.
+
+    Attributes:
+        room: where there are more calls than may run at once.
+        happened: takes what tools tell, where calls have tasks of their own.
+        asking: one question at a time: two of them on one terminal would get each other's answers.
+    """
 
     tool_map: Mapping[str, Callable[..., Any] | Tool]
     turn: int
     trace_id: str
     func_name: str
-    raises: bool
-    max_chars: int
-    confirm: Confirm | None
-    context_value: Any
-    words: ToolWords
-    room: asyncio.Semaphore | None = None  # where there are more calls than may run at once
-    happened: asyncio.Queue[int | ToolCallProgress] | None = None  # where calls have tasks of their own
-    # One question at a time: two of them on one terminal would get each other's answers.
+    policy: ToolPolicy
+    room: asyncio.Semaphore | None = None
+    happened: asyncio.Queue[int | ToolCallProgress] | None = None
     asking: asyncio.Lock | None = None
 
     def is_simple(self, call: ToolCall) -> bool:
         """Whether the call needs no task of its own: a plain function, which runs in a thread, and nobody watches."""
         candidate = self.tool_map.get(call.function.name)
-        return isinstance(candidate, Tool) and candidate.is_plain and current_watch() is None
+        return isinstance(candidate, Tool) and candidate.is_plain and current_observer() is None
 
-    async def answer(self, call: ToolCall) -> ToolCallFinished | _Ended:
-        """Run one call; what goes wrong is an answer too."""
-        name = call.function.name
-        if (watch := current_watch()) is not None:
-            watch.tool_begins(call)
-        candidate = self.tool_map.get(name)
-        if candidate is None:
-            known = ", ".join(self.tool_map) or "none"
-            return self._refusal(call, self.words.unknown(name, known), "unknown_tool")
-        try:
-            tool = as_tool(candidate)
-            if self.room is None:
-                return await self._run(call, tool)
-            async with self.room:
-                return await self._run(call, tool)
-        except _PASSES as reason:
-            task = asyncio.current_task()
-            if isinstance(reason, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise
-            return _Ended(reason)
-        except (ToolFailed, UsageError) as reason:
-            if reason.__cause__ is not None:
-                reason.__context__ = None  # the cause may be a copy without the secret that the original holds
-            return _Ended(reason)
-
-    async def _run(self, call: ToolCall, tool: Tool) -> ToolCallFinished:
-        context = ToolContext(
-            self.trace_id, self.func_name, tool.name, call.id, self.context_value, self._emitter(call)
-        )
-        try:
-            text = call.function.arguments
-            # Reading long ones would hold up the loop, and so would writing down a long result, or files.
-            bound = await in_thread(_bound, tool, text, context) if len(text) > _LONG else _bound(tool, text, context)
-            values, args, kwargs = bound
-        except ArgumentsError as error:
-            return self._refusal(call, self.words.unfit(tool.name, str(error)), "invalid_arguments")
-        if tool.confirm and not await self._is_allowed(tool, values):
-            return self._refusal(call, self.words.not_confirmed(tool.name), "not_confirmed")
-        push_debug(lambda: f"tool {tool.name} called with {render_arguments(values)}")
-        started = time.monotonic()
-        limit = None if tool.timeout is None else asyncio.timeout(tool.timeout)
-        try:
-            if limit is None:
-                value = await run_callable(tool.func, args, kwargs)
-            else:
-                async with limit:
-                    value = await run_callable(tool.func, args, kwargs)
-            seconds = time.monotonic() - started
-            untrusted = tool.name if tool.untrusted else None
-            is_slow = len(value) > _LONG if type(value) is str else holds_media(value) or not holds_little(value, _LONG)
-            content = (
-                await in_thread(lambda: render_result(value, self.max_chars, untrusted=untrusted))
-                if is_slow
-                else render_result(value, self.max_chars, untrusted=untrusted)
-            )
-        except _PASSES:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a tool raises is told to the model
-            seconds = time.monotonic() - started
-            if isinstance(error, TimeoutError) and limit is not None and limit.expired():
-                return self._failure(call, tool, self.words.too_slow(tool.timeout or 0.0), error, seconds)
-            if isinstance(error, NotConfirmed):
-                return self._refusal(call, self.words.not_confirmed(tool.name), "not_confirmed")
-            if isinstance(error, ModelRetry):
-                asked = without_surrogates(shown_text(str(error), _MAX_RETRY_CHARS))
-                return ToolCallFinished(self.turn, call, asked, failed=True, seconds=seconds, error_type="ModelRetry")
-            return self._failure(call, tool, shown_error(error), error, seconds)
-        push_debug(lambda: f"tool {tool.name} answered after {seconds:.3f} s")
-        return ToolCallFinished(self.turn, call, content, failed=False, seconds=seconds)
-
-    def _refusal(self, call: ToolCall, text: str, why: str) -> ToolCallFinished:
-        push_debug(lambda: text)
-        content = without_surrogates(shown_text(text))
-        return ToolCallFinished(self.turn, call, content, failed=True, seconds=0.0, error_type=why)
-
-    def _failure(
-        self, call: ToolCall, tool: Tool, problem: str, error: BaseException, seconds: float
-    ) -> ToolCallFinished:
-        push_warning(lambda: f"tool {tool.name} failed: {shown_traceback(error)}")
-        if self.raises:
-            raise ToolFailed(tool.name, shown_text(problem)) from redacted_cause(error)
-        text = without_surrogates(shown_text(self.words.failed(tool.name, problem), _MAX_RETRY_CHARS))
-        # What a page or a server says in an error is as foreign as what it says elsewhere.
-        content = render_result(text, 500, untrusted=tool.name) if tool.untrusted else cut(text)
-        kind = type(error).__name__
-        return ToolCallFinished(self.turn, call, content, failed=True, seconds=seconds, error_type=kind)
-
-    async def _is_allowed(self, tool: Tool, values: dict[str, Any]) -> bool:
-        if self.confirm is None:
-            return False
-        self.asking = self.asking or asyncio.Lock()
-        async with self.asking:
-            try:
-                # A thread for a sync one: it may well wait at a prompt.
-                return bool(await run_callable(self.confirm, [tool.name, copied([values])[0]], {}))
-            except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
-                reason = error
-        push_warning(lambda: f"toolkit_confirm failed for {tool.name}: {shown_traceback(reason)}")
-        return False
-
-    def _emitter(self, call: ToolCall) -> Callable[[Any], None]:
+    def emitter(self, call: ToolCall) -> Callable[[Any], None]:
         happened = self.happened
         if happened is None:
             return nowhere
@@ -385,7 +270,160 @@ class _Round:
         return emit
 
 
-def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
-    """Return the arguments as an object, and as positional and keyword arguments."""
+async def _settled(call: ToolCall, round_: _Round) -> ToolCallFinished | _Ended:
+    """Return the answer to one call, or why the run must end."""
+    if (observer := current_observer()) is not None:
+        observer.tool_begins(call)
+    try:
+        if round_.room is None:
+            return await _answer(call, round_)
+        async with round_.room:
+            return await _answer(call, round_)
+    except _PASSES as reason:
+        task = asyncio.current_task()
+        if isinstance(reason, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        return _Ended(reason)
+    except (ToolFailed, UsageError) as reason:
+        if reason.__cause__ is not None:
+            reason.__context__ = None  # the cause may be a copy without the secret that the original holds
+        return _Ended(reason)
+
+
+async def _answer(call: ToolCall, round_: _Round) -> ToolCallFinished:
+    """Answer one call: find its tool, read its arguments, ask for confirmation, run it, render what it returned."""
+    try:
+        tool = _find(call, round_)
+        arguments = await _read(call, tool, round_)
+        await _confirm(tool, arguments.values, round_)
+    except _NotRunError as refusal:
+        return _refusal(call, round_, str(refusal), refusal.error_type)
+    push_debug(lambda: f"tool {tool.name} called with {render_arguments(arguments.values)}")
+    started = time.monotonic()
+    try:
+        value = await _run(tool, arguments)
+        seconds = time.monotonic() - started
+        content = await _render(value, tool, round_.policy)
+    except _PASSES:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a tool raises is told to the model
+        return _failure(call, tool, round_, error, time.monotonic() - started)
+    push_debug(lambda: f"tool {tool.name} answered after {seconds:.3f} s")
+    return ToolCallFinished(round_.turn, call, content, failed=False, seconds=seconds)
+
+
+class _NotRunError(Exception):
+    """The call was not carried out; its text is what the model reads."""
+
+    def __init__(self, text: str, error_type: str) -> None:
+        super().__init__(text)
+        self.error_type = error_type
+
+
+class _TooSlowError(Exception):
+    """The tool was stopped after its time; the cause is the `TimeoutError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """The arguments of one call: as an object, and as the tool takes them."""
+
+    values: dict[str, Any]
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+def _find(call: ToolCall, round_: _Round) -> Tool:
+    candidate = round_.tool_map.get(call.function.name)
+    if candidate is None:
+        known = ", ".join(round_.tool_map) or "none"
+        raise _NotRunError(round_.policy.words.unknown(call.function.name, known), "unknown_tool")
+    return as_tool(candidate)
+
+
+async def _read(call: ToolCall, tool: Tool, round_: _Round) -> _Arguments:
+    text = call.function.arguments
+    context = ToolContext(
+        round_.trace_id, round_.func_name, tool.name, call.id, round_.policy.context, round_.emitter(call)
+    )
+    try:
+        # Reading long ones would hold up the loop.
+        return await in_thread(_bound, tool, text, context) if len(text) > _LONG else _bound(tool, text, context)
+    except ArgumentsError as error:
+        raise _NotRunError(round_.policy.words.unfit(tool.name, str(error)), "invalid_arguments") from None
+
+
+def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> _Arguments:
     values = tool.read(text)
-    return values, *tool.bind(values, context)
+    return _Arguments(values, *tool.bind(values, context))
+
+
+async def _confirm(tool: Tool, values: dict[str, Any], round_: _Round) -> None:
+    if tool.confirm and not await _is_allowed(tool, values, round_):
+        raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
+
+
+async def _is_allowed(tool: Tool, values: dict[str, Any], round_: _Round) -> bool:
+    confirm = round_.policy.confirm
+    if confirm is None:
+        return False
+    round_.asking = round_.asking or asyncio.Lock()
+    async with round_.asking:
+        try:
+            # A thread for a sync one: it may well wait at a prompt.
+            return bool(await run_callable(confirm, [tool.name, copied([values])[0]], {}))
+        except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
+            reason = error
+    push_warning(lambda: f"toolkit_confirm failed for {tool.name}: {shown_traceback(reason)}")
+    return False
+
+
+async def _run(tool: Tool, arguments: _Arguments) -> Any:
+    limit = asyncio.timeout(tool.timeout)
+    try:
+        async with limit:
+            return await run_callable(tool.func, arguments.args, arguments.kwargs)
+    except TimeoutError as error:
+        if limit.expired():
+            raise _TooSlowError from error
+        raise
+
+
+async def _render(value: Any, tool: Tool, policy: ToolPolicy) -> str | list[dict[str, Any]]:
+    render = functools.partial(
+        render_result, value, policy.max_result_chars, untrusted=tool.name if tool.untrusted else None
+    )
+    # Writing down a long result, or files, would hold up the loop.
+    is_slow = len(value) > _LONG if type(value) is str else holds_media(value) or not holds_little(value, _LONG)
+    return await in_thread(render) if is_slow else render()
+
+
+def _refusal(call: ToolCall, round_: _Round, text: str, error_type: str) -> ToolCallFinished:
+    push_debug(lambda: text)
+    content = without_surrogates(shown_text(text))
+    return ToolCallFinished(round_.turn, call, content, failed=True, seconds=0.0, error_type=error_type)
+
+
+def _failure(call: ToolCall, tool: Tool, round_: _Round, error: BaseException, seconds: float) -> ToolCallFinished:
+    """Return what the model reads of a tool that raised.
+
+    Raises:
+        ToolFailed: where the policy says so.
+    """
+    words = round_.policy.words
+    if isinstance(error, NotConfirmed):
+        return _refusal(call, round_, words.not_confirmed(tool.name), "not_confirmed")
+    if isinstance(error, ModelRetry):
+        asked = without_surrogates(shown_text(str(error), _MAX_RETRY_CHARS))
+        return ToolCallFinished(round_.turn, call, asked, failed=True, seconds=seconds, error_type="ModelRetry")
+    if isinstance(error, _TooSlowError) and error.__cause__ is not None:
+        error, problem = error.__cause__, words.too_slow(tool.timeout or 0.0)
+    else:
+        problem = shown_error(error)
+    push_warning(lambda: f"tool {tool.name} failed: {shown_traceback(error)}")
+    if round_.policy.on_tool_error == "raise":
+        raise ToolFailed(tool.name, shown_text(problem)) from redacted_cause(error)
+    text = without_surrogates(shown_text(words.failed(tool.name, problem), _MAX_RETRY_CHARS))
+    # What a page or a server says in an error is as foreign as what it says elsewhere.
+    content = render_result(text, 500, untrusted=tool.name) if tool.untrusted else cut(text)
+    return ToolCallFinished(round_.turn, call, content, failed=True, seconds=seconds, error_type=type(error).__name__)

@@ -12,19 +12,17 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, RunFinished
-from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, function_version
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata, function_version
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import (
-    REFUSAL_WORDS,
     Abort,
     AnswerReview,
     EmptyReview,
-    Recording,
-    RunRecord,
+    Run,
     generate_trace_id,
-    names_refusal,
+    is_refusal,
     refused_by,
     remember_refusal,
 )
@@ -33,9 +31,9 @@ from SimpleLLMFunc.calls.schema import LanguageType
 from SimpleLLMFunc.errors import BadRequest, ConfigError, RunError, SchemaError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.logger import async_log_context
 from SimpleLLMFunc.type import Message
-from SimpleLLMFunc.utils import in_context
+from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context
 
 __all__ = ["Asker", "closed_with_exec", "closing_questions"]
 
@@ -73,8 +71,10 @@ class Asker:
         self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, streaming: bool
     ) -> AsyncGenerator[str, None]:
         """Yield the text of the answer: its pieces as they arrive, or all of it at once."""
-        run = _Run(self, cast("list[Message]", list(messages)), params)
-        async with aclosing(run.events(EmptyReview(run.record, self.retry_times), stream=streaming)) as events:
+        run = self._run(None, stream=streaming)
+        question = _Question(self, cast("list[Message]", list(messages)), params)
+        events = question.events(run, EmptyReview(run, self.retry_times))
+        async with aclosing(in_context(events, copy_context())) as events:
             async for event in events:
                 if isinstance(event, ReplyDelta) and streaming and event.text:
                     yield event.text
@@ -91,100 +91,78 @@ class Asker:
     ) -> dict[str, Any]:
         """Return the JSON object of the answer; see `CoreCall._json`."""
         spec = OutputSpec(dict[str, Any], _OBJECT, _object_schema(schema))
-        run = _Run(self, cast("list[Message]", list(messages)), params, spec)
-        review = AnswerReview(
-            run.record, self.retry_times, spec=spec, repair="coerce", max_reasks=max_reasks, description=""
-        )
-        async with aclosing(run.events(review, stream=False)) as events:
-            async for _ in events:
-                pass
-        if review.parsed is None:
+        run = self._run(spec.schema, stream=False)
+        question = _Question(self, cast("list[Message]", list(messages)), params, spec)
+        review = _ObjectReview(run, question, self.retry_times, max_reasks)
+        await get_last_item_of_async_generator(in_context(question.events(run, review), copy_context()))
+        if run.parsed is None:
             raise RunError(f"{self.name}: the stream ended before the run did")
-        return dict(review.parsed.value)
+        return dict(run.parsed.value)
+
+    def _run(self, schema: Mapping[str, Any] | None, *, stream: bool) -> Run:
+        """Return the run of one question; who asks is the Call, whose prompts are in its messages."""
+        version = function_version(self.description, "", schema, [])
+        function = FunctionMetadata(self.name, "call", self.description, output_schema=schema, version=version)
+        about = RunMetadata(function, self.arguments)
+        return Run(self.name, generate_trace_id(self.name), abort=self.abort, stream=stream, about=about)
 
 
-@dataclass(slots=True)
-class _Run:
-    """One question: what is sent, and what is sent instead where that was refused."""
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """One question: what is sent, and how its answer is asked for."""
 
     asker: Asker
     messages: list[Message]
     params: Mapping[str, Any]
     spec: OutputSpec | None = None
-    record: RunRecord = field(init=False)
 
-    def facts(self) -> RunFacts:
-        """Who asks: the Call, whose prompts are in its messages."""
-        asker = self.asker
-        schema = None if self.spec is None else self.spec.schema
-        version = function_version(asker.description, "", schema, [])
-        function = FunctionFacts(asker.name, "call", asker.description, output_schema=schema, version=version)
-        return RunFacts(function, asker.arguments)
+    async def events(self, run: Run, review: EmptyReview) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the events of the run."""
+        async with async_log_context(run.trace_id, run.func_name), run:
+            request = self.request(self._model())
+            async with aclosing(react_events(request, None, review, run)) as events:
+                async for event in events:
+                    yield event
 
-    def __post_init__(self) -> None:
-        self.record = RunRecord(self.asker.name, generate_trace_id(self.asker.name))
-
-    def events(self, review: EmptyReview, *, stream: bool) -> AsyncGenerator[ReActEvent, None]:
-        """Return the events of the run, which see the context variables of this moment and set none outside."""
-
-        async def begin(clock: Deadline) -> AsyncGenerator[ReActEvent, None]:
-            given: Any = self.asker.llm  # what was really given: executors are not all type-checked
-            if given is not None and not isinstance(given, LLM_Interface):
-                raise ConfigError(
-                    "llm= is a model such as OpenAICompatible(...) or LocalModel(), "
-                    f"not {type(given).__name__}; None asks the current one."
-                )
-            llm = resolve_llm(self.asker.llm)
-            request = self.request(llm)
-            return react_events(
-                llm,
-                request.messages,
-                max_tool_calls=0,
-                stream=stream,
-                review=review,
-                refused=lambda error, request: self.refused(error, request, llm),
-                response_format=request.response_format,
-                answer_tool=request.answer_tool,
-                params=request.params,
-                deadline=clock,
-                abort=self.asker.abort,
-                trace_id=self.record.trace_id,
-                func_name=self.asker.name,
+    def _model(self) -> LLM_Interface:
+        given: Any = self.asker.llm  # what was really given: executors are not all type-checked
+        if given is not None and not isinstance(given, LLM_Interface):
+            raise ConfigError(
+                "llm= is a model such as OpenAICompatible(...) or LocalModel(), "
+                f"not {type(given).__name__}; None asks the current one."
             )
-
-        return in_context(Recording(self.record, begin, facts=self.facts).events(), copy_context())
+        return resolve_llm(self.asker.llm)
 
     def request(self, llm: LLM_Interface) -> ModelRequest:
         """Return what is sent first: plain, or in the output mode that suits the model."""
-        if self.spec is None:
-            return ModelRequest(self.messages, params=self.params)
-        mode, reason = _object_mode(self.spec, llm)
-        self.record.output_mode, self.record.output_mode_reason = mode, reason
-        return self.request_in(mode)
-
-    def request_in(self, mode: OutputMode) -> ModelRequest:
-        """Return the request that asks for the object in this mode."""
-        assert self.spec is not None, "only an object is asked for in a mode"
+        spec = self.spec
+        if spec is None:
+            return ModelRequest(llm, self.messages, params=self.params)
+        mode, reason = _object_mode(spec, llm)
+        request = ModelRequest(llm, self.messages, params=self.params, output_mode=mode, output_mode_reason=reason)
         if mode == "native":
-            form = self.spec.response_format(strict=True) or self.spec.response_format(strict=False)
-            return ModelRequest(self.messages, response_format=form, params=self.params)
+            return replace(request, response_format=spec.native_format)
         if mode == "tool":
-            return ModelRequest(self.messages, params=self.params, answer_tool=self.spec.answer_tool())
-        shown = json.dumps(self.spec.wire_schema, ensure_ascii=False)
+            return replace(request, answer_tool=spec.answer_tool())
+        shown = json.dumps(spec.wire_schema, ensure_ascii=False)
         wanted = f"{_FORM[self.asker.language]}\n{shown}"
-        return ModelRequest([*self.messages, {"role": "user", "content": wanted}], params=self.params)
+        return request.with_messages([*self.messages, {"role": "user", "content": wanted}])
 
-    def refused(self, error: BadRequest, request: ModelRequest, llm: LLM_Interface) -> ModelRequest | None:
-        """Move down the ladder native → tool → prompt where the provider did not take the form."""
-        mode = self.record.output_mode
-        if self.spec is None or error.status not in {400, 404, 422} or mode not in REFUSAL_WORDS:
+
+class _ObjectReview(AnswerReview):
+    """Reads the object of an answer, and moves down the ladder native → tool → prompt where a form is refused."""
+
+    def __init__(self, run: Run, question: _Question, retry_times: int, max_reasks: int) -> None:
+        assert question.spec is not None, "an object is asked for"
+        super().__init__(run, retry_times, spec=question.spec, repair="coerce", max_reasks=max_reasks, description="")
+        self._question = question
+
+    def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
+        """Return the question in another form."""
+        if not is_refusal(error, request.output_mode):
             return None
-        if not names_refusal(error, mode):
-            return None
-        remember_refusal(llm, mode)
-        first = self.request(llm)
-        # What came after the first messages (a re-ask) stays.
-        return replace(first, messages=[*first.messages, *request.messages[len(self.messages) :]])
+        remember_refusal(request.llm, request.output_mode)
+        return self._question.request(request.llm)
 
 
 # --- questions end with the Call that asked them -------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, PrivateAttr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.base.run import Limits
+from SimpleLLMFunc.base.run import RunLimits
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.errors import CallError, DeadlineExceeded, UsageError
@@ -117,7 +117,7 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
         limited = strictest_time_limit()
         seconds = [left for left in (tool.timeout, limited.left() if limited else None) if left is not None]
         clock = Deadline.after(min(seconds, default=None)).stricter(current_deadline())
-        limits = Limits(clock, getattr(self._executor, "abort_signal", None))
+        limits = RunLimits(clock, getattr(self._executor, "abort_signal", None))
         try:
             limits.check(f"running {tool.name}")
             return await limits.wait(work(), f"running {tool.name}")

@@ -15,7 +15,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FILES, FUNCTIONS, Chat, Function
+from SimpleLLMFunc.llm_decorator.kinds import (
+    CHATS,
+    FILES,
+    FUNCTIONS,
+    Chat,
+    Function,
+    chat_pipeline_of,
+    pipeline_of,
+)
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.type import ImgUrl, Text
 
@@ -97,8 +105,8 @@ def arguments_of(
         click.UsageError: they do not fit the function; says what it takes.
         ConfigError: a file cannot be read.
     """
-    core = function._core  # noqa: SLF001 - all decorated functions have one
-    signature, hints, *_ = core.metadata
+    pipeline = chat_pipeline_of(function) if isinstance(function, CHATS) else pipeline_of(function)
+    signature, hints = pipeline.definition.signature, pipeline.definition.hints
     parameters = {name: parameter for name, parameter in signature.parameters.items() if not _takes_the_rest(parameter)}
     takes_others = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
     given: dict[str, Any] = {}

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.evaluate.run import Evaluated
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.kinds import is_function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, ExampleReader
 from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, RunQuery, TraceReader, TraceStore
@@ -72,8 +72,7 @@ def export_examples(
         ConfigError: there is no such store, or the file cannot be written.
         UsageError: `form` is none, or `f` is no decorated function.
     """
-    core = getattr(f, "_core", None)
-    if not isinstance(core, FunctionCore):
+    if not is_function(f):
         raise UsageError(f"export_examples takes a function under @llm_function, not {type(f).__name__}.")
     if form not in {"cases", "examples", "fine-tuning"}:
         raise UsageError(f'form is "cases", "examples" or "fine-tuning", not {form!r}.')
@@ -82,8 +81,8 @@ def export_examples(
         store.flush()
     reader = own or (store.reader if isinstance(store, TraceStore) else store)
     assert isinstance(reader, TraceReader), "a store has a reader"
-    export = _Export(core, form, limit, where)
-    query = RunQuery(function=core.metadata[4], status="ok", version=version)
+    export = _Export(pipeline_of(f), form, limit, where)
+    query = RunQuery(function=pipeline_of(f).definition.name, status="ok", version=version)
     try:
         with replaced_whole(Path(path)) as part, part.open("w", encoding="utf-8") as file:
             for line in export.lines(_runs(reader, query)):
@@ -108,14 +107,14 @@ def _runs(reader: TraceReader, query: RunQuery) -> Iterator[RunDetail]:
 
 class _Export:
     def __init__(
-        self, core: FunctionCore, form: ExportForm, limit: int | None, where: Callable[[RunDetail], bool] | None
+        self, pipeline: FunctionPipeline, form: ExportForm, limit: int | None, where: Callable[[RunDetail], bool] | None
     ) -> None:
-        signature, hints, _, _, name = core.metadata
-        self._core = core
+        definition = pipeline.definition
+        self._pipeline = pipeline
         self._form = form
         self._limit = limit
         self._where = where
-        self._reader = ExampleReader(name, signature, extract_parameter_type_hints(hints), core.spec)
+        self._reader = ExampleReader(definition.name, definition.signature, definition.hints, definition.output)
         self._seen: set[str] = set()
         self.written = 0
         self.skipped: Counter[str] = Counter()
@@ -158,7 +157,7 @@ class _Export:
             return {"args": arguments, "expected": example.answer, "id": run.summary.trace_id}
         if self._form == "examples":
             return {"args": arguments, "value": example.answer}
-        return {"messages": self._core.lesson(example)}
+        return {"messages": self._pipeline.lesson(example)}
 
 
 def _is_changed(value: Any) -> bool:

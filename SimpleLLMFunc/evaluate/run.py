@@ -22,8 +22,7 @@ from SimpleLLMFunc.evaluate.statistics import wilson_interval
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.kinds import Function
+from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function, mapped
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
@@ -106,7 +105,7 @@ async def evaluate_async(
 ) -> EvalReport:
     """Do what `evaluate` does."""
     began = time.monotonic()
-    function = _Repeated(_core_of(f))
+    function = _Repeated(_checked(f))
     judges = _named([scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers)
     if type(repeats) is not int or repeats < 1:
         raise UsageError(f"repeats is a whole number from 1 up, not {repeats!r}.")
@@ -123,11 +122,11 @@ async def evaluate_async(
             await in_thread(report.close)
     costs = [report.cost, *(grades.cost for by_place in graded for grades in by_place.values())]
     known = [cost for cost in costs if cost is not None]
-    core = function.core
+    about = function.metadata
     return EvalReport(
         name=function.name,
-        function=core.facts.place,
-        version=core.facts.version,
+        function=about.place,
+        version=about.version,
         model=function.llm.model_name,
         results=tuple(await in_thread(_results, checked, answers, judges, graded)),
         repeats=repeats,
@@ -141,11 +140,10 @@ async def evaluate_async(
     )
 
 
-def _core_of(f: Any) -> FunctionCore:
-    core = getattr(f, "_core", None)
-    if not isinstance(core, FunctionCore):
+def _checked(f: Any) -> Function:
+    if not is_function(f):
         raise UsageError(f"evaluate takes a function under @llm_function, not {type(f).__name__}.")
-    return core
+    return f
 
 
 def _named(scorers: Sequence[ScorerLike]) -> list[Scorer]:
@@ -172,11 +170,10 @@ class _Asked:
 class _Repeated(MappedFunction[Any]):
     """The function, asked for a case once for each repeat: a repeat is a row of its own, and a sample of its own."""
 
-    def __init__(self, core: FunctionCore) -> None:
-        super().__init__(core)
-        self.core = core
+    def __init__(self, f: Function) -> None:
+        super().__init__(mapped(f).pipeline, answers_of(f))
         self._own = self.signature
-        self.reader = ExampleReader(self.name, self._own, self.type_hints, core.spec)
+        self.reader = ExampleReader(self.name, self._own, self.type_hints, self.pipeline.definition.output)
         self.signature = inspect.Signature([inspect.Parameter("asked", inspect.Parameter.POSITIONAL_ONLY)])
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
@@ -214,7 +211,7 @@ class _Answer:
 
 
 def _answers(function: _Repeated, cases: Sequence[CheckedCase], report: MapReport[Any]) -> list[_Answer]:
-    output = function.core.spec
+    output = function.pipeline.definition.output
     found = []
     for row in report.rows:
         case = cases[row.index % len(cases)]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from SimpleLLMFunc.llm_decorator.batch_doors import ray_actor, read_batch_file, to_batch_file
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.runtime import run_sync
 
@@ -25,7 +24,8 @@ R = TypeVar("R")
 class _Pipelines:
     """Views that are the same for async and sync functions."""
 
-    _core: FunctionCore
+    def _mapped(self) -> MappedFunction[Any]:
+        raise NotImplementedError
 
     def as_ray_actor(
         self,
@@ -49,9 +49,7 @@ class _Pipelines:
         Raises:
             ConfigError: Ray is not installed, or there is no model to ask.
         """
-        return ray_actor(
-            MappedFunction[Any](self._core), columns=columns, concurrency=concurrency, actors=actors, on_error=on_error
-        )
+        return ray_actor(self._mapped(), columns=columns, concurrency=concurrency, actors=actors, on_error=on_error)
 
 
 class AsyncBatchFiles(_Pipelines, Generic[R]):
@@ -68,7 +66,7 @@ class AsyncBatchFiles(_Pipelines, Generic[R]):
         Raises:
             UsageError: the function has tools, or a row cannot be asked.
         """
-        return to_batch_file(MappedFunction[R](self._core), rows, path, on_error=on_error)
+        return to_batch_file(self._mapped(), rows, path, on_error=on_error)
 
     def read_batch_file(
         self,
@@ -89,7 +87,7 @@ class AsyncBatchFiles(_Pipelines, Generic[R]):
         Raises:
             ConfigError: no line of it answers a request of ours.
         """
-        return read_batch_file(MappedFunction[R](self._core), path, rows=rows, checkpoint=checkpoint, on_error=on_error)
+        return read_batch_file(self._mapped(), path, rows=rows, checkpoint=checkpoint, on_error=on_error)
 
 
 class BatchFiles(_Pipelines, Generic[R]):
@@ -99,7 +97,7 @@ class BatchFiles(_Pipelines, Generic[R]):
         self, rows: Rows, path: str | PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"
     ) -> list[Path]:
         """Write one request a row, in the OpenAI Batch JSONL format, and return the files; see `AsyncBatchFiles`."""
-        return run_sync(to_batch_file(MappedFunction[R](self._core), rows, path, on_error=on_error))
+        return run_sync(to_batch_file(self._mapped(), rows, path, on_error=on_error))
 
     def read_batch_file(
         self,
@@ -110,6 +108,4 @@ class BatchFiles(_Pipelines, Generic[R]):
         on_error: Literal["keep", "raise"] = "keep",
     ) -> MapReport[R]:
         """Read the answers to what `to_batch_file` wrote, and return what came of each row; see `AsyncBatchFiles`."""
-        return run_sync(
-            read_batch_file(MappedFunction[R](self._core), path, rows=rows, checkpoint=checkpoint, on_error=on_error)
-        )
+        return run_sync(read_batch_file(self._mapped(), path, rows=rows, checkpoint=checkpoint, on_error=on_error))

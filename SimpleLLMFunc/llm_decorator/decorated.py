@@ -1,6 +1,6 @@
 """The objects that the decorators return: a function, and its views.
 
-Each class is a typed face of a core: it keeps the parameters and the return type of the function it
+Each class is a typed face of a pipeline: it keeps the parameters and the return type of the function it
 replaces, for a call and for every view. The classes of sync functions put the bridge (`runtime/sync.py`) in front;
 there is no second implementation behind them.
 """
@@ -13,24 +13,21 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.run import AnswerReview, Preview, Result
-from SimpleLLMFunc.errors import RunAborted, UsageError
-from SimpleLLMFunc.interface.http.openai_client import to_openai
+from SimpleLLMFunc.base.run import Preview, Result
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.llm_decorator.answering import Agreement, Answers, answered_by
 from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
 from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
-from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
-from SimpleLLMFunc.llm_decorator.core import Core, Run
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
-from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
-from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
-from SimpleLLMFunc.runtime import import_module, iterate_sync, run_sync
+from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.runtime import iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import Budget, Engine, MapReport, Progress
     from SimpleLLMFunc.batch.rows import Rows
-    from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement
 
 __all__ = [
     "AsyncLLMChat",
@@ -42,7 +39,7 @@ __all__ = [
     "fill",
 ]
 
-C = TypeVar("C", bound=Core)
+L = TypeVar("L", bound=Pipeline)
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
@@ -61,16 +58,22 @@ def fill() -> NoReturn:
     raise UsageError("fill() marks a body that a model fills. Put @llm_function or @llm_chat on the function.")
 
 
-class _Decorated(Generic[C]):
-    """What all decorated functions share: they look like the function, and can be bound and changed."""
+class _Decorated(Generic[L]):
+    """What all decorated functions share: they look like the function, and can be bound and changed.
+
+    Args:
+        pipeline: of the function.
+        instance: the object or class that a method is bound to.
+    """
 
     __name__: str
     __qualname__: str
 
-    def __init__(self, core: C) -> None:
-        self._core = core
-        func = core.func if core.instance is None else core.func.__get__(core.instance)
-        functools.update_wrapper(self, func)  # type: ignore[arg-type]
+    def __init__(self, pipeline: L, instance: Any = None) -> None:
+        self._pipeline = pipeline
+        self._instance = instance
+        func: Any = pipeline.definition.func
+        functools.update_wrapper(self, func if instance is None else func.__get__(instance))  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         kind = type(self).__name__
@@ -85,14 +88,22 @@ class _Decorated(Generic[C]):
         return Tool(func=cast("Callable[..., Any]", self), name=name)
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._core.is_method = True
+        self._pipeline = self._pipeline.as_method()
 
     def _bind(self, instance: Any, owner: type | None) -> Self:
-        if self._core.is_static:
+        definition = self._pipeline.definition
+        if definition.is_static:
             return self
-        if self._core.binds_class:
-            return type(self)(self._core.bound(owner or type(instance)))
-        return self if instance is None else type(self)(self._core.bound(instance))
+        bound_to = (owner or type(instance)) if definition.binds_class else instance
+        return self if bound_to is None else self._bound_to(bound_to)
+
+    def _bound_to(self, instance: Any) -> Self:
+        return type(self)(self._pipeline.as_method(), instance)
+
+    @property
+    def _lacks_instance(self) -> bool:
+        """Whether it is a method of nobody: called through its class, it gets the instance as first argument."""
+        return self._instance is None and self._pipeline.definition.is_method
 
     def with_options(self, **options: Any) -> Self:
         """Return the same function with other decorator arguments.
@@ -103,43 +114,109 @@ class _Decorated(Generic[C]):
         Raises:
             ConfigError: a value that the argument cannot have.
         """
-        return type(self)(self._core.with_options(options))
+        return type(self)(self._pipeline.with_options(options), self._instance)
 
 
-class _Views(_Decorated[C], Generic[C, P]):
+class _Views(_Decorated[L], Generic[L, P]):
     """The views that need no bridge."""
 
     _is_streamed = False
 
     def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
         """Return the exact request, without sending it."""
-        return self._core.preview(args, kwargs, stream=self._is_streamed or self._core.options.stream)
+        given = args[1:] if self._lacks_instance else args
+        return self._pipeline.preview(given, kwargs, stream=self._is_streamed or self._pipeline.options.stream)
 
 
-class _AsyncViews(_Views[C, P], Generic[C, P]):
+class _Function(_Views[FunctionPipeline, P], Generic[P]):
+    """What functions have beside that: who answers their calls."""
+
+    def __init__(self, pipeline: FunctionPipeline, instance: Any = None, answers: Answers | None = None) -> None:
+        super().__init__(pipeline, instance)
+        self._answers = answers
+        if pipeline.definition.is_resolved:
+            _ = self._answered_by()  # what does not fit the function is an error here, not at the first call
+
+    def _answered_by(self) -> Answers:
+        if self._answers is None:
+            self._answers = answered_by(self._pipeline)
+        return self._answers
+
+    def _called(self, args: tuple[Any, ...]) -> tuple[Answers, tuple[Any, ...]]:
+        """Return what answers a call, and its arguments without an instance."""
+        answers = self._answered_by()
+        return (answers.bound(args[0]), args[1:]) if self._lacks_instance and args else (answers, args)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        pipeline = self._pipeline.as_method()
+        if self._answers is not None:
+            self._answers = self._answers_around(pipeline)
+        self._pipeline = pipeline
+
+    def _bound_to(self, instance: Any) -> Self:
+        pipeline = self._pipeline.as_method()
+        return type(self)(pipeline, instance, self._answers_around(pipeline).bound(instance))
+
+    def _answers_around(self, pipeline: FunctionPipeline) -> Answers:
+        answers = self._answered_by()
+        if isinstance(answers, FunctionPipeline):
+            return pipeline
+        return answers if answers.pipeline is pipeline else answers.around(pipeline)
+
+    def with_options(self, **options: Any) -> Self:
+        """Return the same function with other decorator arguments.
+
+        Takes every argument of the decorator, and `template_params` for the fields of the docstring; what is
+        none of these goes to the provider.
+
+        Raises:
+            ConfigError: a value that the argument cannot have.
+        """
+        pipeline = self._pipeline.with_options(options)
+        if not pipeline.definition.is_resolved:
+            return type(self)(pipeline, self._instance)
+        counted = None if options.keys() & {"first", "fallback"} else self.agreement
+        return type(self)(pipeline, self._instance, answered_by(pipeline, counted).bound(self._instance))
+
+    def _mapped(self) -> MappedFunction[Any]:
+        if self._lacks_instance:
+            name = self._pipeline.definition.name
+            raise UsageError(f"{name} is a method. Map over that of an instance: thing.method.map(rows).")
+        return MappedFunction(self._pipeline, self._answered_by())
+
+    @property
+    def agreement(self) -> Agreement:
+        """Who answered the calls, plain code or the model, and how often both said the same; see `sample`."""
+        answers = self._answered_by()
+        return Agreement() if isinstance(answers, FunctionPipeline) else answers.agreement
+
+
+class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
     """Views of an async function."""
 
     def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
-        return self._core.events(args, kwargs)
+        answers, given = self._called(args)
+        return answers.events(given, kwargs)
 
 
-class _SyncViews(_Views[C, P], Generic[C, P]):
+class _SyncFunction(_Function[P], BatchFiles[R], Generic[P, R]):
     """Views of a sync function: the same, behind the bridge."""
 
     def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
-        return iterate_sync(self._core.events(args, kwargs))
+        answers, given = self._called(args)
+        return iterate_sync(answers.events(given, kwargs))
 
 
-class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic[P, R]):
+class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
     """A coroutine function whose body is a model."""
 
-    def __init__(self, core: FunctionCore) -> None:
-        super().__init__(core)
+    def __init__(self, pipeline: FunctionPipeline, instance: Any = None, answers: Answers | None = None) -> None:
+        super().__init__(pipeline, instance, answers)
         # inspect looks for these before it believes that an object is a coroutine function.
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            setattr(self, name, getattr(core.func, name, None))
+            setattr(self, name, getattr(pipeline.definition.func, name, None))
         self._shown = getattr(self, "__qualname__", type(self).__name__)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -148,15 +225,18 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
         Raises:
             SignatureError: the arguments do not fit the function.
         """
-        return self._named(self._core.ask_value(args, kwargs))
+        answers, given = self._called(args)
+        return self._named(answers.value(given, kwargs))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
         """Ask the model; when awaited, the value with everything known about how it came about."""
-        return self._named(self._core.ask_result(args, kwargs), ".call")
+        answers, given = self._called(args)
+        return self._named(answers.result(given, kwargs), ".call")
 
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
-        return _growing(self._core, args, kwargs)
+        answers, given = self._called(args)
+        return answers.stream(given, kwargs)
 
     def map(
         self,
@@ -173,7 +253,7 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
     ) -> Coroutine[Any, Any, MapReport[R]]:
         """Ask once for each row; when awaited, what came of each, in the order of the input. See `map_rows`."""
         work = map_rows(
-            MappedFunction[R](self._core),
+            self._mapped(),
             rows,
             concurrency=concurrency,
             checkpoint=checkpoint,
@@ -191,11 +271,6 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
         work.__qualname__ = self._shown + view  # type: ignore[attr-defined]  # every coroutine that Python makes has one
         return work
 
-    @property
-    def agreement(self) -> Agreement:
-        """Who answered the calls, plain code or the model, and how often both said the same; see `sample`."""
-        return self._core.agreement
-
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -207,7 +282,7 @@ class AsyncLLMFunction(_AsyncViews[FunctionCore, P], AsyncBatchFiles[R], Generic
         return self._bind(instance, owner)
 
 
-class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
+class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
     """A function whose body is a model; also works inside a running event loop."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -216,16 +291,19 @@ class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
         Raises:
             SignatureError: the arguments do not fit the function.
         """
-        value: R = run_sync(self._core.ask_value(args, kwargs))
+        answers, given = self._called(args)
+        value: R = run_sync(answers.value(given, kwargs))
         return value
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Ask the model and return the value with everything known about how it came about."""
-        return run_sync(self._core.ask_result(args, kwargs))
+        answers, given = self._called(args)
+        return run_sync(answers.result(given, kwargs))
 
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
-        return iterate_sync(_growing(self._core, args, kwargs))
+        answers, given = self._called(args)
+        return iterate_sync(answers.stream(given, kwargs))
 
     def map(
         self,
@@ -243,7 +321,7 @@ class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
         """Ask once for each row, and return what came of each, in the order of the input. See `map_rows`."""
         return run_sync(
             map_rows(
-                MappedFunction[R](self._core),
+                self._mapped(),
                 rows,
                 concurrency=concurrency,
                 checkpoint=checkpoint,
@@ -256,11 +334,6 @@ class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
             )
         )
 
-    @property
-    def agreement(self) -> Agreement:
-        """Who answered the calls, plain code or the model, and how often both said the same; see `sample`."""
-        return self._core.agreement
-
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -272,20 +345,21 @@ class LLMFunction(_SyncViews[FunctionCore, P], BatchFiles[R], Generic[P, R]):
         return self._bind(instance, owner)
 
 
-class AsyncLLMStream(_AsyncViews[FunctionCore, P], AsyncBatchFiles[list[T]], Generic[P, T]):
+class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
     """A function annotated `-> AsyncIterator[T]`: each item as soon as it is complete."""
 
     _is_streamed = True
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield the items as they arrive, each complete and validated."""
-        return _items(self._core.start(args, kwargs, stream=True, is_shared=False))
+        return self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs)
 
     stream = __call__
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[list[T]]]:
         """Ask the model; when awaited, all items with everything known about how they came about."""
-        return self._core.result(self._core.start(args, kwargs, stream=False, is_shared=False))
+        answers, given = self._called(args)
+        return answers.result(given, kwargs)
 
     def map(
         self,
@@ -302,7 +376,7 @@ class AsyncLLMStream(_AsyncViews[FunctionCore, P], AsyncBatchFiles[list[T]], Gen
     ) -> Coroutine[Any, Any, MapReport[list[T]]]:
         """Ask once for each row; when awaited, what came of each, in the order of the input. See `map_rows`."""
         return map_rows(
-            MappedFunction[list[T]](self._core),
+            self._mapped(),
             rows,
             concurrency=concurrency,
             checkpoint=checkpoint,
@@ -325,20 +399,21 @@ class AsyncLLMStream(_AsyncViews[FunctionCore, P], AsyncBatchFiles[list[T]], Gen
         return self._bind(instance, owner)
 
 
-class LLMStream(_SyncViews[FunctionCore, P], BatchFiles[list[T]], Generic[P, T]):
+class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
     """A function annotated `-> Iterator[T]`: each item as soon as it is complete."""
 
     _is_streamed = True
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield the items as they arrive, each complete and validated."""
-        return iterate_sync(_items(self._core.start(args, kwargs, stream=True, is_shared=False)))
+        return iterate_sync(self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs))
 
     stream = __call__
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[list[T]]:
         """Ask the model and return all items with everything known about how they came about."""
-        return run_sync(self._core.result(self._core.start(args, kwargs, stream=False, is_shared=False)))
+        answers, given = self._called(args)
+        return run_sync(answers.result(given, kwargs))
 
     def map(
         self,
@@ -356,7 +431,7 @@ class LLMStream(_SyncViews[FunctionCore, P], BatchFiles[list[T]], Generic[P, T])
         """Ask once for each row, and return what came of each, in the order of the input. See `map_rows`."""
         return run_sync(
             map_rows(
-                MappedFunction[list[T]](self._core),
+                self._mapped(),
                 rows,
                 concurrency=concurrency,
                 checkpoint=checkpoint,
@@ -378,13 +453,16 @@ class LLMStream(_SyncViews[FunctionCore, P], BatchFiles[list[T]], Generic[P, T])
         return self._bind(instance, owner)
 
 
-class AsyncLLMChat(_AsyncViews[ChatCore, P], Generic[P, T]):
+class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `async for text, history in chat(history, message)`."""
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return self._pipeline.events(args[1:] if self._lacks_instance else args, kwargs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
-        run = self._core.start(args, kwargs, stream=self._core.options.stream, is_shared=False)
-        return _pairs(self._core, run)
+        return self._pipeline.pairs(args[1:] if self._lacks_instance else args, kwargs)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -397,13 +475,16 @@ class AsyncLLMChat(_AsyncViews[ChatCore, P], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class LLMChat(_SyncViews[ChatCore, P], Generic[P, T]):
+class LLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `for text, history in chat(history, message)`."""
+
+    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
+        """Yield the facts of the run as they happen, with the reply in pieces."""
+        return iterate_sync(self._pipeline.events(args[1:] if self._lacks_instance else args, kwargs))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
-        run = self._core.start(args, kwargs, stream=self._core.options.stream, is_shared=False)
-        return iterate_sync(_pairs(self._core, run))
+        return iterate_sync(self._pipeline.pairs(args[1:] if self._lacks_instance else args, kwargs))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -412,46 +493,3 @@ class LLMChat(_SyncViews[ChatCore, P], Generic[P, T]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind a method to its instance."""
         return self._bind(instance, owner)
-
-
-# --- how a run is read ---
-
-
-def _growing(core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
-    if core.answering is not None:
-        return core.answering.stream(core, args, kwargs)
-    run = core.start(args, kwargs, stream=True, is_shared=False)
-    return growing_values(run.events, _answer_review(run))
-
-
-def _items(run: Run) -> AsyncGenerator[Any, None]:
-    return list_items(run.events, _answer_review(run))
-
-
-def _answer_review(run: Run) -> AnswerReview:
-    assert isinstance(run.review, AnswerReview), "a function is reviewed"
-    return run.review
-
-
-async def _pairs(core: ChatCore, run: Run) -> AsyncGenerator[Any, None]:
-    # What `process_chat_response_stream` makes of `raw_responses`, without a generator for each.
-    options = core.options
-    is_raw = options.return_mode == "raw"
-    pairs = Pairs(options.return_mode, [], run.record.func_name, options.stream)
-    if is_raw:
-        await import_module("openai.types.chat")  # takes the better part of a second
-    try:
-        events = run.events
-        try:
-            async for event in events:
-                if (pair := pairs.of(event)) is not None:
-                    yield (to_openai(pair[0]), pair[1]) if is_raw else pair
-                del event, pair  # not kept while the next one is waited for
-        finally:
-            await events.aclose()
-    except RunAborted:
-        if is_raw:
-            return
-        # Ended, not failed: the history holds what had arrived.
-    if (pair := pairs.last()) is not None:
-        yield (to_openai(pair[0]), pair[1]) if is_raw else pair

@@ -1,10 +1,12 @@
-"""The kinds of objects that the decorators return, and which of them a module offers to callers from outside."""
+"""The kinds of objects that the decorators return, what is behind them, and which of them a module offers to others."""
 
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, TypeGuard, get_args
 
+from SimpleLLMFunc.llm_decorator.answering import Answers
+from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.decorated import (
     AsyncLLMChat,
     AsyncLLMFunction,
@@ -13,9 +15,26 @@ from SimpleLLMFunc.llm_decorator.decorated import (
     LLMFunction,
     LLMStream,
 )
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.type import Audio, File, ImgPath
 
-__all__ = ["CHATS", "FILES", "FUNCTIONS", "STREAMS", "Chat", "Function", "is_offered", "takes_a_file"]
+__all__ = [
+    "CHATS",
+    "FILES",
+    "FUNCTIONS",
+    "STREAMS",
+    "Chat",
+    "Function",
+    "answers_of",
+    "chat_pipeline_of",
+    "is_function",
+    "is_offered",
+    "lacks_instance",
+    "mapped",
+    "pipeline_of",
+    "takes_a_file",
+]
 
 STREAMS: Final = (AsyncLLMStream, LLMStream)
 FUNCTIONS: Final = (AsyncLLMFunction, LLMFunction, *STREAMS)
@@ -31,6 +50,40 @@ Chat: TypeAlias = AsyncLLMChat[..., Any] | LLMChat[..., Any]
 
 FILES: Final = (ImgPath, Audio, File)
 """Types that are made of the path of a file."""
+
+
+def is_function(thing: object) -> TypeGuard[Function]:
+    """Say whether a thing is what `@llm_function` returns."""
+    return isinstance(thing, FUNCTIONS)
+
+
+def pipeline_of(function: Function) -> FunctionPipeline:
+    """Return what a function is made of."""
+    return function._pipeline  # noqa: SLF001 - here rooms above see what is behind a decorated function
+
+
+def chat_pipeline_of(chat: Chat) -> ChatPipeline:
+    """Return what a chat is made of."""
+    return chat._pipeline  # noqa: SLF001 - the same
+
+
+def answers_of(function: Function) -> Answers:
+    """Return what answers the calls of a function; its arguments are without the instance."""
+    return function._answered_by()  # noqa: SLF001 - the same
+
+
+def mapped(function: Function) -> MappedFunction[Any]:
+    """Return a function as a map knows it.
+
+    Raises:
+        UsageError: it is a method that nobody is bound to.
+    """
+    return function._mapped()  # noqa: SLF001 - the same
+
+
+def lacks_instance(function: Function | Chat) -> bool:
+    """Say whether it is a method that nobody is bound to."""
+    return function._lacks_instance  # noqa: SLF001 - the same
 
 
 def is_offered(module: ModuleType, name: str, home: str) -> bool:

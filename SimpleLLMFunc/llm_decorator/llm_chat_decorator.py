@@ -1,6 +1,6 @@
 """`@llm_chat`: a streaming dialogue with history.
 
-A call takes five steps: signature, log context, messages, ReAct, response stream. `core.py` takes them in
+A call takes five steps: signature, log context, messages, ReAct, response stream. `chat_pipeline.py` takes them in
 order; `steps/` holds each.
 """
 
@@ -12,11 +12,11 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
+from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat
-from SimpleLLMFunc.llm_decorator.options import Options
-from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind_of
-from SimpleLLMFunc.llm_decorator.steps.chat.fit import Compact
+from SimpleLLMFunc.llm_decorator.definition import Definition, iterator_kind_of
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.types import Compact
 from SimpleLLMFunc.tools import Tool
 
 __all__ = ["ChatDecorator", "async_llm_chat", "llm_chat"]
@@ -113,7 +113,7 @@ def llm_chat(
         ConfigError: an argument that cannot be.
     """
     if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and callable(llm_interface):
-        return _decorated(llm_interface, Options(), Scope.of_caller(1))
+        return _decorated(Definition.of_caller(llm_interface, 1), Options())
     options = Options(
         llm_interface,
         toolkit,
@@ -134,18 +134,18 @@ def llm_chat(
     )
 
     def decorate(func: Any) -> Any:
-        return _decorated(func, options, Scope.of_caller(1))
+        return _decorated(Definition.of_caller(func, 1), options)
 
     return decorate
 
 
-def _decorated(func: Any, options: Options, scope: Scope) -> Any:
-    core = ChatCore(func, options, scope)
-    kind = iterator_kind_of(core.func)
+def _decorated(definition: Definition, options: Options) -> Any:
+    pipeline, func = ChatPipeline(definition, options), definition.func
+    kind = iterator_kind_of(func)
     is_async = kind == "async" or (
-        kind is None and (inspect.iscoroutinefunction(core.func) or inspect.isasyncgenfunction(core.func))
+        kind is None and (inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func))
     )
-    return AsyncLLMChat(core) if is_async else LLMChat(core)
+    return AsyncLLMChat(pipeline) if is_async else LLMChat(pipeline)
 
 
 async_llm_chat = llm_chat

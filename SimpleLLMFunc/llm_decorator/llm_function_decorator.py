@@ -1,7 +1,7 @@
 """`@llm_function`: the docstring is the prompt, the annotations are the contract.
 
-A call takes five steps: signature, log context, prompt, ReAct, response. `core.py` takes them in order;
-`steps/` holds each.
+A call takes five steps: signature, log context, prompt, ReAct, response. `function_pipeline.py` takes them in
+order; `steps/` holds each.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.options import Options
-from SimpleLLMFunc.llm_decorator.scope import Scope, iterator_kind_of
+from SimpleLLMFunc.llm_decorator.definition import Definition, iterator_kind_of
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples
 from SimpleLLMFunc.tools import Tool
 
@@ -166,7 +166,7 @@ def llm_function(
         ConfigError: an argument that cannot be.
     """
     if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and _is_function(llm_interface):
-        return _decorated(llm_interface, Options(), Scope.of_caller(1))
+        return _decorated(Definition.of_caller(llm_interface, 1), Options())
     options = Options(
         llm_interface,
         toolkit,
@@ -199,7 +199,7 @@ def llm_function(
     )
 
     def decorate(func: Any) -> Any:
-        return _decorated(func, options, Scope.of_caller(1))
+        return _decorated(Definition.of_caller(func, 1), options)
 
     return decorate
 
@@ -210,15 +210,15 @@ def _is_function(thing: Any) -> bool:
     return isinstance(thing, (classmethod, staticmethod)) or (callable(thing) and not is_model)
 
 
-def _decorated(func: Any, options: Options, scope: Scope) -> Any:
-    core = FunctionCore(func, options, scope)
-    match iterator_kind_of(core.func):
+def _decorated(definition: Definition, options: Options) -> Any:
+    pipeline, func = FunctionPipeline(definition, options), definition.func
+    match iterator_kind_of(func):
         case "async":
-            return AsyncLLMStream(core)
+            return AsyncLLMStream(pipeline)
         case "sync":
-            return LLMStream(core)
+            return LLMStream(pipeline)
         case _:
-            return AsyncLLMFunction(core) if inspect.iscoroutinefunction(core.func) else LLMFunction(core)
+            return AsyncLLMFunction(pipeline) if inspect.iscoroutinefunction(func) else LLMFunction(pipeline)
 
 
 async_llm_function = llm_function

@@ -6,16 +6,16 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.metadata import FunctionFacts
+from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.parsing import RepairLevel
-from SimpleLLMFunc.base.run import Abort, Answer, AnswerReview, Preview
+from SimpleLLMFunc.base.run import Abort, Answer, Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
+from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.shipped import Parts, Reducer, parts_of, reducers_of
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     DEFAULT_SYSTEM_PROMPT_TEMPLATE,
@@ -30,63 +30,65 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class MappedFunction(Generic[R_co]):
-    """What `SimpleLLMFunc.base.run.mappable.Mappable` asks for, of an `@llm_function`.
+    """What `SimpleLLMFunc.base.run.Mappable` asks for, of an `@llm_function`.
 
-    Raises:
-        UsageError: it is a method that nobody is bound to.
+    Args:
+        pipeline: of the function.
+        answers: what answers its calls; None finds out.
     """
 
-    def __init__(self, core: FunctionCore) -> None:
-        if core.takes_instance and core.instance is None:
-            raise UsageError(f"{core.metadata[4]} is a method. Map over that of an instance: thing.method.map(rows).")
-        self._core = core
-        self.name = core.metadata[4]
-        self.signature: inspect.Signature = core.metadata[0]
-        self.type_hints: Mapping[str, Any] = extract_parameter_type_hints(core.metadata[1])
+    def __init__(self, pipeline: FunctionPipeline, answers: Answers | None = None) -> None:
+        self.pipeline = pipeline
+        self._answers = answered_by(pipeline) if answers is None else answers
+        self.name = pipeline.definition.name
+        self.signature: inspect.Signature = pipeline.definition.signature
+        self.type_hints: Mapping[str, Any] = pipeline.definition.hints
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), parts_of(self._core))
+        return _again, (type(self), parts_of(self.pipeline))
 
     @property
     def reducers(self) -> Mapping[type, Reducer]:
         """How what belongs to it is pickled where it goes to another process."""
-        return reducers_of(self._core)
+        return reducers_of(self.pipeline)
 
     @property
     def abort(self) -> Abort | None:
         """What may end its runs."""
-        return self._core.options.abort_signal
+        return self.pipeline.options.abort_signal
 
     @property
     def llm(self) -> LLM_Interface:
         """The model that is asked."""
-        return resolve_llm(self._core.options.llm_interface)
+        return resolve_llm(self.pipeline.options.llm_interface)
 
     @property
     def models(self) -> tuple[LLM_Interface, ...]:
         """All models that it may ask, the first one first."""
-        stronger = self._core.options.escalate_to
+        stronger = self.pipeline.options.escalate_to
         return (self.llm,) if stronger is None else (self.llm, stronger)
 
     @property
-    def facts(self) -> FunctionFacts:
+    def metadata(self) -> FunctionMetadata:
         """What those who watch are told of the function."""
-        return self._core.facts
+        return self.pipeline.metadata
 
     @property
     def output(self) -> OutputSpec:
         """The return type; a list for a function that yields items."""
-        return self._core.confident_output or self._core.spec
+        answers = self._answers
+        voting = None if isinstance(answers, FunctionPipeline) else answers.voting
+        return self.pipeline.definition.output if voting is None else voting.output
 
     @property
     def repair(self) -> RepairLevel:
         """How far an answer that is not strict JSON may be read."""
-        return self._core.options.repair
+        return self.pipeline.options.repair
 
     @property
     def has_tools(self) -> bool:
         """Whether a row may take more than one request by design."""
-        return bool(self._core.options.toolkit)
+        return bool(self.pipeline.options.toolkit)
 
     def definition(self) -> dict[str, Any]:
         """Return all that an answer depends on beside the arguments.
@@ -94,15 +96,15 @@ class MappedFunction(Generic[R_co]):
         The address of the service is none of it: the same model behind another gateway is the same model. What only
         says how long to try (deadlines, re-asks) is none of it either.
         """
-        core, options = self._core, self._core.options
+        pipeline, options = self.pipeline, self.pipeline.options
+        output, fixed, tools = pipeline.definition.output, pipeline.definition.fixed_prompt, pipeline.tools.specs
         llm = resolve_llm(options.llm_interface)
-        bodies = [_body(part, core.tools[0], options.llm_kwargs) for part in answering_models(llm)]
-        fixed = core.fixed_prompt
+        bodies = [_body(part, tools, options.llm_kwargs) for part in answering_models(llm)]
         return {
             "model": [body.pop("model", "") for body in bodies],
             "params": bodies,
             "prompt": {
-                "docstring": core.metadata[3],
+                "docstring": pipeline.definition.metadata[3],
                 "template_params": dict(options.template_params or {}),
                 "system": [options.system_prompt_template]
                 if options.system_prompt_template
@@ -110,10 +112,10 @@ class MappedFunction(Generic[R_co]):
                 "user": options.user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
                 "parameters": fixed.parameters,
                 "output_mode": options.output_mode,
-                **core.own_definition(),
+                **pipeline.own_version_parts(),
             },
-            "types": {"schema": core.spec.schema, "described": fixed.return_type, "repair": options.repair},
-            "tools": [core.tools[0] or [], options.max_tool_calls if options.toolkit else 0],
+            "types": {"schema": output.schema, "described": fixed.return_type, "repair": options.repair},
+            "tools": [tools or [], options.max_tool_calls if options.toolkit else 0],
         }
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,24 +131,16 @@ class MappedFunction(Generic[R_co]):
         Raises:
             UsageError: one request is not what answers a row.
         """
-        if self._core.answering is not None or self._core.spec.quotes:
+        if self._answers is not self.pipeline or self.pipeline.definition.output.quotes:
             raise UsageError(
                 f"{self.name}: a row is answered by several requests, by plain code, or by quotes that are looked for in "
                 "the arguments, and a batch file holds one request a row. Use f.map() without engine=."
             )
-        return self._core.preview(args, dict(kwargs))
+        return self.pipeline.preview(args, dict(kwargs))
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R_co]:
         """Ask the model for one row."""
-        if self._core.answering is not None:
-            return await self._core.answering.answer(self._core, args, dict(kwargs))
-        run = self._core.start(args, dict(kwargs), stream=False, is_shared=False)
-        await run.finish()
-        review, reply = run.review, run.record.reply
-        assert isinstance(review, AnswerReview), "a function is reviewed"
-        assert review.parsed is not None, "an accepted answer was parsed"
-        assert reply is not None, "a finished run has a reply"
-        return Answer(review.parsed.value, reply.text, run.record.output_mode, run.record.usage, reply.tries)
+        return await self._answers.answer(args, dict(kwargs))
 
 
 def _again(kind: type[MappedFunction[Any]], parts: Parts) -> MappedFunction[Any]:

@@ -15,47 +15,47 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.http import Headers
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.options import Options
-from SimpleLLMFunc.llm_decorator.scope import Scope
+from SimpleLLMFunc.llm_decorator.definition import Definition
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.tools import FunctionTool
 
-__all__ = ["Parts", "Reducer", "core_of_name", "core_of_parts", "parts_of", "reducers_of"]
+__all__ = ["Parts", "Reducer", "parts_of", "pipeline_of_name", "pipeline_of_parts", "reducers_of"]
 
-Parts = tuple[Callable[..., FunctionCore], tuple[Any, ...]]
-"""What makes the core again: a function, and its arguments."""
+Parts = tuple[Callable[..., FunctionPipeline], tuple[Any, ...]]
+"""What makes the pipeline again: a function, and its arguments."""
 
 Reducer = Callable[[Any], tuple[Any, ...]]
 """What pickle does with an object, as in `copyreg`."""
 
 
-def parts_of(core: FunctionCore) -> Parts:
-    """Return what makes `core` again in another process; the model it would ask now goes along, without its keys.
+def parts_of(pipeline: FunctionPipeline) -> Parts:
+    """Return what makes `pipeline` again in another process; the model it would ask now goes along, without its keys.
 
     Raises:
         ConfigError: there is no model to ask, an option holds a secret, or plain code needs the object of a method.
     """
-    own = core.options.llm_interface
+    own = pipeline.options.llm_interface
     llm = resolve_llm(own)
-    name = _name_of(core)
+    name = _name_of(pipeline)
     if name is not None:
-        return core_of_name, (name, None if llm is own else llm)
-    headers = core.options.llm_kwargs.get("extra_headers")
+        return pipeline_of_name, (name, None if llm is own else llm)
+    headers = pipeline.options.llm_kwargs.get("extra_headers")
     if isinstance(headers, dict) and (secrets := Headers(headers).secrets):
         raise ConfigError(
-            f"{core.metadata[4]}: extra_headers holds a secret ({', '.join(secrets)}), and secrets do not travel. Define "
+            f"{pipeline.definition.name}: extra_headers holds a secret ({', '.join(secrets)}), and secrets do not travel. Define "
             "the function in a module that the other process can import, or leave the header out."
         )
-    if core.takes_instance and (core.options.first is not None or core.options.fallback is not None):
+    if pipeline.definition.is_method and (pipeline.options.first is not None or pipeline.options.fallback is not None):
         raise ConfigError(
-            f"{core.metadata[4]}: plain code beside a method needs the object, which does not travel. Decorate a function."
+            f"{pipeline.definition.name}: plain code beside a method needs the object, which does not travel. Decorate a function."
         )
-    signature, hints, _, docstring, func_name = core.metadata
+    signature, hints, _, docstring, func_name = pipeline.definition.metadata
     # Who watches and who may abort is here; what arrives there are the questions.
-    options = replace(core.options, llm_interface=llm, watching=None, abort_signal=None)
-    if core.options.examples is not None and core.examples is not None:
-        options = replace(options, examples=core.examples.given)  # a file is read here: there it may not be
-    module = getattr(core.func, "__module__", None) or "__main__"
+    options = replace(pipeline.options, llm_interface=llm, watching=None, abort_signal=None)
+    if pipeline.options.examples is not None and pipeline.examples is not None:
+        options = replace(options, examples=pipeline.examples.given)  # a file is read here: there it may not be
+    module = getattr(pipeline.definition.func, "__module__", None) or "__main__"
     # Annotations that are text can be resolved here only; the hints are what they came to.
     signature = signature.replace(
         parameters=[
@@ -64,30 +64,30 @@ def parts_of(core: FunctionCore) -> Parts:
         ],
         return_annotation=inspect.Signature.empty,
     )
-    return core_of_parts, (module, func_name, docstring, signature, hints, options)
+    return pipeline_of_parts, (module, func_name, docstring, signature, hints, options)
 
 
-def core_of_name(name: str, llm: LLM_Interface | None) -> FunctionCore:
-    """Return the core of the decorated function ``module:name``, asking `llm` where it is given.
+def pipeline_of_name(name: str, llm: LLM_Interface | None) -> FunctionPipeline:
+    """Return the pipeline of the decorated function ``module:name``, asking `llm` where it is given.
 
     Raises:
         ConfigError: it cannot be imported here.
     """
     try:
-        core = resolve_name(name)._core  # noqa: SLF001 - of our own object
+        pipeline = resolve_name(name)._pipeline  # noqa: SLF001 - of our own object
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"the function {name!r} cannot be imported there ({type(error).__name__}: {error}). Its module must be "
             "installed where the workers are, or be sent along: ray.init(runtime_env={'working_dir': '.'})."
         ) from error
-    assert isinstance(core, FunctionCore), "it was one where it came from"
-    return core if llm is None else core.with_options({"llm_interface": llm})
+    assert isinstance(pipeline, FunctionPipeline), "it was one where it came from"
+    return pipeline if llm is None else pipeline.with_options({"llm_interface": llm})
 
 
-def core_of_parts(
+def pipeline_of_parts(
     module: str, name: str, docstring: str, signature: inspect.Signature, hints: dict[str, Any], options: Options
-) -> FunctionCore:
-    """Return the core of a function that promises just this."""
+) -> FunctionPipeline:
+    """Return the pipeline of a function that promises just this."""
 
     def stand_in() -> None:
         raise NotImplementedError  # the body is a model
@@ -96,19 +96,19 @@ def core_of_parts(
     stand_in.__doc__ = docstring
     stand_in.__annotations__ = hints
     stand_in.__signature__ = signature  # type: ignore[attr-defined]
-    return FunctionCore(stand_in, options, Scope(None))
+    return FunctionPipeline(Definition(stand_in, None), options)
 
 
-def reducers_of(core: FunctionCore) -> dict[type, Reducer]:
+def reducers_of(pipeline: FunctionPipeline) -> dict[type, Reducer]:
     """Return how the tools of a function are pickled: here by name only where every process finds them by it.
 
     A pickle of their own would always name them, as one of functions does.
     """
     reducers: dict[type, Reducer] = {FunctionTool: _reduced_tool}
-    for each in core.options.toolkit or ():
+    for each in pipeline.options.toolkit or ():
         func: Any = getattr(each, "_func", each)
-        inner = getattr(func, "_core", None)
-        if isinstance(inner, FunctionCore):
+        inner = getattr(func, "_pipeline", None)
+        if isinstance(inner, FunctionPipeline):
             reducers |= {**reducers_of(inner), type(func): _reduced_function}
     return reducers
 
@@ -127,18 +127,18 @@ def _tool_again(kind: type[Any], facts: dict[str, Any]) -> Any:
 
 
 def _reduced_function(function: Any) -> tuple[Any, ...]:
-    return _function_again, (type(function), parts_of(function._core))  # noqa: SLF001 - of our own object
+    return _function_again, (type(function), parts_of(function._pipeline))  # noqa: SLF001 - of our own object
 
 
-def _function_again(kind: Callable[[FunctionCore], Any], parts: Parts) -> Any:
+def _function_again(kind: Callable[[FunctionPipeline], Any], parts: Parts) -> Any:
     make, arguments = parts
     return kind(make(*arguments))
 
 
-def _name_of(core: FunctionCore) -> str | None:
+def _name_of(pipeline: FunctionPipeline) -> str | None:
     """Return by which name the function is found in every process, None where by none."""
-    name = None if core.takes_instance else _found_by(core.func)
-    return name if name is not None and getattr(resolve_name(name), "_core", None) is core else None
+    name = None if pipeline.definition.is_method else _found_by(pipeline.definition.func)
+    return name if name is not None and getattr(resolve_name(name), "_pipeline", None) is pipeline else None
 
 
 def _found_by(thing: Any) -> str | None:

@@ -17,7 +17,6 @@ from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
-from SimpleLLMFunc.llm_decorator import AsyncLLMFunction, AsyncLLMStream
 from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
 from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
@@ -205,7 +204,7 @@ class Api:
         """
         try:
             with deadline_scope(self._deadline):
-                result = await offer.core.ask_result(args, kwargs)
+                result = await offer.answers.result(args, kwargs)
             facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
             return await in_thread(_answer, offer, result.value, {**facts, "usage": _usage(result.usage)})
         except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
@@ -285,13 +284,7 @@ def _validation(offer: Offer) -> SchemaValidation | None:
 
 
 def _values(offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
-    core = offer.core
-    made: AsyncGenerator[Any, None]
-    if offer.is_iterator:
-        made = AsyncLLMStream[..., Any](core)(*args, **kwargs)
-    else:
-        made = AsyncLLMFunction[..., Any](core).stream(*args, **kwargs)
-    return made
+    return offer.pipeline.items(args, kwargs) if offer.is_iterator else offer.answers.stream(args, kwargs)
 
 
 async def _closing(source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:

@@ -12,8 +12,16 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from SimpleLLMFunc.base.schemas import OutputSpec, inlined_root
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS, STREAMS, Function, is_offered, takes_a_file
+from SimpleLLMFunc.llm_decorator.kinds import (
+    CHATS,
+    FUNCTIONS,
+    STREAMS,
+    Function,
+    answers_of,
+    is_offered,
+    pipeline_of,
+    takes_a_file,
+)
 from SimpleLLMFunc.logger import push_error, shown_error, shown_traceback
 from SimpleLLMFunc.runtime import in_thread, submit
 from SimpleLLMFunc.tools import ArgumentsError, Tool, wire_names
@@ -75,6 +83,8 @@ class Offer:
 
     Attributes:
         name: what it is called from outside.
+        pipeline: what the function is made of.
+        answers: what answers its calls.
         tool: the function as a tool: description, schema of the parameters, check of the arguments.
         is_iterator: it gives items, one after the other.
         output_schema: of the structured answer, always an object; None where the answer is text, or nothing.
@@ -88,9 +98,10 @@ class Offer:
         self.name = name
         self.tool = Tool(func=function, name=name)
         self.is_iterator = isinstance(function, STREAMS)
-        self._core = function._core  # noqa: SLF001 - the one coroutine behind all four kinds of functions
-        for parameter, hint in self._core.metadata[1].items():
-            if parameter != "return" and takes_a_file(hint):
+        self.pipeline = pipeline_of(function)
+        self.answers = answers_of(function)
+        for parameter, hint in self.pipeline.definition.hints.items():
+            if takes_a_file(hint):
                 # A caller from outside must not name files of this machine.
                 raise ConfigError(
                     f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
@@ -99,14 +110,9 @@ class Offer:
         self.output_schema = _output_schema(self.spec)
 
     @property
-    def core(self) -> FunctionCore:
-        """What runs."""
-        return self._core
-
-    @property
     def spec(self) -> OutputSpec:
         """What is known of the type of the answer."""
-        return self._core.spec
+        return self.pipeline.definition.output
 
     async def answer(self, arguments: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
         """Ask the function; return its answer as text, and as structured data where it has a type.
@@ -131,7 +137,7 @@ class Offer:
         raise OfferFailed(problem)
 
     async def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value = await self._core.ask_value(args, kwargs)
+        value = await self.answers.value(args, kwargs)
         return value.value if isinstance(value, Confident) else value
 
     def _rendered(self, value: Any) -> tuple[str, dict[str, Any] | None]:

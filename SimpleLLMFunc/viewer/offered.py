@@ -10,9 +10,17 @@ from typing import Any
 
 from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.errors import ConfigError, ToolDefinitionError, cut
-from SimpleLLMFunc.llm_decorator.chat_core import ChatCore
-from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS, is_offered, takes_a_file
+from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.kinds import (
+    CHATS,
+    FUNCTIONS,
+    chat_pipeline_of,
+    is_offered,
+    lacks_instance,
+    pipeline_of,
+    takes_a_file,
+)
 from SimpleLLMFunc.llm_decorator.steps.chat.message import HISTORY_PARAMS
 from SimpleLLMFunc.tools import Tool
 
@@ -25,31 +33,31 @@ class OfferedFunction:
 
     Attributes:
         name: what the page calls it.
-        core: what its runs begin with.
+        pipeline: what its runs begin with.
         tool: binds what the form gives to its parameters.
         module: where it was found.
         problem: why it cannot be run from here; empty where it can.
     """
 
     name: str
-    core: FunctionCore
+    pipeline: FunctionPipeline
     tool: Tool | None
     module: str
     problem: str = ""
 
     def described(self) -> dict[str, Any]:
         """Return what the page shows of it."""
-        facts = self.core.facts
+        about = self.pipeline.metadata
         return {
             "name": self.name,
-            "function": facts.name,
+            "function": about.name,
             "module": self.module,
-            "docstring": facts.docstring,
-            "signature": facts.signature,
-            "version": facts.version,
+            "docstring": about.docstring,
+            "signature": about.signature,
+            "version": about.version,
             "schema": self.tool.parameters if self.tool is not None else None,
-            "defaults": _defaults(self.core.metadata[0]),
-            "tools": [spec["function"]["name"] for spec in self.core.tools[0] or []],
+            "defaults": _defaults(self.pipeline.definition.signature),
+            "tools": [spec["function"]["name"] for spec in about.tools],
             "problem": self.problem,
         }
 
@@ -66,20 +74,20 @@ class OfferedChat:
     name: str
     module: str
     assistant: AIAssistant | None = None
-    core: ChatCore | None = None
+    pipeline: ChatPipeline | None = None
     message: str = ""
     history: str = ""
     problem: str = ""
 
     def described(self) -> dict[str, Any]:
         """Return what the page shows of it."""
-        facts = self.core.facts if self.core is not None else None
+        about = self.pipeline.metadata if self.pipeline is not None else None
         return {
             "name": self.name,
             "module": self.module,
-            "kind": "assistant" if self.core is None else "chat",
-            "docstring": facts.docstring if facts else "",
-            "signature": facts.signature if facts else "",
+            "kind": "assistant" if self.pipeline is None else "chat",
+            "docstring": about.docstring if about else "",
+            "signature": about.signature if about else "",
             "problem": self.problem,
         }
 
@@ -96,8 +104,10 @@ class Offered:
 
     def module_of(self, function: str) -> str | None:
         """Return where a function of that name (`__name__`) stands; None where none, or more than one, is offered."""
-        found = {each.module for each in self.functions.values() if each.core.facts.name == function}
-        found |= {each.module for each in self.chats.values() if each.core and each.core.facts.name == function}
+        found = {each.module for each in self.functions.values() if each.pipeline.metadata.name == function}
+        found |= {
+            each.module for each in self.chats.values() if each.pipeline and each.pipeline.metadata.name == function
+        }
         return found.pop() if len(found) == 1 else None
 
 
@@ -161,37 +171,37 @@ def _free(name: str, home: str, taken: Mapping[str, Any]) -> str:
 
 
 def _function(name: str, value: Any, home: str) -> OfferedFunction:
-    core: FunctionCore = value._core  # noqa: SLF001 - the one coroutine behind all four kinds of functions
-    for parameter, hint in core.metadata[1].items():
-        if parameter != "return" and takes_a_file(hint):
+    pipeline = pipeline_of(value)
+    for parameter, hint in pipeline.definition.hints.items():
+        if takes_a_file(hint):
             why = f"Its parameter {parameter!r} takes the path of a file, which a page must not name."
-            return OfferedFunction(name, core, None, home, why)
-    if core.takes_instance and core.instance is None:
-        return OfferedFunction(name, core, None, home, "It is a method, and nobody is bound to it.")
+            return OfferedFunction(name, pipeline, None, home, why)
+    if lacks_instance(value):
+        return OfferedFunction(name, pipeline, None, home, "It is a method, and nobody is bound to it.")
     try:
-        return OfferedFunction(name, core, Tool(func=value), home)
+        return OfferedFunction(name, pipeline, Tool(func=value), home)
     except ToolDefinitionError as error:
-        return OfferedFunction(name, core, None, home, f"No form can be made of its parameters: {error}")
+        return OfferedFunction(name, pipeline, None, home, f"No form can be made of its parameters: {error}")
 
 
 def _chat(name: str, value: Any, home: str) -> OfferedChat:
     if isinstance(value, AIAssistant):
         return OfferedChat(name, home, assistant=value)
-    core: ChatCore = value._core  # noqa: SLF001 - as above
-    parameters = core.metadata[0].parameters
+    pipeline = chat_pipeline_of(value)
+    parameters = pipeline.definition.signature.parameters
     history = next((each for each in HISTORY_PARAMS if each in parameters), "")
     needed = [
         each.name for each in parameters.values() if each.name != history and each.default is inspect.Parameter.empty
     ]
     others = [each for each in parameters if each != history]
     problem = ""
-    if core.options.return_mode != "text":
+    if pipeline.options.return_mode != "text":
         problem = 'It gives raw replies (return_mode="raw").'
     elif not history:
         problem = "It has no parameter called history or chat_history."
     elif len(needed) > 1 or not others:
         problem = "It takes more than one message: " + ", ".join(needed) if needed else "It takes no message."
-    return OfferedChat(name, home, None, core, (needed or others or [""])[0], history, problem)
+    return OfferedChat(name, home, None, pipeline, (needed or others or [""])[0], history, problem)
 
 
 def _defaults(signature: inspect.Signature) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.base.run import AnswerReview, EventSink, watching
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.run import EventSink, Run, watching
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.llm_decorator.core import Run
-from SimpleLLMFunc.llm_decorator.steps.chat.response import Pairs
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
@@ -75,7 +74,7 @@ class RunningPages:
 
         def read() -> dict[str, Any]:
             try:
-                preview = function.core.preview(args, kwargs)
+                preview = function.pipeline.preview(args, kwargs)
             except SimpleLLMFuncError as error:
                 return {"failed": error_facts(error)}
             shown = asdict(preview)
@@ -170,11 +169,11 @@ async def _played(
 ) -> AsyncGenerator[Mapping[str, Any], None]:
     try:
         with watching(*sinks):
-            run = function.core.start(args, kwargs, stream=True)
+            run = function.pipeline.start(args, kwargs, stream=True)
         veil = Veil()
-        async with aclosing(run.events) as events:
+        async with aclosing(function.pipeline.events_of(run)) as events:
             async for event in events:
-                for line in _lines(event, veil, in_tool=run.record.output_mode == "tool"):
+                for line in _lines(event, veil, in_tool=run.output_mode == "tool"):
                     yield line
         if rest := veil.rest():
             yield {"type": "text", "text": rest}
@@ -216,21 +215,20 @@ def _call(call: Any) -> dict[str, Any]:
 
 def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:
     """Return what a run came to."""
-    facts = run.record.facts()
-    review = run.review
-    assert isinstance(review, AnswerReview), "a function is reviewed"
-    assert review.parsed is not None, "an accepted answer was parsed"
-    value = json.loads(function.core.spec.adapter.dump_json(review.parsed.value, by_alias=True, warnings=False))
+    facts, parsed = run.facts(), run.parsed
+    assert parsed is not None, "an accepted answer was parsed"
+    adapter = function.pipeline.definition.output.adapter
+    value = json.loads(adapter.dump_json(parsed.value, by_alias=True, warnings=False))
     return {
         "type": "done",
         "value": clean(value),
-        "text": clean(run.record.reply.text if run.record.reply else ""),
+        "text": clean(run.reply.text if run.reply else ""),
         "trace_id": facts["trace_id"],
         "seconds": facts["seconds"],
         "usage": asdict(facts["usage"]),
         "cost": facts["cost"],
         "output_mode": facts["output_mode"],
-        "repairs": clean(review.parsed.repairs),
+        "repairs": clean(parsed.repairs),
         "attempts": [_attempt(each) for each in facts["attempts"]],
     }
 
@@ -244,7 +242,9 @@ async def _said(
     chat: OfferedChat, session: _Session, name: str, message: str, sinks: tuple[EventSink, ...]
 ) -> AsyncGenerator[Mapping[str, Any], None]:
     veil = Veil()
-    answers = _assistant(chat, name, message, sinks) if chat.core is None else _chatted(chat, session, message, sinks)
+    answers = (
+        _assistant(chat, name, message, sinks) if chat.pipeline is None else _chatted(chat, session, message, sinks)
+    )
     try:
         async with aclosing(answers):
             async for item in answers:
@@ -277,15 +277,12 @@ async def _assistant(
 async def _chatted(
     chat: OfferedChat, session: _Session, message: str, sinks: tuple[EventSink, ...]
 ) -> AsyncGenerator[ReActEvent, None]:
-    assert chat.core is not None, "what is no assistant is a chat"
+    pipeline = chat.pipeline
+    assert pipeline is not None, "what is no assistant is a chat"
     given: dict[str, Any] = {chat.history: list(session.history), chat.message: message}
     with watching(*sinks):
-        run = chat.core.start((), given, stream=True)
-    pairs = Pairs("text", [], run.record.func_name, True)
-    async with aclosing(run.events) as events:
+        run = pipeline.start((), given, stream=True)
+    async with aclosing(pipeline.events_of(run)) as events:
         async for event in events:
-            pairs.of(event)
             yield event
-    last = pairs.last()
-    if last is not None:
-        session.history = last[1]
+    session.history = copied(run.messages)

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from SimpleLLMFunc import APIKeyPool, CachedLLM, FallbackLLM, OpenAICompatible, llm_chat, llm_function
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.calls.llm import LLM
 from SimpleLLMFunc.calls.task import Task
 from SimpleLLMFunc.cli.main import main

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import AIAssistant, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
 from SimpleLLMFunc.assistant import SqliteMemory
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing.cassettes.cassette import Cassette

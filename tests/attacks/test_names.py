@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_function
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.observability.store.rows import RunQuery

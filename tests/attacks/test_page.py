@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Message, OpenAICompatible, Tool, llm_chat, llm_function
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.observability.store.trace_store import TraceStore

@@ -18,7 +18,8 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.ReAct import execute_llm, react_events
-from SimpleLLMFunc.base.request import ModelRequest, ToolPolicy
+from SimpleLLMFunc.base.request import ModelRequest, ToolPolicy, Toolset
+from SimpleLLMFunc.base.run import Run
 from SimpleLLMFunc.errors import (
     BadRequest,
     ContentBlocked,
@@ -27,7 +28,6 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
     ToolFailed,
 )
-from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool
@@ -53,9 +53,11 @@ async def read(events):
         return [event async for event in events]
 
 
-async def run(llm, *, tools=(), **options):
+async def run(llm, *, tools=(), max_rounds=5, policy=None, review=None, stream=False, deadline=None, **asked):
     specs, tool_map = process_tools(list(tools), "f")
-    return await read(react_events(llm, MESSAGES, specs, tool_map, **options))
+    toolset = Toolset(tool_map, specs, max_rounds=max_rounds, policy=policy or ToolPolicy())
+    async with Run("f", stream=stream, deadline=deadline) as state:
+        return await read(react_events(ModelRequest(llm, MESSAGES, specs, **asked), toolset, review, state))
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -103,7 +105,7 @@ async def test_the_callers_list_and_the_events_are_separate_copies():
     llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 2})), "3")
     specs, tool_map = process_tools([add], "f")
     mine = [dict(message) for message in MESSAGES]
-    async for event in react_events(llm, mine, specs, tool_map):
+    async for event in react_events(ModelRequest(llm, mine, specs), Toolset(tool_map, specs)):
         if isinstance(event, (RunStarted, RunFinished)):
             event.messages[0]["content"] = "changed by a consumer"
         if isinstance(event, MessageAppended):
@@ -115,7 +117,7 @@ async def test_the_callers_list_and_the_events_are_separate_copies():
 
 async def test_after_the_last_round_the_model_answers_without_tools():
     llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 1})), tool_calls(("add", {"a": 2, "b": 2})), "Four.")
-    events = await run(llm, tools=[add], max_tool_calls=2)
+    events = await run(llm, tools=[add], max_rounds=2)
     assert [bool(call.tools) for call in llm.calls] == [True, True, False]
     assert events[-1].reply.text == "Four."
 
@@ -123,14 +125,14 @@ async def test_after_the_last_round_the_model_answers_without_tools():
 async def test_a_tool_called_in_the_turn_without_tools_is_the_limit():
     llm = ScriptedLLM(*[tool_calls(("add", {"a": 1, "b": 1}))] * 3)
     with pytest.raises(ToolCallLimitExceeded) as caught:
-        await run(llm, tools=[add], max_tool_calls=1)
+        await run(llm, tools=[add], max_rounds=1)
     assert caught.value.limit == 1
     assert len(llm.calls) == 2
 
 
 async def test_zero_rounds_offer_no_tool():
     llm = ScriptedLLM("No tools here.")
-    await run(llm, tools=[add], max_tool_calls=0)
+    await run(llm, tools=[add], max_rounds=0)
     assert llm.calls[0].tools is None
 
 
@@ -191,13 +193,26 @@ async def test_usage_counts_rejected_answers():
     assert events[-1].usage == received[0] + received[1]
 
 
+class Refusing:
+    """A review that accepts every reply, and asks otherwise, or gives up, where a request is refused."""
+
+    def __init__(self, instead=None):
+        self.instead = instead
+        self.refused_requests = []
+
+    async def __call__(self, reply, messages):
+        return None
+
+    def refused(self, error, request):
+        self.refused_requests.append(request)
+        return self.instead and ModelRequest(
+            request.llm, [*request.messages, {"role": "user", "content": self.instead}]
+        )
+
+
 async def test_a_refused_request_is_asked_otherwise_in_the_same_turn():
     llm = ScriptedLLM(BadRequest("m", status=400, body="response_format is not supported"), "fine")
-
-    def refused(error, request):
-        return ModelRequest([*request.messages, {"role": "user", "content": "In JSON, please."}])
-
-    events = await run(llm, response_format={"type": "json_object"}, refused=refused)
+    events = await run(llm, response_format={"type": "json_object"}, review=Refusing("In JSON, please."))
     assert [e.turn for e in events if isinstance(e, TurnStarted)] == [1, 1]
     assert llm.calls[0].response_format == {"type": "json_object"}
     assert llm.calls[1].response_format is None
@@ -205,10 +220,21 @@ async def test_a_refused_request_is_asked_otherwise_in_the_same_turn():
     assert events[-1].turns == 1
 
 
+async def test_what_has_come_since_follows_another_first_request():
+    review = Refusing("In JSON, please.")
+    llm = ScriptedLLM(
+        tool_calls(("add", {"a": 1, "b": 2})), BadRequest("m", status=400, body="no tools after all"), "3"
+    )
+    events = await run(llm, tools=[add], review=review)
+    assert [request.messages for request in review.refused_requests] == [MESSAGES]
+    assert [m["role"] for m in llm.requests[2]] == ["system", "user", "user", "assistant", "tool"]
+    assert [m["role"] for m in events[-1].messages] == ["system", "user", "user", "assistant", "tool", "assistant"]
+
+
 async def test_a_refusal_that_cannot_be_helped_is_raised():
     llm = ScriptedLLM(BadRequest("m", status=400, body="no"))
     with pytest.raises(BadRequest):
-        await run(llm, refused=lambda error, request: None)
+        await run(llm, review=Refusing())
 
 
 async def test_the_answer_tool_is_never_run_and_its_arguments_are_the_answer():
@@ -237,7 +263,7 @@ async def test_an_answer_beside_other_calls_waits_for_their_results():
 async def test_in_the_last_turn_the_answer_tool_alone_is_offered():
     spec = {"type": "function", "function": {"name": "answer", "parameters": {"type": "object"}}}
     llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 2})), tool_calls(("answer", "{}")))
-    await run(llm, tools=[add], answer_tool=spec, max_tool_calls=1)
+    await run(llm, tools=[add], answer_tool=spec, max_rounds=1)
     assert [t["function"]["name"] for t in llm.calls[1].tools] == ["answer"]
     assert llm.calls[1].params["tool_choice"] == {"type": "function", "function": {"name": "answer"}}
 
@@ -268,7 +294,7 @@ async def test_the_loop_keeps_the_deadline_for_an_interface_that_does_not():
 
     started = asyncio.get_running_loop().time()
     with pytest.raises(DeadlineExceeded):
-        await run(Sleeper(), deadline=Deadline.after(0.2))
+        await run(Sleeper(), deadline=0.2)
     assert asyncio.get_running_loop().time() - started < 5
 
 
@@ -281,7 +307,7 @@ async def test_a_deadline_ends_a_hanging_tool():
 
     started = asyncio.get_running_loop().time()
     with pytest.raises(DeadlineExceeded, match="running a tool"):
-        await run(ScriptedLLM(tool_calls(("hangs", {}))), tools=[hangs], deadline=Deadline.after(0.2))
+        await run(ScriptedLLM(tool_calls(("hangs", {}))), tools=[hangs], deadline=0.2)
     assert asyncio.get_running_loop().time() - started < 5
     assert len(asyncio.all_tasks()) == 1
 
@@ -295,7 +321,7 @@ async def test_a_stalled_stream_gives_up_with_what_had_arrived():
                     await asyncio.sleep(30)
 
     with pytest.raises(DeadlineExceeded) as caught:
-        await run(Staller("One two three"), stream=True, deadline=Deadline.after(0.2))
+        await run(Staller("One two three"), stream=True, deadline=0.2)
     assert caught.value.partial
 
 
@@ -310,7 +336,8 @@ async def test_breaking_off_closes_the_stream_and_leaves_no_task():
             finally:
                 closed.set()
 
-    async with aclosing(react_events(Watched("One two three"), MESSAGES, stream=True)) as events:
+    request = ModelRequest(Watched("One two three"), MESSAGES)
+    async with aclosing(react_events(request, run=Run(stream=True))) as events:
         async for event in events:
             if isinstance(event, ReplyDelta):
                 break

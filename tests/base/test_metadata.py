@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import ChatPair, Message, llm_chat, llm_function
-from SimpleLLMFunc.base.metadata import FunctionFacts, function_version, signature_text
+from SimpleLLMFunc.base.metadata import FunctionMetadata, function_version, signature_text
 from SimpleLLMFunc.testing import ScriptedLLM
 
 LLM = ScriptedLLM(repeat=True)
@@ -26,8 +26,8 @@ class Grade(BaseModel):
     points: int
 
 
-def facts_of(function: Any) -> FunctionFacts:
-    return function._core.facts
+def facts_of(function: Any) -> FunctionMetadata:
+    return function._pipeline.metadata
 
 
 @llm_function(llm_interface=LLM)

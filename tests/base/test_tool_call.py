@@ -22,6 +22,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
+from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.tool_call import (
     accumulate_tool_calls_from_chunks,
     build_tool_messages,
@@ -41,16 +42,21 @@ def call(name: str, arguments: str = "{}", id: str = "c1") -> ToolCall:  # noqa:
     return ToolCall(id, FunctionCall(name, arguments))
 
 
-async def run(toolkit: list[Any], *calls: ToolCall, **options: Any) -> list[Any]:
+async def run(toolkit: list[Any], *calls: ToolCall, turn: int = 1, **policy: Any) -> list[Any]:
     _, tool_map = process_tools(toolkit, "f")
-    return [event async for event in process_tool_calls(calls, tool_map, **options)]
+    return [event async for event in process_tool_calls(calls, tool_map, turn, policy=ToolPolicy(**policy))]
 
 
-async def answer(toolkit: Any, arguments: str = "{}", **options: Any) -> ToolCallFinished:
+async def answer(
+    toolkit: Any, arguments: str = "{}", *, trace_id: str = "", func_name: str = "", **policy: Any
+) -> ToolCallFinished:
     """Call the only tool once and return what came of it."""
     _, tool_map = process_tools([toolkit], "f")
     (name,) = tool_map
-    events = [event async for event in process_tool_calls([call(name, arguments)], tool_map, **options)]
+    made = process_tool_calls(
+        [call(name, arguments)], tool_map, policy=ToolPolicy(**policy), trace_id=trace_id, func_name=func_name
+    )
+    events = [event async for event in made]
     assert isinstance(events[0], ToolCallStarted)
     (finished,) = [event for event in events if isinstance(event, ToolCallFinished)]
     return finished
@@ -290,9 +296,7 @@ async def test_a_model_and_a_context_reach_the_tool():
         assert isinstance(order, Order)
         return f"{ctx.context.user} {order.count} {order.item} {ctx.trace_id} {ctx.func_name} {ctx.tool_name} {ctx.call_id}"
 
-    finished = await answer(
-        buy, '{"order": {"item": "tea"}}', trace_id="t1", func_name="shop", context_value=State("ann")
-    )
+    finished = await answer(buy, '{"order": {"item": "tea"}}', trace_id="t1", func_name="shop", context=State("ann"))
     assert finished.content == "ann 1 tea t1 shop buy c1"
 
 

@@ -111,7 +111,7 @@ def test_long_input_is_split_by_lines_and_by_bytes(tmp_path):
         from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
         from SimpleLLMFunc.runtime.sync import run_sync
 
-        function = MappedFunction(review._core)
+        function = MappedFunction(review._pipeline)
         return run_sync(to_batch_file(function, (f"row {n}" for n in range(10)), tmp_path / "r.jsonl", **limits))
 
     paths = write(max_lines=4)

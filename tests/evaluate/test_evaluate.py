@@ -206,7 +206,7 @@ async def test_repeats_are_samples_of_their_own_and_one_case(tmp_path):
 
 async def test_a_checkpoint_pays_once_and_knows_the_plain_map(tmp_path):
     label = labeller(RIGHT)
-    llm = label._core.options.llm_interface
+    llm = label._pipeline.options.llm_interface
     mapped = await label.map(["a", "b"], checkpoint=tmp_path / "run.sqlite")
     mapped.close()
     report = await evaluate_async(label, CASES[:3], repeats=2, checkpoint=tmp_path / "run.sqlite")
@@ -240,7 +240,7 @@ async def test_progress_and_cancelling():
 
     label = labeller(RIGHT).with_options(llm_interface=ScriptedLLM(never, repeat=True))
     task = asyncio.create_task(evaluate_async(label, CASES))
-    while not label._core.options.llm_interface.calls:
+    while not label._pipeline.options.llm_interface.calls:
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -353,7 +353,7 @@ def test_it_is_saved_and_loaded_as_it_was(tmp_path):
     assert (data["kind"], data["version"]) == ("simplellmfunc-evaluation", report.version)
     assert data["function"].endswith("labeller.<locals>.label")
     assert data["scores"]["exact"]["mean"] == 1.0
-    assert report.version == labeller(RIGHT)._core.facts.version
+    assert report.version == labeller(RIGHT)._pipeline.metadata.version
     for text in ("{", "[]", '{"kind": "other"}', '{"kind": "simplellmfunc-evaluation", "format": 1}'):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError):

@@ -72,7 +72,7 @@ def test_each_shown_answer_is_one_that_would_be_taken():
         function = biller(ScriptedLLM(profile=NATIVE), output_mode=mode)
         answers = [message for message in shown(function, "x") if message["role"] == "assistant"]
         text = answers[0]["tool_calls"][0]["function"]["arguments"] if mode == "tool" else answers[0]["content"]
-        assert function._core.spec.parse(text, "off", mode=mode).value == BILL
+        assert function._pipeline.definition.output.parse(text, "off", mode=mode).value == BILL
         assert json.loads(text)["total"] == 12.5  # a number, as the schema wants it
 
 
@@ -283,10 +283,10 @@ def test_with_options_sets_and_takes_away():
 def test_examples_are_part_of_what_the_function_is():
     llm = ScriptedLLM()
     plain = biller(llm, examples=None)
-    definitions = [MappedFunction(f._core).definition() for f in (plain, biller(llm), biller(llm, max_examples=1))]
+    definitions = [MappedFunction(f._pipeline).definition() for f in (plain, biller(llm), biller(llm, max_examples=1))]
     assert "examples" not in definitions[0]["prompt"]
     assert definitions[1] != definitions[2] != definitions[0]
-    assert len({f._core.facts.version for f in (plain, biller(llm), biller(llm, max_examples=1))}) == 3
+    assert len({f._pipeline.metadata.version for f in (plain, biller(llm), biller(llm, max_examples=1))}) == 3
 
 
 # --- which ones ---------------------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def test_a_quote_that_does_not_stand_there_is_asked_for_again():
     assert [path for path, _, _ in bad.violations] == ["quote"]
     assert bad.violations[0][2] == "'opened in 1931'"
     assert not good.violations
-    llm = find._core.options.llm_interface
+    llm = find._pipeline.options.llm_interface
     assert "quote: expected a text that stands word for word in the argument report" in llm.requests[1][-1]["content"]
     with pytest.raises(ResponseParseError) as caught:
         finder(said("no such"), repair="coerce", max_reasks=0)(REPORT)
@@ -199,7 +199,10 @@ def test_nested_types_name_the_place():
     with pytest.raises(ResponseParseError) as caught:
         tree("one two")
     assert [violation[0] for violation in caught.value.violations] == ["children[0].q"]
-    assert tree._core.spec.quotes == ("q", "children[].q") or tree._core.spec.quotes == ("q",)
+    assert tree._pipeline.definition.output.quotes == (
+        "q",
+        "children[].q",
+    ) or tree._pipeline.definition.output.quotes == ("q",)
 
 
 def test_the_wire_schema_is_that_of_str():
@@ -230,7 +233,7 @@ def test_functions_with_and_without_quotes_are_different_versions():
             """Find."""
 
         find.__annotations__ = {"text": str, "return": annotation}
-        return llm_function(ScriptedLLM())(find)._core.facts.version
+        return llm_function(ScriptedLLM())(find)._pipeline.metadata.version
 
     class Holder(BaseModel):
         q: str
@@ -296,7 +299,7 @@ async def test_a_checkpoint_keeps_the_places(tmp_path):
 
 def test_an_example_has_to_quote_too():
     good = ("built in 1931", {"claim": "c", "quote": "1931"})
-    assert finder(examples=[good])._core.examples.all[0].value.quote.start == 9
+    assert finder(examples=[good])._pipeline.examples.all[0].value.quote.start == 9
     with pytest.raises(SignatureError, match=r"examples\[0\]: quote is '1932', not a text that stands"):
         finder(examples=[("built in 1931", {"claim": "c", "quote": "1932"})])
 

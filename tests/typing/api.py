@@ -31,7 +31,7 @@ from SimpleLLMFunc import (
 )
 from SimpleLLMFunc.batch import MapReport, MapRow, MapRows, RayEngine
 from SimpleLLMFunc.batch.ray.actor import RayActor
-from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement
+from SimpleLLMFunc.llm_decorator.answering import Agreement
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstention, Confident, Quoted
 
 llm = OpenAICompatible("gpt-4o-mini", api_key="not a key")

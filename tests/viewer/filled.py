@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from SimpleLLMFunc import OpenAICompatible
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import tool_calls

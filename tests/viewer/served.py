@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.viewer import ViewerApp, serve_page, viewer_app
 

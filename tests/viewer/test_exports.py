@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
 from SimpleLLMFunc.viewer.replies import Refusal
@@ -196,7 +196,7 @@ def plays(tmp_path_factory):
     blocks = [f"# {name}\n{textwrap.dedent(code)}" for name, (code, _) in PLAYS.items()]
     names = list(PLAYS)
     script = "import asyncio\nfrom my_shop import *\nfrom my_shop import Box, Colour, Keeper, date, ScriptedLLM, tool_calls\n"
-    script += "from SimpleLLMFunc.observability.store.trace_store import TraceStore\nfrom SimpleLLMFunc.base.run.observers import watching\n"
+    script += "from SimpleLLMFunc.observability.store.trace_store import TraceStore\nfrom SimpleLLMFunc.base.run.sinks import watching\n"
     script += "store = TraceStore('runs.sqlite')\n"
     for name, block in zip(names, blocks, strict=True):
         script += f"with watching(store, session_id={name!r}):\n{textwrap.indent(block.strip(), '    ')}\n"

@@ -74,7 +74,7 @@ def test_functions_are_offered_with_their_forms(client):
     assert order["schema"]["required"] == ["letter"]
     assert order["defaults"]["language"] == "English"
     assert order["tools"] == ["stock"]
-    assert order["version"] == shop.read_order._core.facts.version
+    assert order["version"] == shop.read_order._pipeline.metadata.version
     assert offered["mood"]["module"] == "tests.viewer.shop"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc import llm_function, use_llm
 from SimpleLLMFunc.base.events import RunStarted
-from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
@@ -257,7 +257,7 @@ async def test_a_large_run_is_written_out_beside_the_loop(tmp_path):
     # The loop guard fails this test where the page's loop has to wait for it.
     with TraceStore(tmp_path / "r.sqlite") as store:
         rows = [{"name": f"row {number}", "values": [number, number + 1]} for number in range(30_000)]
-        facts = RunFacts(FunctionFacts("large", version="v"), {"rows": rows})
+        facts = RunMetadata(FunctionMetadata("large", version="v"), {"rows": rows})
         store("large_1", RunStarted("large_1", [], facts))
         assert await asyncio.to_thread(store.flush, 30)
         app = await asyncio.to_thread(app_of, store)

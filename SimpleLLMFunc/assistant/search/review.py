@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from SimpleLLMFunc.assistant.search.search import SearchClient, SearchReply, is_empty, render_results, search_web
 from SimpleLLMFunc.assistant.search.uncertainty import is_uncertain, model_detector
-from SimpleLLMFunc.base.run import EmptyReview, RunRecord
+from SimpleLLMFunc.base.request import Toolset
+from SimpleLLMFunc.base.run import EmptyReview, Run
 from SimpleLLMFunc.errors import ProviderError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import current_deadline
@@ -25,7 +26,8 @@ class SearchReview(EmptyReview):
     Detector and search have the time that the question has left; where it runs out in them, the answer stands.
 
     Args:
-        record: of the run.
+        run: the run.
+        tools: of the run.
         question: the user's words: all that the search gets to see.
         search: None never searches.
         detector: says of an answer whether the model was unsure; None goes by phrases, "model" asks the model.
@@ -39,7 +41,8 @@ class SearchReview(EmptyReview):
 
     def __init__(
         self,
-        record: RunRecord,
+        run: Run,
+        tools: Toolset,
         *,
         question: str,
         search: SearchClient | None,
@@ -49,7 +52,7 @@ class SearchReview(EmptyReview):
         timeout: float,
         retry_times: int = 2,
     ) -> None:
-        super().__init__(record, retry_times)
+        super().__init__(run, retry_times, tools)
         self.sources: list[dict[str, Any]] = []
         self._question = question
         self._search = search
@@ -61,7 +64,7 @@ class SearchReview(EmptyReview):
     @property
     def may_search(self) -> bool:
         """Whether an answer that comes now might still be taken back."""
-        return self._search is not None and not self._searched and not self.record.tool_calls
+        return self._search is not None and not self._searched and not self.run.tool_calls
 
     async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
         """Accept the answer, or return the conversation with the results of a search."""
@@ -69,7 +72,7 @@ class SearchReview(EmptyReview):
         if not self.may_search or not self._question.strip() or not await self._is_uncertain(reply.text):
             return None
         self._searched = True
-        push_info(f"{self.record.func_name!r} is unsure and searches.")
+        push_info(f"{self.run.func_name!r} is unsure and searches.")
         found = await self._found()
         if found is None:
             return None

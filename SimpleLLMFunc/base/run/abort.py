@@ -13,7 +13,7 @@ from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["Abort", "AbortSignal", "Limits"]
+__all__ = ["Abort", "AbortSignal", "RunLimits"]
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ _LOOK_SECONDS = 0.02
 _GRACE = 0.2
 
 
-class Limits:
+class RunLimits:
     """What ends a wait of one run: its deadline, and a signal from outside.
 
     Args:
@@ -92,7 +92,7 @@ class Limits:
         self.abort = abort
 
     @classmethod
-    def of(cls, clock: Deadline | None, abort: Abort | None = None) -> Limits:
+    def of(cls, clock: Deadline | None, abort: Abort | None = None) -> RunLimits:
         """Return the limits of a run; one and the same object for all that have none."""
         return _NONE if abort is None and (clock is None or clock.seconds is None) else cls(clock or _NEVER, abort)
 
@@ -159,7 +159,7 @@ class Limits:
 
 
 _NEVER = Deadline.after(None)
-_NONE = Limits(_NEVER)
+_NONE = RunLimits(_NEVER)
 
 
 class _Wait:
@@ -169,7 +169,7 @@ class _Wait:
     comes at the same time is not swallowed.
     """
 
-    def __init__(self, limits: Limits, left: float | None, doing: str, arrived: Callable[[], str]) -> None:
+    def __init__(self, limits: RunLimits, left: float | None, doing: str, arrived: Callable[[], str]) -> None:
         self._limits = limits
         self._left = left
         self._doing = doing

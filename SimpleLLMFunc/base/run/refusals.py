@@ -11,13 +11,15 @@ from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["REFUSAL_WORDS", "json_actions", "names_refusal", "refused_by", "remember_refusal"]
+__all__ = ["is_refusal", "json_actions", "refused_by", "remember_refusal"]
 
 _REFUSED: WeakKeyDictionary[LLM_Interface, set[str]] = WeakKeyDictionary()
 """What a model behind an interface has refused: output modes, and "tools" for native tool calls."""
 
+_REFUSAL_STATUS = {400, 404, 422}
+
 # What a 400 says when it means the mode, and not something in the conversation.
-REFUSAL_WORDS = {
+_REFUSAL_WORDS = {
     "native": ("response_format", "json_schema", "response format", "structured output", "guided", "grammar"),
     "tool": ("tool", "function"),
 }
@@ -28,10 +30,15 @@ def refused_by(llm: LLM_Interface) -> frozenset[str]:
     return frozenset(_REFUSED.get(llm, ()))
 
 
-def names_refusal(error: BadRequest, mode: str) -> bool:
-    """Say whether a 400 means the way the answer was asked for, and not something in the conversation."""
+def is_refusal(error: BadRequest, mode: str) -> bool:
+    """Say whether an error means the way the answer was asked for, and not something in the conversation.
+
+    Args:
+        error: of the request.
+        mode: the output mode that was asked for; "tool" for tools as well.
+    """
     body = error.body.lower()
-    return any(word in body for word in REFUSAL_WORDS[mode])
+    return error.status in _REFUSAL_STATUS and any(word in body for word in _REFUSAL_WORDS.get(mode, ()))
 
 
 def remember_refusal(llm: LLM_Interface, what: str) -> None:

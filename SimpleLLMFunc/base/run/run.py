@@ -1,187 +1,185 @@
-"""One run as every kind of caller holds it: named in the log, timed, noted, and shown to whoever watches."""
+"""One run: who asks, what limits it, who observes it, and what is known of it so far."""
 
 from __future__ import annotations
 
-import os
-import random
+import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeVar
 
-from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta
-from SimpleLLMFunc.base.run.observers import EventSink, current_sinks, defaults
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.watch import Facts, Watch
+from SimpleLLMFunc.base.events import (
+    Attempt,
+    MessageAppended,
+    ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
+    RunFinished,
+    RunStarted,
+    ToolCallStarted,
+)
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run.abort import Abort, RunLimits
+from SimpleLLMFunc.base.run.observer import Observer
+from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import LISTENER, TryListener
-from SimpleLLMFunc.interface.spending import Deadline, deadline_scope, strictest_time_limit
-from SimpleLLMFunc.logger import async_log_context, begin_run, get_current_trace_id
-from SimpleLLMFunc.logger import log_context as in_log
+from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
+from SimpleLLMFunc.logger import begin_run, get_current_trace_id
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
 from SimpleLLMFunc.utils import Block
 
-__all__ = ["Begin", "Recording", "generate_trace_id"]
+__all__ = ["Run", "generate_trace_id"]
 
-_RANDOM = ~(0xF000 << 64 | 0xC000 << 48) & (1 << 128) - 1
-_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
-"""Which bits of a UUID are random, and what the others say (RFC 9562, section 5.4)."""
-
-_ids = random.Random()  # noqa: S311 - ids are to differ, not to be secret; a seed that a user sets does not reach here
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_ids.seed)
-
-Begin: TypeAlias = Callable[[Deadline], Awaitable[AsyncGenerator[ReActEvent, None]]]
-"""Gives the events of a run, once its log context and its deadline are in force."""
+E = TypeVar("E", bound=SimpleLLMFuncError)
 
 
-class Recording:
-    """One run, to be read once: by `events`, one event at a time, or by `finish`, which only wants its end.
+class Run:
+    """The state of one run, from its beginning to its end: one object, made for each call.
 
-    What it raises carries the facts of the run.
+    Inside of ``async with run`` its deadline holds, its sinks see it, and what is raised carries the facts of the run.
+    The log context of the run is entered before.
 
     Args:
-        record: reads every event.
-        begin: called once, inside the log context and the deadline.
-        log_context: makes what names the run in every log record; None takes the names from `record`.
+        func_name: the function, in logs, messages and traces.
+        trace_id: of the run.
         deadline: seconds for the whole run; a budget's time limit counts too.
+        abort: ends the run when it is set.
+        stream: ask for replies in pieces.
+        is_shared: somebody else holds the messages, or what the events hold, and may change them; else nothing is
+            copied.
         sinks: see the events beside those of `watching`.
-        facts: gives who runs and with what, to those who watch.
+        about: who runs and with what, for those who watch; None where only the name is known.
+
+    Attributes:
+        limits: what ends a wait inside the run; a deadline only while the run is in force.
+        observer: shows the run to its sinks; None where nobody watches.
+        may_ask_again: set to False once a part of the answer was given out.
+        output_mode, output_mode_reason: how the answer is asked for, and why so.
+        attempts: told by the review, which alone knows what was wrong with an answer.
+        messages: the conversation so far.
+        last: the latest reply with its time, for the review.
+        parsed: the accepted answer, written by the review of a typed one.
+        finished: the last event of a run that has found its answer.
     """
 
-    # A block and no generator: one more of those around all that happens takes a twentieth of the time of a call.
-
     __slots__ = (
-        "_begin",
-        "_clock",
+        "_about",
         "_deadline",
-        "_facts",
-        "_limited",
-        "_log_context",
-        "_named",
-        "_record",
+        "_deadline_scope",
+        "_listening",
         "_sinks",
-        "_watch",
-        "_watched",
+        "_time_limit",
+        "abort",
+        "attempts",
+        "finished",
+        "func_name",
+        "is_shared",
+        "last",
+        "limits",
+        "may_ask_again",
+        "messages",
+        "observer",
+        "output_mode",
+        "output_mode_reason",
+        "parsed",
+        "started",
+        "stream",
+        "tool_calls",
+        "trace_id",
+        "usage",
     )
 
     def __init__(
         self,
-        record: RunRecord,
-        begin: Begin,
+        func_name: str = "",
+        trace_id: str = "",
         *,
-        log_context: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
         deadline: float | None = None,
+        abort: Abort | None = None,
+        stream: bool = False,
+        is_shared: bool = True,
         sinks: tuple[EventSink, ...] = (),
-        facts: Facts | None = None,
+        about: RunMetadata | None = None,
     ) -> None:
-        self._record = record
-        self._begin: Begin | None = begin
-        self._log_context = log_context
+        self._about = about
+        self.func_name = func_name
+        self.trace_id = trace_id
+        self.abort = abort
+        self.stream = stream
+        self.is_shared = is_shared
+        self.limits = RunLimits.of(None, abort)
+        self.observer: Observer | None = None
+        self.may_ask_again = True
+        self.started = time.monotonic()
+        # No lists as long as there is nothing to hold: the garbage collector looks at all objects of all calls in flight.
+        self.attempts: Sequence[Attempt] = ()
+        self.messages: list[Message] = []
+        self.tool_calls: list[ToolCall] | tuple[()] = ()
+        self.usage = NO_USAGE
+        self.last: ReplyReceived | None = None
+        self.parsed: Parsed[Any] | None = None
+        self.finished: RunFinished | None = None
+        self.output_mode: OutputMode = "text"
+        self.output_mode_reason = ""
         self._deadline = deadline
         self._sinks = sinks
-        self._facts = facts
-        self._watch: Watch | None = None
-        self._watched: Block[TryListener | None] | None = None
-        self._named: AbstractAsyncContextManager[Any] | None = None
-        self._clock: AbstractContextManager[Deadline] | None = None
+        self._time_limit: Spent | None = None
+        self._listening: Block[TryListener | None] | None = None
+        self._deadline_scope: AbstractContextManager[Deadline] | None = None
 
-    async def events(self) -> AsyncGenerator[ReActEvent, None]:
-        """Yield the events of the run.
+    def metadata(self) -> RunMetadata:
+        """Return who runs and with what; only asked for where somebody watches."""
+        return self._about or RunMetadata(FunctionMetadata(self.func_name))
 
-        Raises:
-            SimpleLLMFuncError: whatever the run raises.
-        """
-        async with self as events:
-            record, watch = self._record, self._watch
-            try:
-                async for event in events:
-                    if type(event) is not ReplyDelta:  # of which the record keeps nothing
-                        record.note(event)
-                    yield event if watch is None else watch.shown(event)
-                    del event  # not kept while the next one is waited for
-            finally:
-                await events.aclose()
+    # --- in force ---
 
-    async def finish(self) -> None:
-        """Read the events to the end, unless somebody has.
-
-        Raises:
-            SimpleLLMFuncError: whatever the run raises.
-        """
-        if self._begin is None:
-            return
-        async with self as events:
-            record, watch = self._record, self._watch
-            try:
-                async for event in events:
-                    record.note(event)
-                    if watch is not None:
-                        watch.shown(event)
-                    del event
-            except BaseException:
-                await events.aclose()  # it may have been a sink: one that ends a test, or the program
-                raise
-
-    async def __aenter__(self) -> AsyncGenerator[ReActEvent, None]:
-        record, begin, log_context = self._record, self._begin, self._log_context
-        assert begin is not None, "a run is read once"
-        self._begin = self._log_context = None  # they hold what only the beginning needs
-        limited = self._limited = strictest_time_limit()
+    async def __aenter__(self) -> Self:
+        limited = self._time_limit = strictest_time_limit()
         if not defaults.are_settled():
             await defaults.look()
-        watchers = defaults.beside((*current_sinks(), *self._sinks))
-        watch = self._watch = Watch(record, watchers, self._facts) if watchers else None
-        self._facts = None
+        sinks = defaults.beside((*current_sinks(), *self._sinks))
+        if sinks:
+            self.observer = Observer(self, sinks)
         # A run that nobody watches must not be taken for a part of the one around it.
-        self._watched = LISTENER.enter(watch) if watch is not None or LISTENER.get() is not None else None
+        if self.observer is not None or LISTENER.get() is not None:
+            self._listening = LISTENER.enter(self.observer)
+        begin_run(self.trace_id)
         seconds = self._deadline
         if limited is not None and (left := limited.left()) is not None:
             seconds = left if seconds is None else min(seconds, left)
-        try:
-            named = log_context() if log_context else async_log_context(record.trace_id, record.func_name)
-            await named.__aenter__()
-            self._named = named
-            begin_run(record.trace_id)
-            clock = deadline_scope(seconds)
-            deadline = clock.__enter__()
-            self._clock = clock
-            return await begin(deadline)
-        except BaseException as error:
-            await self.__aexit__(type(error), error, error.__traceback__)
-            raise
+        self._deadline_scope = deadline_scope(seconds)
+        self.limits = RunLimits.of(self._deadline_scope.__enter__(), self.abort)
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        scope, self._deadline_scope = self._deadline_scope, None
+        observer, self.observer = self.observer, None  # it holds the run, and a run is let go of without a collector
         try:
-            if self._clock is not None:
-                self._clock.__exit__(kind, error, trace)
-            if self._named is not None:
-                try:
-                    await self._named.__aexit__(kind, error, trace)
-                except BaseException as instead:
-                    self._failed(instead)
-                    raise
+            if scope is not None:
+                scope.__exit__(kind, error, trace)
             if error is not None:
-                self._failed(error)
+                self._fail(error, observer)
         finally:
-            if self._watched is not None:
-                LISTENER.leave(self._watched)
+            if self._listening is not None:
+                LISTENER.leave(self._listening)
 
-    def _failed(self, error: BaseException) -> None:
-        record, limited = self._record, self._limited
+    def _fail(self, error: BaseException, observer: Observer | None) -> None:
+        limited = self._time_limit
         told = error
         if isinstance(error, SimpleLLMFuncError):
             if isinstance(error, DeadlineExceeded) and limited and limited.left() == 0:
-                told = record.explained(limited.out_of_time())
+                told = self.explained(limited.out_of_time())
             else:
-                record.explained(error)
-        if self._watch is not None:
-            used = record.usage
-            with in_log(record.trace_id, record.func_name, used.input_tokens, used.output_tokens):
-                self._watch.failed(told)
+                self.explained(error)
+        if observer is not None:
+            observer.failed(told)
         if told is error:
             return
         try:
@@ -189,21 +187,84 @@ class Recording:
         finally:
             del told  # the traceback holds this frame, which would hold the error
 
+    # --- what happens ---
+
+    def asks(self, request: ModelRequest) -> None:
+        """Take in how the answer is asked for."""
+        self.output_mode, self.output_mode_reason = request.output_mode, request.output_mode_reason
+
+    def tell(self, event: ReActEvent) -> ReActEvent:
+        """Take in one event and show it to the sinks; return it with what those who watch are told more."""
+        if type(event) is ReplyDelta:
+            pass  # most of them, and nothing is kept of it
+        elif isinstance(event, MessageAppended):
+            self.messages.append(event.message)
+        elif isinstance(event, ReplyReceived):
+            self.last = event
+            self.usage += event.usage
+        elif isinstance(event, RunStarted):
+            self.messages = list(event.messages)
+        elif isinstance(event, RunFinished):
+            self.finished = event
+        elif isinstance(event, ToolCallStarted):
+            if not isinstance(self.tool_calls, list):
+                self.tool_calls = []
+            self.tool_calls.append(event.call)
+        return event if self.observer is None else self.observer.shown(event)
+
+    def attempted(self, attempt: Attempt) -> None:
+        """Take in one attempt."""
+        self.attempts = [*self.attempts, attempt]
+
+    # --- what is known ---
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the run began."""
+        return time.monotonic() - self.started
+
+    @property
+    def reply(self) -> ChatCompletion | None:
+        """The accepted reply, else the latest one."""
+        if self.finished:
+            return self.finished.reply
+        return self.last.reply if self.last else None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what `Result` and an error have in common, by attribute name."""
+        reply = self.reply
+        return {
+            "attempts": list(self.attempts),
+            "output_mode": self.output_mode,
+            "output_mode_reason": self.output_mode_reason,
+            "tool_calls": list(self.tool_calls),
+            "messages": copied(self.messages),
+            "usage": self.usage,
+            "cost": self.usage.cost,
+            "seconds": self.seconds,
+            "trace_id": self.trace_id,
+            "cached": reply.cached if reply else False,
+            "finish_reason": reply.finish_reason if reply else None,
+        }
+
+    def explained(self, error: E) -> E:
+        """Return `error` with the facts of this run; one that an inner run explained keeps its own."""
+        if error.trace_id:
+            return error
+        facts = self.facts()
+        facts["text"] = error.text or (self.reply.text if self.reply else "")
+        facts["finish_reason"] = error.finish_reason or facts["finish_reason"]
+        return error.with_run(func_name=self.func_name, **facts)
+
 
 def generate_trace_id(func_name: str) -> str:
     """Return a new trace id, ``{func_name}_{uuid}``, and ``_{parent}`` where a run is going on around it.
 
     Only the parent's own part is carried on, so that ids do not grow with the depth of nesting.
     """
-    own = f"{func_name}_{_new_uuid()}"
+    own = f"{func_name}_{uuid.uuid4()}"
     parent = get_current_trace_id()
     return f"{own}_{_own_part(parent)}" if parent else own
-
-
-def _new_uuid() -> str:
-    """Return a random UUID (version 4) as text, in a fraction of the time that `uuid.uuid4` takes."""
-    digits = f"{_ids.getrandbits(128) & _RANDOM | _VERSION_4:032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _own_part(trace_id: str) -> str:

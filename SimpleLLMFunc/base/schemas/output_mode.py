@@ -112,6 +112,13 @@ class OutputSpec:
             return None
         return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema, "strict": strict}}
 
+    @functools.cached_property
+    def native_format(self) -> dict[str, Any]:
+        """The native response format: the strict one wherever that means the same, for then no key is forgotten."""
+        form = self.response_format(strict=True) or self.response_format(strict=False)
+        assert form is not None, "the full schema is always there"
+        return form
+
     def answer_tool(self) -> ToolSpec:
         """Return the tool `answer`, whose arguments are the value."""
         return {
@@ -143,17 +150,6 @@ class OutputSpec:
         if self.is_text and not is_wire:
             return self._reader.read_text(text)
         return self._reader.read(text, repair, prefers_wrapper=is_wire)
-
-    def parse_quickly(self, text: str, *, mode: OutputMode | None = None) -> Parsed[Any] | None:
-        """Return what `parse` does with plain text, or with strict JSON of the type; None where it has to look further.
-
-        Raises:
-            ResponseParseError: a text that is nothing but reasoning.
-        """
-        is_wire = mode in {"native", "tool"}
-        if self.is_none or (self.is_text and not is_wire):
-            return self.parse(text, mode=mode)
-        return self._reader.read_quickly(text, prefers_wrapper=is_wire)
 
 
 def compile_output(return_type: Any) -> OutputSpec:

@@ -12,10 +12,11 @@ from typing import Any, Protocol, TypeVar, get_args
 
 from pydantic_core import from_json, to_json
 
-from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
-from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Recording, RunRecord, generate_trace_id
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
 from SimpleLLMFunc.batch.checkpoint import KEY_BYTES
 from SimpleLLMFunc.errors import BadReply, BadRequest, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.attempts import check_status, read_reply
@@ -24,9 +25,10 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, paid_already
-from SimpleLLMFunc.logger import redact_head
+from SimpleLLMFunc.logger import async_log_context, redact_head
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
+from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 __all__ = [
     "DISCOUNT",
@@ -70,7 +72,7 @@ class BatchFunction(Mappable[R_co], Protocol[R_co]):
         ...
 
     @property
-    def facts(self) -> FunctionFacts:
+    def metadata(self) -> FunctionMetadata:
         """What those who watch are told of it."""
         ...
 
@@ -165,29 +167,22 @@ async def answer_of(
     Raises:
         SimpleLLMFuncError: what a live call with this reply raises, but that nothing is asked again.
     """
-    record = RunRecord(function.name, generate_trace_id(function.name))
-    record.output_mode = mode
-    review = AnswerReview(
-        record, retry_times=0, spec=function.output, repair=function.repair, max_reasks=0, description=""
+    run = Run(function.name, generate_trace_id(function.name), about=RunMetadata(function.metadata))
+    request = ModelRequest(
+        _Told(line, llm),
+        [],
+        answer_tool=function.output.answer_tool() if mode == "tool" else None,
+        output_mode=mode,
     )
-
-    async def begin(clock: Deadline) -> AsyncGenerator[Any, None]:
-        return react_events(
-            _Told(line, llm),
-            [],
-            max_tool_calls=0,
-            review=review,
-            answer_tool=function.output.answer_tool() if mode == "tool" else None,
-            deadline=clock,
-            trace_id=record.trace_id,
-            func_name=function.name,
-        )
-
+    review = AnswerReview(
+        run, retry_times=0, spec=function.output, repair=function.repair, max_reasks=0, description=""
+    )
     with paid_already():
-        await Recording(record, begin, facts=lambda: RunFacts(function.facts)).finish()
-    assert review.parsed is not None, "an accepted answer was parsed"
-    assert record.reply is not None, "a finished run has a reply"
-    return Answer(review.parsed.value, record.reply.text, mode, record.usage)
+        async with async_log_context(run.trace_id, run.func_name), run:
+            await get_last_item_of_async_generator(react_events(request, None, review, run))
+    assert run.parsed is not None, "an accepted answer was parsed"
+    assert run.reply is not None, "a finished run has a reply"
+    return Answer(run.parsed.value, run.reply.text, mode, run.usage)
 
 
 class _Told(LLM_Interface):

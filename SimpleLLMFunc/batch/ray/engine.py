@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from SimpleLLMFunc.base.run import Abort, Answer, Limits, Mappable
+from SimpleLLMFunc.base.run import Abort, Answer, Mappable, RunLimits
 from SimpleLLMFunc.batch.checkpoint import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
@@ -136,7 +136,7 @@ class _OnRay(Relayed[R], Generic[R]):
             self._starting = asyncio.create_task(self._start())
         clock, limited = current_deadline() or Deadline.after(None), strictest_time_limit()
         strictest = clock.stricter(None if limited is None else Deadline.after(limited.left()))
-        limits = Limits(strictest, self._shipped.abort)
+        limits = RunLimits(strictest, self._shipped.abort)
         try:
             rows = await limits.wait(asyncio.shield(self._starting), "starting the workers")
             return self._answer(await rows.outcome(args, kwargs, limits))
@@ -213,7 +213,7 @@ class _Rows:
         with suppress(UsageError):  # it is raised when the row is asked
             self._ahead[id(kwargs)] = self._sent(args, kwargs), kwargs
 
-    async def outcome(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], limits: Limits) -> Outcome:
+    async def outcome(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], limits: RunLimits) -> Outcome:
         """Return what comes of a row; one that nobody waits for any more is cancelled."""
         if self._failure is not None:
             raise self._failure

@@ -1,3 +1,62 @@
-"""Around a pipeline: several votes, plain code before or after the model, a stronger model where the votes abstain."""
+"""Around a pipeline: votes, plain code before or in place of the model, a stronger model where votes are not clear.
 
-__all__ = ["answering", "plain_code", "votes", "voting"]
+`answered_by` says what answers the calls of a function: its pipeline, or what stands around it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from SimpleLLMFunc.errors import ConfigError, SignatureError
+from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
+from SimpleLLMFunc.llm_decorator.definition import iterator_kind
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.logger import get_location, push_warning
+
+if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
+    from SimpleLLMFunc.llm_decorator.answering.answering import Answering
+
+__all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "votes"]
+
+Answers: TypeAlias = "FunctionPipeline | Answering"
+"""What answers the calls of a function; both have the same views."""
+
+
+def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) -> Answers:
+    """Return what answers the calls of a function: the pipeline, or votes and plain code around it.
+
+    Args:
+        pipeline: asks the model.
+        agreement: goes on counting; None counts anew.
+
+    Raises:
+        ConfigError: the function does not vote, and is told how.
+        SignatureError: plain code does not fit the function.
+    """
+    definition, options = pipeline.definition, pipeline.options
+    given = [name for name in ("first", "fallback") if getattr(options, name) is not None]
+    if given and iterator_kind(definition.return_type):
+        raise SignatureError(
+            f"{definition.name}: {given[0]}= is for a function that returns one value, not for an iterator."
+        )
+    if not definition.confident_of:
+        told = [
+            name for name in ("votes", "min_agreement", "vote_on", "escalate_to") if getattr(options, name) is not None
+        ]
+        if told:
+            raise ConfigError(f"{definition.name}: {', '.join(told)} is for a function annotated `-> Confident[...]`.")
+        if not given:
+            return pipeline
+    elif options.llm_kwargs.get("temperature") == 0:
+        push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.", location=get_location())
+    from SimpleLLMFunc.llm_decorator.answering.answering import Answering
+    from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
+
+    signature, is_method = definition.as_called()
+    inner = definition.confident_of
+    hints = {**definition.hints, "return": inner[0] if inner else definition.return_type}
+    make = partial(PlainCode, func_name=definition.name, signature=signature, hints=hints, is_method=is_method)
+    first = None if options.first is None else make("first", options.first)
+    fallback = None if options.fallback is None else make("fallback", options.fallback)
+    return Answering(pipeline, first, fallback, agreement or Agreement())

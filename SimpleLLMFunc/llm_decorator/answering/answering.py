@@ -1,4 +1,4 @@
-"""Who answers a call of a function that does more than ask its model once: votes, plain code, a fallback."""
+"""Around a pipeline: who answers a call where that is more than one question to the model."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.parsing import QuoteCheck
-from SimpleLLMFunc.base.run import Answer, AnswerReview, AnswerSource, Result
+from SimpleLLMFunc.base.run import Answer, AnswerSource, Result
 from SimpleLLMFunc.errors import (
     BadReply,
     BudgetExceeded,
@@ -29,17 +29,14 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
-from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement, Emit, PlainCode
-from SimpleLLMFunc.llm_decorator.answering.voting import voted
-from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
+from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
+from SimpleLLMFunc.llm_decorator.answering.voting import Emit, Voting
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, problems_of
-from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values
 from SimpleLLMFunc.logger import push_warning, shown_error, shown_value
 from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
-
-if TYPE_CHECKING:
-    from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
 
 __all__ = ["Answering"]
 
@@ -58,60 +55,76 @@ _NOTHING_SPENT = Usage(cost=0.0)
 
 
 class Answering:
-    """Answers the calls of one function, bound to whatever instance.
+    """Answers the calls of one function: votes, plain code before the model, plain code in its place.
+
+    It has the views of the pipeline that it stands around.
 
     Args:
+        pipeline: asks the model.
         first, fallback: plain code beside the model.
         agreement: counts who answered.
+        instance: of a method; plain code gets it first.
     """
 
-    def __init__(self, first: PlainCode | None, fallback: PlainCode | None, agreement: Agreement) -> None:
-        self._first = first
-        self._fallback = fallback
-        self._agreement = agreement
+    def __init__(
+        self,
+        pipeline: FunctionPipeline,
+        first: PlainCode | None,
+        fallback: PlainCode | None,
+        agreement: Agreement,
+        instance: Any = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.first = first
+        self.fallback = fallback
+        self.agreement = agreement
+        self.instance = instance
+        self.voting = Voting(pipeline) if pipeline.definition.confident_of else None
         self._chance = random.Random()  # noqa: S311 - draws samples
 
+    def around(self, pipeline: FunctionPipeline) -> Answering:
+        """Return the same around another pipeline of the same function."""
+        return Answering(pipeline, self.first, self.fallback, self.agreement, self.instance)
+
+    def bound(self, instance: Any) -> Answering:
+        """Return the same for a method of this instance."""
+        return Answering(self.pipeline, self.first, self.fallback, self.agreement, instance)
+
     # --- the views ---
+
+    def value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+        """Return the value of a call when awaited."""
+        return self._value(self._begun(args, kwargs))
 
     async def _value(self, work: Awaitable[tuple[Result[Any], str]]) -> Any:
         return (await work)[0].value
 
-    def value(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
-        """Return the value of a call when awaited."""
-        return self._value(self._begun(core, args, kwargs))
+    def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Result[Any]]:
+        """Return the value of a call with all that is known of it when awaited."""
+        return self._result(self._begun(args, kwargs))
 
     async def _result(self, work: Awaitable[tuple[Result[Any], str]]) -> Result[Any]:
         return (await work)[0]
 
-    def result(
-        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Coroutine[Any, Any, Result[Any]]:
-        """Return the result of a call when awaited."""
-        return self._result(self._begun(core, args, kwargs))
-
-    async def answer(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
+    async def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
         """Return the answer for a row of a map."""
-        result, text = await self._begun(core, args, kwargs)
+        result, text = await self._begun(args, kwargs)
         return Answer(result.value, text, result.output_mode, result.usage, result.tries)
 
-    def stream(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+    def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Yield growing values of the model; what a vote or plain code decides comes at once.
 
         After something was shown no fallback answers.
         """
-        return self._call(core, args, kwargs, None).streamed()
+        return _Call(self, args, kwargs, None).streamed()
 
-    def events(
-        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> AsyncGenerator[ReActEvent, None]:
-        """Yield the events of all runs as they happen; those of votes alternate."""
-        return in_context(self._events(core, args, kwargs), copy_context())
+    def events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
+        """Return the events of all runs as they happen; those of votes alternate."""
+        return in_context(self._events(args, kwargs), copy_context())
 
-    async def _events(
-        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> AsyncGenerator[ReActEvent, None]:
+    async def _events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
         emit = Emit()
-        work = asyncio.ensure_future(self._begun(core, args, kwargs, emit))
+        work = asyncio.ensure_future(self._begun(args, kwargs, emit))
         work.add_done_callback(lambda _: emit.events.put_nowait(None))
         try:
             while (event := await emit.events.get()) is not None:
@@ -121,55 +134,40 @@ class Answering:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    # --- one call ---
-
     def _begun(
-        self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
     ) -> Awaitable[tuple[Result[Any], str]]:
         """Return the work of a call; it sees the context variables of this moment."""
-        return stepped(self._call(core, args, kwargs, emit).answered(), copy_context())
+        return stepped(_Call(self, args, kwargs, emit).answered(), copy_context())
 
-    def _call(self, core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None) -> _Call:
-        given = dict(kwargs)
-        given.pop("_abort_signal", None)
-        signature, _ = core.signature_of(args, given)
-        instance = core.instance
-        if instance is None and core.takes_instance and args:
-            instance = args[0]
-        return _Call(self, core, signature, instance, args, kwargs, emit)
-
-    def draws(self, sample: float) -> bool:
+    def draws_sample(self) -> bool:
         """Draw whether a call is one in which both are asked."""
+        sample = self.pipeline.options.sample
         return bool(sample) and self._chance.random() < sample
 
 
 class _Call:
-    """One call."""
+    """One call.
 
-    def __init__(
-        self,
-        answering: Answering,
-        core: FunctionCore,
-        signature: FunctionSignature,
-        instance: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        emit: Emit | None,
-    ) -> None:
-        self._owner = answering
-        self._core = core
-        self._signature = signature
-        self._instance = instance
+    Raises:
+        SignatureError: the arguments do not fit the function.
+    """
+
+    def __init__(self, answering: Answering, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None) -> None:
+        self._answering = answering
+        self._pipeline = answering.pipeline
+        self._output = answering.pipeline.definition.output
+        self._asks = answering.pipeline.start(args, dict(kwargs))  # step 1: wrong arguments are an error here
         self._args = args
         self._kwargs = kwargs
         self._emit = emit
         self._began = time.monotonic()
-        self._is_sampled = answering.draws(core.options.sample)
+        self._is_sampled = answering.draws_sample()
 
     async def answered(self) -> tuple[Result[Any], str]:
-        owner = self._owner
-        first, fallback, agreement = owner._first, owner._fallback, owner._agreement  # noqa: SLF001 - its own class
-        with deadline_scope(self._core.options.deadline) as clock:
+        answering = self._answering
+        first, fallback, agreement = answering.first, answering.fallback, answering.agreement
+        with deadline_scope(self._pipeline.options.deadline) as clock:
             if first is not None:
                 said = await self._said_by(first, clock)
                 if said is not ABSTAIN:
@@ -186,12 +184,12 @@ class _Call:
             return found
 
     async def streamed(self) -> AsyncGenerator[Any, None]:
-        if self._core.confident_output is not None:
+        if self._answering.voting is not None:
             yield (await self.answered())[0].value
             return
-        owner = self._owner
-        first, fallback, agreement = owner._first, owner._fallback, owner._agreement  # noqa: SLF001 - its own class
-        clock = Deadline.after(self._core.options.deadline).stricter(current_deadline())
+        answering = self._answering
+        first, fallback, agreement = answering.first, answering.fallback, answering.agreement
+        clock = Deadline.after(self._pipeline.options.deadline).stricter(current_deadline())
         if first is not None:
             said = await self._said_by(first, clock)
             if said is not ABSTAIN:
@@ -200,9 +198,8 @@ class _Call:
         is_shown = False
         try:
             with deadline_scope(self._time_for_model(clock, has_fallback=fallback is not None)):
-                run = self._core.start(self._args, dict(self._kwargs), stream=True, is_shared=False)
-            assert isinstance(run.review, AnswerReview), "a function is reviewed"
-            async with aclosing(growing_values(run.events, run.review)) as values:
+                values = self._pipeline.stream(self._args, dict(self._kwargs))
+            async with aclosing(values):
                 async for value in values:
                     is_shown = True
                     yield value
@@ -228,26 +225,28 @@ class _Call:
         left = clock.left()
         if not has_fallback or left is None:
             return None
-        allowed = left - self._core.options.fallback_reserve
+        allowed = left - self._pipeline.options.fallback_reserve
         if allowed <= 0:
             raise DeadlineExceeded(clock.seconds, doing="waiting for the model")
         return allowed
 
     async def _asked(self) -> tuple[Result[Any], str]:
-        core = self._core
-        if core.confident_output is not None:
-            return await voted(core, self._signature, self._args, self._kwargs, self._emit)
-        run = core.start(self._args, dict(self._kwargs), stream=self._emit is not None)
-        if self._emit is not None:
-            await self._emit.all_of(run)
-        result = await core.result(run)
+        pipeline, voting = self._pipeline, self._answering.voting
+        if voting is not None:
+            return await voting.result(self._args, self._kwargs, self._emit)
+        run = pipeline.start(self._args, dict(self._kwargs), stream=self._emit is not None)
+        if self._emit is None:
+            result = await pipeline.result_of(run)
+        else:
+            await self._emit.all_of(pipeline.events_of(run))
+            result = pipeline.result_now(run)
         return result, result.text
 
     # --- plain code ---
 
     async def _said_by(self, code: PlainCode, clock: Deadline) -> Any:
-        bound = self._signature.bound_args
-        said = await code(bound.args, bound.kwargs, self._instance, clock)
+        bound = self._asks.signature.bound_args
+        said = await code(bound.args, bound.kwargs, self._answering.instance, clock)
         return said if said is ABSTAIN else self._checked(said, code.name)
 
     def _checked(self, said: Any, name: str) -> Any:
@@ -256,23 +255,23 @@ class _Call:
         Raises:
             UsageError: it is something else.
         """
-        core = self._core
+        is_voted = self._answering.voting is not None
         problem = ""
-        if core.confident_output is not None and isinstance(said, Confident):
+        if is_voted and isinstance(said, Confident):
             return said
         try:
-            said = core.spec.adapter.validate_python(said, strict=True)
+            said = self._output.adapter.validate_python(said, strict=True)
         except ValidationError as error:
             problem = problems_of(error)
-        if not problem and core.spec.quotes:
-            violations = QuoteCheck(self._signature.bound_args.arguments)(said)
+        if not problem and self._output.quotes:
+            violations = QuoteCheck(self._asks.arguments)(said)
             problem = f"{violations[0][0]}: expected {violations[0][1]}" if violations else ""
         if problem:
             raise UsageError(
-                f"{self._signature.func_name}: the plain code of {name}= returned {shown_value(said, 120)}, which is not "
+                f"{self._asks.func_name}: the plain code of {name}= returned {shown_value(said, 120)}, which is not "
                 f"what the function returns ({problem})."
             )
-        return Confident(said, asked=0) if core.confident_output is not None else said
+        return Confident(said, asked=0) if is_voted else said
 
     def _by_code(self, value: Any, source: AnswerSource, usage: Usage, trace_id: str) -> tuple[Result[Any], str]:
         text = self._text_of(value)
@@ -281,7 +280,7 @@ class _Call:
             text=text,
             attempts=[],
             repairs=[],
-            output_mode="text" if self._core.spec.is_text else "prompt",
+            output_mode="text" if self._output.is_text else "prompt",
             output_mode_reason=f"{source}: plain code answered",
             tool_calls=[],
             messages=[],
@@ -294,9 +293,9 @@ class _Call:
         ), text
 
     def _text_of(self, value: Any) -> str:
-        text = answer_text(self._core.spec, value.value if isinstance(value, Confident) else value)
+        text = answer_text(self._output, value.value if isinstance(value, Confident) else value)
         if isinstance(value, Confident):
-            mode = "text" if self._core.spec.is_text else "prompt"
+            mode = "text" if self._output.is_text else "prompt"
             return json.dumps({"asked": 1, "escalated": False, "answers": [[mode, text]]})
         return text
 
@@ -312,8 +311,8 @@ class _Call:
                 # Asked only to compare: the call has its answer.
                 agreement.count_failure()
                 usage = error.usage or _NOTHING_SPENT
-                push_warning(f"{self._signature.func_name!r}: the model could not be compared with first=: {error}")
-        return self._by_code(said, "first", usage, self._signature.trace_id)
+                push_warning(f"{self._asks.func_name!r}: the model could not be compared with first=: {error}")
+        return self._by_code(said, "first", usage, self._asks.trace_id)
 
     async def _fell_back(
         self, code: PlainCode, error: SimpleLLMFuncError, clock: Deadline, agreement: Agreement
@@ -322,10 +321,8 @@ class _Call:
         if said is ABSTAIN:
             raise error
         agreement.count("fallback")
-        push_warning(f"{self._signature.func_name!r} is answered by its fallback: {error}")
-        found = self._by_code(
-            said, "fallback", error.usage or _NOTHING_SPENT, error.trace_id or self._signature.trace_id
-        )
+        push_warning(f"{self._asks.func_name!r} is answered by its fallback: {error}")
+        found = self._by_code(said, "fallback", error.usage or _NOTHING_SPENT, error.trace_id or self._asks.trace_id)
         return replace(found[0], attempts=list(error.attempts)), found[1]
 
     async def _compare_fallback(
@@ -336,7 +333,7 @@ class _Call:
         except Exception as error:  # noqa: BLE001 - asked only to compare: the call has its answer
             agreement.count_failure()
             push_warning(
-                f"{self._signature.func_name!r}: fallback= could not be compared with the model: {shown_error(error)}"
+                f"{self._asks.func_name!r}: fallback= could not be compared with the model: {shown_error(error)}"
             )
             return
         if said is not ABSTAIN:
@@ -344,5 +341,5 @@ class _Call:
 
     def _compare(self, said: Any, answered: Any, source: Any, agreement: Agreement) -> None:
         code, model = (each.value if isinstance(each, Confident) else each for each in (said, answered))
-        arguments: Mapping[str, Any] = dict(self._signature.bound_args.arguments)
+        arguments: Mapping[str, Any] = dict(self._asks.arguments)
         agreement.compare(Disagreement(arguments, code, model, source), is_same=bool(code == model))

@@ -1,115 +1,20 @@
-"""Plain code beside a model: called, checked against the function, compared with what the model says."""
+"""Plain code beside a model: checked against the function, and called."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
-import textwrap
 import typing
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
-from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
 from SimpleLLMFunc.interface.spending import Deadline
-from SimpleLLMFunc.runtime import ForkSafeLock, in_thread
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import ABSTAIN, Abstain, Abstention
 
-if TYPE_CHECKING:
-    from SimpleLLMFunc.llm_decorator.core import Run
-
-__all__ = ["Agreement", "Disagreement", "Emit", "PlainCode", "code_version"]
-
-_SHOWN = 100
-
-
-class Emit:
-    """Where the events of several runs come together, for the view `events`."""
-
-    def __init__(self) -> None:
-        self.events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
-
-    async def all_of(self, run: Run) -> None:
-        """Read a run to its end."""
-        events = run.events
-        try:
-            async for event in events:
-                self.events.put_nowait(event)
-        finally:
-            await events.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """A call that plain code and the model answered differently."""
-
-    arguments: Mapping[str, Any]
-    code: Any
-    model: Any
-    source: Literal["first", "fallback"] = "first"
-
-
-class Agreement:
-    """How plain code and the model share the calls of a function, and how often they say the same.
-
-    Attributes:
-        by_first, by_model, by_fallback: calls that each of them answered.
-        compared: calls in which both were asked (a share of `sample`).
-        agreed: those in which both said the same.
-        failed: those in which the one that was only asked to compare failed.
-        disagreements: the latest hundred.
-    """
-
-    def __init__(self) -> None:
-        self._lock = ForkSafeLock()
-        self.reset()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._lock = ForkSafeLock()
-
-    def reset(self) -> None:
-        """Count anew."""
-        self.by_first = self.by_model = self.by_fallback = 0
-        self.compared = self.agreed = self.failed = 0
-        self.disagreements: deque[Disagreement] = deque(maxlen=_SHOWN)
-
-    @property
-    def rate(self) -> float | None:
-        """Share of the compared calls in which both said the same; None where none was compared."""
-        return self.agreed / self.compared if self.compared else None
-
-    def count(self, source: Literal["first", "model", "fallback"]) -> None:
-        """Count a call that was answered."""
-        with self._lock:
-            name = f"by_{source}"
-            setattr(self, name, getattr(self, name) + 1)
-
-    def count_failure(self) -> None:
-        """Count a comparison that could not be made."""
-        with self._lock:
-            self.failed += 1
-
-    def compare(self, disagreement: Disagreement, *, is_same: bool) -> None:
-        """Count a call that both answered."""
-        with self._lock:
-            self.compared += 1
-            if is_same:
-                self.agreed += 1
-            else:
-                self.disagreements.append(disagreement)
-
-    def __repr__(self) -> str:
-        rate = "" if self.rate is None else f", {self.agreed} of {self.compared} compared agree ({self.rate:.1%})"
-        by = f"{self.by_first} by code, {self.by_model} by the model, {self.by_fallback} by the fallback"
-        return f"<Agreement: {by}{rate}>"
+__all__ = ["PlainCode"]
 
 
 class PlainCode:
@@ -204,17 +109,6 @@ class PlainCode:
 
     def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return self._code(*args, **kwargs)
-
-
-def code_version(code: Callable[..., Any]) -> list[str]:
-    """Return the name of plain code and a hash of its source: what makes it another one."""
-    name = f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', type(code).__qualname__)}"
-    try:
-        source = textwrap.dedent(inspect.getsource(code))
-    except (OSError, TypeError):
-        compiled = getattr(code, "__code__", None)
-        source = repr((compiled.co_code, compiled.co_names)) if compiled is not None else ""
-    return [name, hashlib.blake2b(source.encode(), digest_size=8).hexdigest()]
 
 
 def _filled(signature: inspect.Signature) -> tuple[tuple[Any, ...], dict[str, Any]]:

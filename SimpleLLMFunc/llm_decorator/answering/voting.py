@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
-from SimpleLLMFunc.base.metadata import RunFacts
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
-from SimpleLLMFunc.base.run import LARGE_ANSWER, Recording, Result, RunRecord, generate_trace_id
+from SimpleLLMFunc.base.run import LARGE_ANSWER, Result
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import (
     ContentBlocked,
@@ -28,18 +27,15 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.interface.spending import Deadline
-from SimpleLLMFunc.llm_decorator.answering.plain_code import Emit
 from SimpleLLMFunc.llm_decorator.answering.votes import agreement_of, comparable, decide
-from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, as_answer
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Confident, Usage
 
-if TYPE_CHECKING:
-    from SimpleLLMFunc.llm_decorator.function_core import FunctionCore
-
-__all__ = ["ConfidentOutput", "voted"]
+__all__ = ["ConfidentOutput", "Emit", "Voting"]
 
 VOTES = 5
 MIN_AGREEMENT = 0.6
@@ -109,119 +105,133 @@ class ConfidentOutput(OutputSpec):
         return value
 
 
-async def voted(
-    core: FunctionCore, signature: FunctionSignature, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None
-) -> tuple[Result[Any], str]:
-    """Ask as often as the function says, escalate where that is not clear, and return the result.
+class Emit:
+    """Where the events of several runs come together, for the view `events`."""
 
-    To those who watch it is a run, without turns of its own, of which the votes are parts. The second item is text
-    from which `ConfidentOutput.parse` makes the value again.
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
 
-    Raises:
-        SimpleLLMFuncError: no answer could be used, or the service, a budget or a deadline ended it.
+    async def all_of(self, events: AsyncGenerator[ReActEvent, None]) -> None:
+        """Read the events of a run to their end."""
+        async with aclosing(events):
+            async for event in events:
+                self.events.put_nowait(event)
+
+
+class Voting:
+    """Asks as often as a function says, escalates where that is not clear, and decides.
+
+    Args:
+        pipeline: of a function annotated ``-> Confident[T]``.
     """
-    arguments = signature.bound_args.arguments
-    record = RunRecord(signature.func_name, generate_trace_id(signature.func_name))
-    found: list[tuple[Result[Any], str]] = []
 
-    async def events() -> AsyncGenerator[ReActEvent, None]:
-        yield RunStarted(record.trace_id, [])
-        result, kept = await _decided(core, arguments, args, kwargs, emit)
-        found.append((result, kept))
-        record.parsed = Parsed(result.value)
-        said = partial(answer_text, core.spec, result.value.value)
-        text = await in_thread(said) if len(result.text) > LARGE_ANSWER else said()
-        choice = Choice(ChatMessage(content=text), finish_reason=result.finish_reason)
-        # The votes have told what was asked, and what it took.
-        yield RunFinished(ChatCompletion((choice,), cached=result.cached), [], NO_USAGE, 0)
+    def __init__(self, pipeline: FunctionPipeline) -> None:
+        definition, options = pipeline.definition, pipeline.options
+        self._pipeline = pipeline
+        self.output = ConfidentOutput(definition.output, definition.return_type, options.min_agreement, options.vote_on)
 
-    async def begin(_: Deadline) -> AsyncGenerator[ReActEvent, None]:
-        return events()
+    async def result(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
+    ) -> tuple[Result[Any], str]:
+        """Return what the votes come to, and text from which `ConfidentOutput.parse` makes the value again.
 
-    await Recording(record, begin, sinks=core.options.sinks, facts=lambda: RunFacts(core.facts, arguments)).finish()
-    ((result, kept),) = found
-    return replace(result, seconds=record.seconds, trace_id=record.trace_id), kept
+        To those who watch it is a run, without turns of its own, of which the votes are parts.
 
+        Args:
+            args: of the call.
+            kwargs: of the call.
+            emit: gets the events of all votes.
 
-async def _decided(
-    core: FunctionCore,
-    arguments: Mapping[str, Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    emit: Emit | None,
-) -> tuple[Result[Any], str]:
-    result, kept = await _round(core, arguments, args, kwargs, emit, None)
-    if result.value.abstained and core.options.escalate_to is not None:
-        stronger, kept = await _round(core, arguments, args, kwargs, emit, core.options.escalate_to)
-        usage = result.usage + stronger.usage
-        attempts = [*result.attempts, *stronger.attempts]
-        result = replace(stronger, usage=usage, cost=usage.cost, attempts=attempts)
-    return result, kept
+        Raises:
+            SimpleLLMFuncError: no answer could be used, or the service, a budget or a deadline ended it.
+        """
+        pipeline = self._pipeline
+        run = pipeline.start(args, dict(kwargs))
+        async with create_log_context_manager(run.func_name, run.trace_id), run:
+            run.tell(RunStarted(run.trace_id, []))
+            result, kept = await self._decided(run, args, kwargs, emit)
+            run.parsed = Parsed(result.value)
+            say = partial(answer_text, pipeline.definition.output, result.value.value)
+            text = await in_thread(say) if len(result.text) > LARGE_ANSWER else say()
+            choice = Choice(ChatMessage(content=text), finish_reason=result.finish_reason)
+            # The votes have told what was asked, and what it took.
+            run.tell(RunFinished(ChatCompletion((choice,), cached=result.cached), [], NO_USAGE, 0))
+        return replace(result, seconds=run.seconds, trace_id=run.trace_id), kept
 
+    async def _decided(
+        self, run: FunctionRun, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None
+    ) -> tuple[Result[Any], str]:
+        result, kept = await self._round(run, args, kwargs, emit, None)
+        stronger_llm = self._pipeline.options.escalate_to
+        if result.value.abstained and stronger_llm is not None:
+            stronger, kept = await self._round(run, args, kwargs, emit, stronger_llm)
+            usage = result.usage + stronger.usage
+            attempts = [*result.attempts, *stronger.attempts]
+            result = replace(stronger, usage=usage, cost=usage.cost, attempts=attempts)
+        return result, kept
 
-async def _round(
-    core: FunctionCore,
-    arguments: Mapping[str, Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    emit: Emit | None,
-    stronger: LLM_Interface | None,
-) -> tuple[Result[Any], str]:
-    asked = core.options.votes or VOTES
-    with use_llm(stronger) if stronger is not None else nullcontext():
-        tasks = [asyncio.create_task(_vote(core, args, kwargs, number, emit)) for number in range(asked)]
-    try:
-        outcomes = await asyncio.gather(*tasks)
-    except BaseException as error:
-        for task in tasks:
-            task.cancel()
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-        if isinstance(error, SimpleLLMFuncError):
-            usage = _usage_of([*(one for one in done if one is not error), error])
-            error.with_run(usage=usage, cost=usage.cost)
-        raise
-    results = [one for one in outcomes if isinstance(one, Result)]
-    usage = _usage_of(outcomes)
-    if not results:
-        lost = next(one for one in outcomes if isinstance(one, SimpleLLMFuncError))
-        raise lost.with_run(usage=usage, cost=usage.cost)
-    output = core.confident_output
-    assert output is not None, "it votes"
-    decide_on = partial(output.decided_and_kept, results, asked, stronger is not None, arguments)
-    # Comparing long answers would hold up the event loop.
-    is_long = sum(len(one.text) for one in results) > LARGE_ANSWER
-    value, kept = await in_thread(decide_on) if is_long else decide_on()
-    attempts = [attempt for one in outcomes for attempt in one.attempts]
-    last = results[-1]
-    calls = [call for one in results for call in one.tool_calls]
-    is_cached = all(one.cached for one in results)
-    found = replace(
-        last, value=value, attempts=attempts, usage=usage, cost=usage.cost, tool_calls=calls, cached=is_cached
-    )
-    return found, kept
-
-
-async def _vote(
-    core: FunctionCore, args: tuple[Any, ...], kwargs: dict[str, Any], number: int, emit: Emit | None
-) -> Result[Any] | SimpleLLMFuncError:
-    """Return one vote, or the error of one that cannot be used."""
-    with sample_scope(number):
-        run = _reseeded(core, number).start(args, dict(kwargs), stream=emit is not None)
+    async def _round(
+        self,
+        run: FunctionRun,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        emit: Emit | None,
+        stronger: LLM_Interface | None,
+    ) -> tuple[Result[Any], str]:
+        asked = self._pipeline.options.votes or VOTES
+        with use_llm(stronger) if stronger is not None else nullcontext():
+            tasks = [asyncio.create_task(self._vote(args, kwargs, number, emit)) for number in range(asked)]
         try:
-            if emit is not None:
-                await emit.all_of(run)
-            return await core.result(run)
-        except _NO_VOTE as error:
-            return error
+            outcomes = await asyncio.gather(*tasks)
+        except BaseException as error:
+            for task in tasks:
+                task.cancel()
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            if isinstance(error, SimpleLLMFuncError):
+                usage = _usage_of([*(one for one in done if one is not error), error])
+                error.with_run(usage=usage, cost=usage.cost)
+            raise
+        results = [one for one in outcomes if isinstance(one, Result)]
+        usage = _usage_of(outcomes)
+        if not results:
+            lost = next(one for one in outcomes if isinstance(one, SimpleLLMFuncError))
+            raise lost.with_run(usage=usage, cost=usage.cost)
+        decide_on = partial(self.output.decided_and_kept, results, asked, stronger is not None, run.arguments)
+        # Comparing long answers would hold up the event loop.
+        is_long = sum(len(one.text) for one in results) > LARGE_ANSWER
+        value, kept = await in_thread(decide_on) if is_long else decide_on()
+        attempts = [attempt for one in outcomes for attempt in one.attempts]
+        last = results[-1]
+        calls = [call for one in results for call in one.tool_calls]
+        is_cached = all(one.cached for one in results)
+        found = replace(
+            last, value=value, attempts=attempts, usage=usage, cost=usage.cost, tool_calls=calls, cached=is_cached
+        )
+        return found, kept
 
+    async def _vote(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], number: int, emit: Emit | None
+    ) -> Result[Any] | SimpleLLMFuncError:
+        """Return one vote, or the error of one that cannot be used."""
+        pipeline = self._pipeline
+        with sample_scope(number):
+            run = pipeline.start(args, dict(kwargs), stream=emit is not None, params=self._reseeded(number))
+            try:
+                if emit is None:
+                    return await pipeline.result_of(run)
+                await emit.all_of(pipeline.events_of(run))
+                return pipeline.result_now(run)
+            except _NO_VOTE as error:
+                return error
 
-def _reseeded(core: FunctionCore, number: int) -> FunctionCore:
-    """Return the core with another seed where one is set: the same one would give the same answer again."""
-    llm = answering_models(resolve_llm(core.options.llm_interface))[0]
-    own: Any = getattr(llm, "api_params", None)
-    seeds = (core.options.llm_kwargs.get("seed"), own.get("seed") if isinstance(own, Mapping) else None)
-    seed = next((each for each in (*seeds, getattr(llm, "seed", None)) if isinstance(each, int)), None)
-    return core if seed is None or not number else core.with_options({"seed": seed + number})
+    def _reseeded(self, number: int) -> dict[str, Any]:
+        """Return another seed where one is set: the same one would give the same answer again."""
+        options = self._pipeline.options
+        llm = answering_models(resolve_llm(options.llm_interface))[0]
+        own: Any = getattr(llm, "api_params", None)
+        seeds = (options.llm_kwargs.get("seed"), own.get("seed") if isinstance(own, Mapping) else None)
+        seed = next((each for each in (*seeds, getattr(llm, "seed", None)) if isinstance(each, int)), None)
+        return {} if seed is None or not number else {"seed": seed + number}
 
 
 def _usage_of(outcomes: Sequence[object]) -> Usage:

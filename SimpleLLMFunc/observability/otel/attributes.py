@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from SimpleLLMFunc.base.metadata import RunFacts
+from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.observability.otel.semconv import Attribute
 
@@ -63,9 +63,9 @@ def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def described(facts: RunFacts, name: str) -> str:
+def described(about: RunMetadata, name: str) -> str:
     """Return what the model is told of a tool."""
-    for tool in facts.function.tools:
+    for tool in about.function.tools:
         function = tool.get("function") or {}
         if function.get("name") == name:
             return str(function.get("description") or "")

@@ -32,7 +32,7 @@ from SimpleLLMFunc.base.events import (
     TryFailed,
     TurnStarted,
 )
-from SimpleLLMFunc.base.metadata import RunFacts, SentRequest
+from SimpleLLMFunc.base.metadata import RunMetadata, SentRequest
 from SimpleLLMFunc.errors import ProviderError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import shown_text
 from SimpleLLMFunc.observability.otel.attributes import address, described, is_in_process, known, request_params
@@ -83,7 +83,7 @@ class _Run:
     span: Span
     inside: Context
     outside: Context
-    facts: RunFacts
+    about: RunMetadata
     session_id: str
     call: _Call | None = None
     tools: dict[str, _ToolSpan] = field(default_factory=dict)
@@ -167,13 +167,13 @@ class SpanSink:
     # --- the run ---
 
     def _run_started(self, trace_id: str, event: RunStarted) -> None:
-        facts = event.run
-        if facts is None:
+        about = event.run
+        if about is None:
             return
         outside = context.get_current()
-        session_id = facts.session_id or str(baggage.get_baggage(Attribute.SESSION, outside) or "")
-        user_id = facts.user_id or str(baggage.get_baggage(Attribute.USER, outside) or "")
-        function = facts.function
+        session_id = about.session_id or str(baggage.get_baggage(Attribute.SESSION, outside) or "")
+        user_id = about.user_id or str(baggage.get_baggage(Attribute.USER, outside) or "")
+        function = about.function
         attributes = known(
             {
                 Attribute.OPERATION: Operation.INVOKE_AGENT,
@@ -189,9 +189,9 @@ class SpanSink:
             f"{Operation.INVOKE_AGENT} {function.name}", outside, SpanKind.INTERNAL, attributes
         )
         if self.captures_content and span.is_recording():
-            span.set_attribute(Attribute.INPUT_VALUE, self._text(dict(facts.arguments)))
+            span.set_attribute(Attribute.INPUT_VALUE, self._text(dict(about.arguments)))
             span.set_attribute(Attribute.INPUT_MIME_TYPE, _JSON)
-        run = _Run(span, trace.set_span_in_context(span, outside), outside, facts, session_id)
+        run = _Run(span, trace.set_span_in_context(span, outside), outside, about, session_id)
         self._runs[trace_id] = run
         context.attach(run.inside)
 
@@ -348,7 +348,7 @@ class SpanSink:
             Attribute.TOOL_NAME: name,
             Attribute.TOOL_CALL_ID: call.id,
             Attribute.TOOL_TYPE: "function",
-            Attribute.TOOL_DESCRIPTION: described(run.facts, name),
+            Attribute.TOOL_DESCRIPTION: described(run.about, name),
         }
         span = self._tracer.start_span(
             f"{Operation.EXECUTE_TOOL} {name}", run.inside, SpanKind.INTERNAL, known(attributes)
@@ -386,7 +386,7 @@ class SpanSink:
         return shown_text(text, 4000) if self.captures_content else ""
 
     def _path(self, run: _Run, path: str) -> str:
-        return self._content(path) if self.captures_content else declared_path(path, run.facts.function.output_schema)
+        return self._content(path) if self.captures_content else declared_path(path, run.about.function.output_schema)
 
     def _text(self, value: Any) -> str:
         return json_text(value, self._limit)

@@ -20,7 +20,7 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.base.metadata import FunctionFacts, SentRequest
+from SimpleLLMFunc.base.metadata import FunctionMetadata, SentRequest
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.interface.http import Address
 from SimpleLLMFunc.interface.wires import endpoint
@@ -116,7 +116,7 @@ class Fold:
     def __init__(self, content: Content) -> None:
         self.content = content
         self.runs: dict[str, OpenRun] = {}
-        self._versions: dict[int, tuple[FunctionFacts, Row]] = {}
+        self._versions: dict[int, tuple[FunctionMetadata, Row]] = {}
 
     def take(self, trace_id: str, at: float, item: Item) -> None:
         """Take in one item; `at` is when it happened, on the monotonic clock."""
@@ -165,7 +165,7 @@ class Fold:
 
     def _begin(self, trace_id: str, at: float, item: RunStarted) -> OpenRun:
         facts = item.run
-        function = facts.function if facts is not None else FunctionFacts(trace_id.partition("_")[0])
+        function = facts.function if facts is not None else FunctionMetadata(trace_id.partition("_")[0])
         arguments = facts.arguments if facts is not None else {}
         kept = self.content.kept_fields(arguments)
         name = self.content.text(function.name)
@@ -205,7 +205,7 @@ class Fold:
         run.version = {**self._version(function), "first_seen": columns["started"]}
         return run
 
-    def _version(self, function: FunctionFacts) -> Row:
+    def _version(self, function: FunctionMetadata) -> Row:
         # One object for all runs of a function: written out once.
         known = self._versions.get(id(function))
         if known is not None and known[0] is function:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished, RunStarted
-from SimpleLLMFunc.base.metadata import FunctionFacts
+from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.run import watching_everywhere
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import standing_in
@@ -69,7 +69,7 @@ class Cassette:
         self._may_record = record in {"new", "all"} or (record == "once" and not self.path.exists())
         self._new: list[Exchange] = []
         self._recorded: RecordedLLM | None = None
-        self._functions: dict[str, FunctionFacts] = {}
+        self._functions: dict[str, FunctionMetadata] = {}
         self._behind: dict[int, CassetteLLM] = {}
         self._lock = threading.Lock()
         self.rewind()

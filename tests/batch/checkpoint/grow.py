@@ -41,7 +41,7 @@ class Instant(MappedFunction[Word]):
 async def main(count: int, checkpoint: str | None) -> dict[str, float]:
     began = time.monotonic()
     texts = (f"row number {number}" for number in range(count))
-    report = await map_rows(Instant(read._core), texts, concurrency=100, checkpoint=checkpoint, progress=False)
+    report = await map_rows(Instant(read._pipeline), texts, concurrency=100, checkpoint=checkpoint, progress=False)
     mapped = time.monotonic() - began
     assert report.counts.asked == count
     total = sum(row.value.number for row in report.rows)

@@ -202,7 +202,7 @@ async def test_what_would_come_again_is_not_asked_live(server, echo):
         )
     )
 
-    @llm_function(llm_interface=echo._core.options.llm_interface)
+    @llm_function(llm_interface=echo._pipeline.options.llm_interface)
     async def review(text: str) -> list[str]:
         """Sum up."""
         raise NotImplementedError
@@ -431,7 +431,7 @@ async def test_arguments_that_are_not_known_again_are_asked_live(server, echo):
 
 
 async def test_what_both_the_batch_and_the_repair_took_is_told(server, echo):
-    @llm_function(llm_interface=echo._core.options.llm_interface, max_reasks=0)
+    @llm_function(llm_interface=echo._pipeline.options.llm_interface, max_reasks=0)
     async def count(text: str) -> int:
         """Count."""
         raise NotImplementedError

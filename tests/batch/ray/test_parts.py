@@ -46,7 +46,7 @@ class Mood(BaseModel):
 def pickled(function, **more):
     cluster = pytest.importorskip("SimpleLLMFunc.batch.ray.cluster")
     pytest.importorskip("ray.cloudpickle", exc_type=ImportError)
-    mapped = MappedFunction(function._core)
+    mapped = MappedFunction(function._pipeline)
     data = cluster.shipped(mapped, mapped.reducers)
     return data, cluster.unpacked(data)
 
@@ -54,7 +54,7 @@ def pickled(function, **more):
 async def test_a_function_of_a_module_travels_by_its_name() -> None:
     llm = ScriptedLLM('{"number": 1, "words": []}')
     with use_llm(llm):
-        data = pickle.dumps(MappedFunction(read._core))
+        data = pickle.dumps(MappedFunction(read._pipeline))
     assert b"tests.batch.ray.ray_app:read" in data
     assert b"Read the text" not in data
     answer = await pickle.loads(data).ask(("rain",), {})
@@ -78,7 +78,7 @@ async def test_a_function_of_no_module_is_the_same_over_there() -> None:
     function = Reader().tell.with_options(template_params={"kind": "short"})
     with use_llm(llm):
         _, over_there = pickled(function)
-        here = MappedFunction(function._core)
+        here = MappedFunction(function._pipeline)
         assert over_there.definition() == here.definition()
         asked_here = here.preview(("rain",), {"strict": True}).messages
     assert over_there.name == "tell"
@@ -206,7 +206,7 @@ def test_plain_code_beside_a_method_does_not_travel() -> None:
             raise NotImplementedError
 
     with use_llm(ScriptedLLM("x")), pytest.raises(ConfigError, match="needs the object"):
-        pickle.dumps(MappedFunction(Shop().tell._core))
+        pickle.dumps(Shop().tell._mapped())
 
 
 @pytest.mark.heavy
@@ -224,5 +224,5 @@ async def test_examples_of_a_file_travel_without_the_file(tmp_path, monkeypatch)
     shots.unlink()
     again = importlib.import_module("SimpleLLMFunc.batch.ray.cluster").unpacked(data)
     assert again.preview(("sun",), {}).messages == feel.preview("sun").messages
-    assert again.definition() == MappedFunction(feel._core).definition()
+    assert again.definition() == MappedFunction(feel._pipeline).definition()
     assert (await again.ask(("sun",), {})).value == Mood(mood="glad")

@@ -183,7 +183,7 @@ def test_a_store_that_cannot_be_used_is_said_before_anything_is_asked(tmp_path):
     (tmp_path / "t.sqlite").write_text("none of ours " * 100)
     done = run("cli_shop:greet", "Anna", "--trace", "t.sqlite", code=1)
     assert "t.sqlite" in done.stderr
-    assert sys.modules["cli_shop"].greet._core.options.llm_interface.calls == []
+    assert sys.modules["cli_shop"].greet._pipeline.options.llm_interface.calls == []
 
 
 def test_the_model_of_the_command_line(monkeypatch):
@@ -350,7 +350,7 @@ def test_a_preview_shows_the_request_and_sends_nothing():
     assert "[user]" in shown
     assert "review: Nice." in shown
     assert "tokens, price unknown" in shown
-    assert sys.modules["cli_shop"].classify._core.options.llm_interface.calls == []
+    assert sys.modules["cli_shop"].classify._pipeline.options.llm_interface.calls == []
 
 
 def test_a_preview_as_curl_can_be_read_by_a_shell():

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from SimpleLLMFunc.base.run.observers import watching
+from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.trace_store import TraceStore

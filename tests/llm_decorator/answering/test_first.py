@@ -320,7 +320,7 @@ async def test_a_sampled_share_is_asked_of_both():
 async def test_the_sample_is_about_that_share():
     llm = answers("refund", repeat=True)
     label = labeller(llm, first=rule, sample=0.25)
-    label._core.answering._chance.seed(11)
+    label._answered_by()._chance.seed(11)
     for _ in range(400):
         await label("refund")
     assert 60 < label.agreement.compared == len(llm.calls) < 140  # 100 expected, 8.7 the deviation

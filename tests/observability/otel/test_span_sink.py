@@ -143,7 +143,7 @@ async def test_a_function_with_a_tool(traced):
     agent, first, tool, second = seen.spans
     assert {span.kind for span in seen.spans} == {SpanKind.INTERNAL}
     assert {span.status.status_code for span in seen.spans} == {StatusCode.UNSET}
-    version = function(llm, toolkit=[search])._core.facts.version
+    version = function(llm, toolkit=[search])._pipeline.metadata.version
     assert dict(agent.attributes) == {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "ask",

@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc import ConfigError, watching
 from SimpleLLMFunc.base.events import ReplyReceived, RunFinished, RunStarted, TurnStarted
-from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts, SentRequest
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata, SentRequest
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.observability.store.items import Ended
 from SimpleLLMFunc.observability.store.metrics import metrics
@@ -31,12 +31,12 @@ def fill(store, runs):
         name = f"f{number % 3}"
         version = f"v{number % 3}{'b' if number > runs // 2 and number % 3 == 0 else 'a'}"
         trace_id = f"{name}_{number:05}"
-        function = FunctionFacts(name, docstring=f"Do {version}.", version=version, signature="(text: str) -> str")
+        function = FunctionMetadata(name, docstring=f"Do {version}.", version=version, signature="(text: str) -> str")
         parent = f"f0_{number - number % 3:05}" if number % 3 == 1 and number < 30 else ""
         arguments = {"text": f"needle {number}" if number % 50 == 7 else f"hay {number}"}
-        facts = RunFacts(function, arguments, parent, session_id=f"s{number % 5}")
+        facts = RunMetadata(function, arguments, parent, session_id=f"s{number % 5}")
         store(trace_id, RunStarted(trace_id, [{"role": "user", "content": str(arguments)}], facts))
-        sent = SentRequest(models[number % 2], ModelRequest([]), False, False, "text")
+        sent = SentRequest(ModelRequest(models[number % 2], []), False, False)
         store(trace_id, TurnStarted(1, sent))
         usage = Usage(100 + number, 10, cost=0.01 if number % 2 else None)
         reply = ChatCompletion.from_dict(
@@ -293,7 +293,7 @@ def test_every_index_serves_a_query(store):
 def test_a_version_that_two_functions_share_finds_the_runs_of_both(tmp_path):
     with TraceStore(tmp_path / "r.sqlite") as kept:
         for number, name in enumerate(("one", "two", "one")):
-            facts = RunFacts(FunctionFacts(name, version="same"), {})
+            facts = RunMetadata(FunctionMetadata(name, version="same"), {})
             kept(f"{name}_{number}", RunStarted(f"{name}_{number}", [], run=facts))
         assert kept.flush()
         assert [run.function for run in kept.reader.runs(RunQuery(version="same")).runs] == ["one", "two", "one"]

@@ -21,7 +21,7 @@ from SimpleLLMFunc import (
     tool,
     watching,
 )
-from SimpleLLMFunc.base.run.observers import defaults
+from SimpleLLMFunc.base.run.sinks import defaults
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore, from_environment
 from SimpleLLMFunc.testing import ScriptedLLM

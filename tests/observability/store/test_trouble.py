@@ -22,7 +22,7 @@ import pytest
 
 from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_function, watching
 from SimpleLLMFunc.base.events import MessageAppended, RunFinished, RunStarted
-from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.observability.store import content as store_content
 from SimpleLLMFunc.observability.store import tables as schema
@@ -59,7 +59,7 @@ def ask(text: str) -> str:
 
 
 def begin(store, number, text="x"):
-    facts = RunFacts(FunctionFacts("f", version="v"), {"text": text})
+    facts = RunMetadata(FunctionMetadata("f", version="v"), {"text": text})
     store(f"f_{number}", RunStarted(f"f_{number}", [{"role": "user", "content": text}], facts))
 
 
@@ -503,12 +503,12 @@ def test_a_process_that_is_killed_loses_its_last_batch_at_most(tmp_path):
         f"""
         import os, signal
         from SimpleLLMFunc.base.events import RunStarted
-        from SimpleLLMFunc.base.metadata import FunctionFacts, RunFacts
+        from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
         from SimpleLLMFunc.observability.store.trace_store import TraceStore
         store = TraceStore({str(path)!r}, interval=60)
         with watching(store):
             ask("written")
-            store("f_1", RunStarted("f_1", [], RunFacts(FunctionFacts("going"))))
+            store("f_1", RunStarted("f_1", [], RunMetadata(FunctionMetadata("going"))))
             assert store.flush()
             ask("lost")
             os.kill(os.getpid(), signal.SIGKILL)
@@ -594,7 +594,7 @@ async def test_no_key_is_in_the_file(tmp_path, canary, monkeypatch):
                 """Ask."""
                 raise NotImplementedError
 
-            typed._core.func.__doc__ = None
+            typed._pipeline.definition.func.__doc__ = None
             with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
                 with watching(store, session_id=f"session {key}", user_id=key):
                     await real(f"is it {key}?")

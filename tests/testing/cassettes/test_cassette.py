@@ -87,7 +87,7 @@ async def test_the_file_is_one_to_read(path):
     data = json.loads(path.read_text(encoding="utf-8"))
     (exchange,) = data["exchanges"]
     assert exchange["function"] == f"{__name__}:translate"
-    assert exchange["version"] == translate._core.facts.version
+    assert exchange["version"] == translate._pipeline.metadata.version
     assert exchange["model"] == "scripted"
     system, user = exchange["request"]["messages"]
     assert "Translate." in system["content"]["|"]

@@ -17,6 +17,7 @@ import pytest
 
 from SimpleLLMFunc import AIAssistant, llm_function
 from SimpleLLMFunc.base.events import ToolCallFinished
+from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ToolDefinitionError, ToolFailed, UsageError
 from SimpleLLMFunc.logger.redact import redact
@@ -43,10 +44,10 @@ def by_name(tools: list[Tool]) -> dict[str, Tool]:
     return {tool.name: tool for tool in tools}
 
 
-async def finished(tool: Tool, arguments: dict[str, Any], **options: Any) -> ToolCallFinished:
+async def finished(tool: Tool, arguments: dict[str, Any], **policy: Any) -> ToolCallFinished:
     """What a model reads of one call, as in a run."""
     call = ToolCall.from_dict({"id": "c1", "function": {"name": tool.name, "arguments": json.dumps(arguments)}})
-    events = [event async for event in process_tool_calls([call], {tool.name: tool}, **options)]
+    events = [event async for event in process_tool_calls([call], {tool.name: tool}, policy=ToolPolicy(**policy))]
     last = events[-1]
     assert isinstance(last, ToolCallFinished)
     return last

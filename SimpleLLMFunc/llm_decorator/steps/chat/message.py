@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from SimpleLLMFunc.base.messages import build_multimodal_content, copied
+from SimpleLLMFunc.base.request import ModelRequest, Toolset
+from SimpleLLMFunc.base.run import json_actions
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.body_json import is_long
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     check_multimodal_content,
     process_docstring_template,
     render_value,
+    takes_long_to_write,
 )
-from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
+from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.logger import get_location, push_warning, shown_value
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
@@ -22,15 +34,23 @@ __all__ = [
     "build_chat_messages",
     "build_chat_system_prompt",
     "build_chat_user_message_content",
+    "build_request",
     "check_multimodal_content",
     "extract_conversation_history",
     "filter_history_messages",
     "find_history_param",
+    "first_request",
+    "fitted",
     "is_plain",
 ]
 
+T = TypeVar("T")
+
 HISTORY_PARAMS = ("history", "chat_history")
 """The first of these that a chat has is its history."""
+
+_MANY = 5_000
+"""Messages of a history that take too long for an event loop to go through."""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
 _SPEAKERS = ("user", "assistant")
@@ -209,3 +229,79 @@ def build_chat_messages(
     if content := build_chat_user_message_content(arguments, signature.type_hints, has_multimodal, exclude_params):
         messages.append({"role": "user", "content": content})
     return messages
+
+
+# --- the request that these messages open ---
+
+
+async def first_request(run: FunctionRun, options: Options, tools: Toolset) -> ModelRequest:
+    """Return what a call sends first, to the model that is current now, its history made to fit.
+
+    Raises:
+        ConfigError: there is no model to ask, or `compact` gave no messages.
+    """
+    llm = resolve_llm(options.llm_interface)
+    is_slow = takes_long_to_write(_written_down(run.arguments), run.signature.type_hints)
+    request = (
+        await in_thread(build_request, run, options, tools, llm) if is_slow else build_request(run, options, tools, llm)
+    )
+    return await fitted(request, options, run.func_name)
+
+
+def build_request(run: FunctionRun, options: Options, tools: Toolset, llm: LLM_Interface) -> ModelRequest:
+    """Return the request: system prompt, history, the user's message, and the tools."""
+    history = find_history_param(run.arguments)
+    messages = build_chat_messages(
+        run.signature, options.toolkit, [history] if history else [], run.template_params, tools.specs or []
+    )
+    return ModelRequest(
+        llm,
+        messages,
+        tools.specs_for(llm),
+        params=run.params,
+        actions=json_actions(llm, tools.specs, None, tools.offered),
+        output_mode_reason="text: a chat answers in plain text",
+    )
+
+
+async def fitted(request: ModelRequest, options: Options, func_name: str) -> ModelRequest:
+    """Return the request with a history that fits: shortened by `compact`, then by leaving out the oldest exchanges."""
+    if request.llm.context_window is None:
+        return request
+    room = room_for_input(request.llm.context_window, request.params)
+    messages = request.messages
+    if not await _counted(fits, messages, request.tools, room):
+        if options.compact is not None:
+            messages = await _compacted(messages, options.compact, func_name)
+        messages = await _counted(trimmed, messages, request.tools, room, func_name)
+    return request.with_messages(messages)
+
+
+def _written_down(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments without the plain texts of the history: they are passed on, however long they are."""
+    name = find_history_param(arguments)
+    history = arguments[name] if name else None
+    if name is None or type(history) is not list or len(history) > _MANY:
+        return arguments
+    return {**arguments, name: [message for message in history if not is_plain(message)]}
+
+
+async def _counted(count: Callable[..., T], messages: list[Message], *args: Any) -> T:
+    """Return what `count` makes of the messages; counting the tokens of long ones would hold up the event loop."""
+    return await in_thread(count, messages, *args) if is_long(messages) else count(messages, *args)
+
+
+async def _compacted(messages: Sequence[Message], compact: Compact, func_name: str) -> list[Message]:
+    """Return the conversation with its history as `compact` shortens it.
+
+    Raises:
+        ConfigError: `compact` did not give a list of messages.
+    """
+    head = 1 if messages and messages[0]["role"] == "system" else 0
+    shorter = compact(copied(messages[head:-1]))
+    if inspect.isawaitable(shorter):
+        shorter = await shorter
+    given: Any = shorter
+    if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
+        raise ConfigError(f"{func_name}: compact= must return a list of messages, not {type(given).__name__}.")
+    return [*messages[:head], *filter_history_messages(given, func_name), *messages[-1:]]

@@ -1,20 +1,26 @@
-"""Step 4 of `@llm_chat`: the stream of raw responses."""
+"""Step 4 of `@llm_chat`: the one loop, read as the stream of its raw responses."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any
 
+from SimpleLLMFunc.base.ReAct import raw_responses
+from SimpleLLMFunc.base.request import ModelRequest, Review, Toolset
+from SimpleLLMFunc.base.run import Run
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.steps.common.react import execute_llm_call, prepare_tools_for_execution
+from SimpleLLMFunc.llm_decorator.steps.common.react import (
+    execute_llm_call,
+    prepare_tools_for_execution,
+    react_loop_events,
+)
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import Message
 
-__all__ = ["execute_llm_call", "execute_react_loop_streaming", "prepare_tools_for_execution"]
+__all__ = ["execute_llm_call", "execute_react_loop_streaming", "prepare_tools_for_execution", "react_loop_events"]
 
 
-async def execute_react_loop_streaming(
+def execute_react_loop_streaming(
     llm_interface: LLM_Interface,
     messages: list[Message],
     toolkit: Sequence[Tool | Callable[..., Any]] | None,
@@ -22,15 +28,32 @@ async def execute_react_loop_streaming(
     stream: bool,
     llm_kwargs: Mapping[str, Any],
     func_name: str,
+    *,
+    run: Run | None = None,
+    request: ModelRequest | None = None,
+    tools: Toolset | None = None,
+    review: Review | None = None,
 ) -> AsyncGenerator[Any, None]:
-    """Yield the raw responses of one run: whole replies, or chunks when streaming.
+    """Return the raw responses of one run: whole replies, or chunks when streaming.
 
-    `messages` grows by what the run adds, before the response that follows.
+    `messages` grows by what the run adds, before the response that follows. A call gives all of the last four
+    arguments, which hold what is in the others; without them nothing is asked again.
+
+    Args:
+        llm_interface: the model.
+        messages: the conversation.
+        toolkit: tools and plain callables.
+        max_tool_calls: rounds.
+        stream: yield chunks.
+        llm_kwargs: go to the provider.
+        func_name: for messages.
+        run: in force; takes in what happens.
+        request: what is sent first.
+        tools: the toolkit made ready.
+        review: judges every answer.
     """
-    tools, tool_map = prepare_tools_for_execution(toolkit, func_name)
-    responses = execute_llm_call(
-        llm_interface, messages, tools, tool_map, max_tool_calls, stream=stream, **dict(llm_kwargs)
-    )
-    async with aclosing(responses):
-        async for response in responses:
-            yield response
+    if run is not None and request is not None and tools is not None and review is not None:
+        events = react_loop_events(run, request, tools, review)
+        return raw_responses(events, messages, stream=stream)
+    specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
+    return execute_llm_call(llm_interface, messages, specs, tool_map, max_tool_calls, stream=stream, **dict(llm_kwargs))

@@ -6,15 +6,12 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Literal
 
-from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.base.ReAct import raw_response
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content, extract_stream_response_content
 from SimpleLLMFunc.logger import push_debug, shown_data
 from SimpleLLMFunc.type import Message
 
 __all__ = [
-    "Pairs",
     "extract_response_content",
     "extract_stream_response_content",
     "process_chat_response_stream",
@@ -54,58 +51,25 @@ async def process_chat_response_stream(
         func_name: for the log.
         stream: whether the responses are chunks.
     """
-    pairs = Pairs(return_mode, messages, func_name, stream)
+    history, size = copied(messages), len(messages)
+    held: Any = None  # raw mode: the last response waits for the end, when the history is whole
     async with aclosing(response_stream):
         async for response in response_stream:
-            pair = pairs.add(response)
-            if pair is not None:
-                yield pair
-    pair = pairs.last()
-    if pair is not None:
-        yield pair
-
-
-class Pairs:
-    """Makes the pairs of `process_chat_response_stream`, whose arguments it takes, from one response after the other."""
-
-    __slots__ = ("_func_name", "_held", "_history", "_messages", "_mode", "_size", "_stream")
-
-    def __init__(
-        self, return_mode: Literal["text", "raw"], messages: list[Message], func_name: str, stream: bool
-    ) -> None:
-        self._mode: Literal["text", "raw"] = return_mode
-        self._messages = messages
-        self._func_name = func_name
-        self._stream = stream
-        self._history = copied(messages)
-        self._size = len(messages)
-        self._held: Any = None  # raw mode: the last response waits for the end, when the history is whole
-
-    def add(self, response: Any) -> tuple[Any, list[Message]] | None:
-        """Take the next response; return the pair to give out, None for nothing."""
-        _log_response(self._func_name, response)
-        content = process_single_chat_response(response, self._mode, self._stream, self._func_name)
-        if self._mode == "raw":
-            content, self._held = self._held, content
-        return (content, self.history()) if content else None
-
-    def of(self, event: ReActEvent) -> tuple[Any, list[Message]] | None:
-        """Take the next event of the run, by which the conversation may grow; return the pair to give out."""
-        response = raw_response(event, self._messages, stream=self._stream)
-        return None if response is None else self.add(response)
-
-    def last(self) -> tuple[Any, list[Message]] | None:
-        """Return the closing pair, None where there is none."""
-        if self._mode == "raw":
-            return None if self._held is None else (self._held, self.history())
-        return "", self.history()
-
-    def history(self) -> list[Message]:
-        """Return the conversation as it stands, the same list for as long as it has not grown."""
-        # Not by the length of what was given out: that is the consumer's, who may have changed it.
-        if self._size != len(self._messages):
-            self._history, self._size = copied(self._messages), len(self._messages)
-        return self._history
+            _log_response(func_name, response)
+            content = process_single_chat_response(response, return_mode, stream, func_name)
+            if return_mode == "raw":
+                content, held = held, content
+            if not content:
+                continue
+            # Not by the length of what was given out: that is the consumer's, who may have changed it.
+            if size != len(messages):
+                history, size = copied(messages), len(messages)
+            yield content, history
+    history = history if size == len(messages) else copied(messages)
+    if return_mode == "text":
+        yield "", history
+    elif held is not None:
+        yield held, history
 
 
 def _log_response(func_name: str, response: Any) -> None:

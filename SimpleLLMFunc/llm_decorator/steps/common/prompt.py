@@ -14,9 +14,22 @@ from pydantic_core import PydanticSerializationError
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import has_multimodal_content
 from SimpleLLMFunc.errors import TemplateError
-from SimpleLLMFunc.logger import get_location, push_warning
+from SimpleLLMFunc.logger import get_location, holds_little, push_warning
 
-__all__ = ["check_multimodal_content", "extract_parameter_type_hints", "process_docstring_template", "render_value"]
+__all__ = [
+    "check_multimodal_content",
+    "extract_parameter_type_hints",
+    "process_docstring_template",
+    "render_value",
+    "takes_long_to_write",
+]
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_LONG = 50_000
+"""Characters of data that take too long for an event loop to write down."""
+
+_LONG_TEXT = 500_000
+"""The same of what is text already."""
 
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -62,3 +75,17 @@ def render_value(value: Any) -> str:
         except (PydanticSerializationError, ValueError, TypeError, RecursionError):
             return str(value)
     return str(value)
+
+
+def takes_long_to_write(arguments: Mapping[str, Any], type_hints: Mapping[str, Any]) -> bool:
+    """Say whether writing the arguments down holds up the event loop, so that a thread has to do it.
+
+    A file may be long, and its disk slow; data may take long to write down.
+    """
+    for value in arguments.values():
+        if type(value) is str:
+            if len(value) > _LONG_TEXT:
+                return True
+        elif type(value) not in _PLAIN:
+            return not holds_little(arguments, _LONG) or check_multimodal_content(arguments, type_hints)
+    return False

@@ -1,18 +1,21 @@
-"""Step 4, shared: the tools of a call, and the raw view of the one loop."""
+"""Step 4, shared: the tools of a function, the one loop, and its raw view."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
-from SimpleLLMFunc.base.ReAct import execute_llm
-from SimpleLLMFunc.base.request import ToolMap
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.ReAct import execute_llm, react_events
+from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, ToolPolicy, Toolset
+from SimpleLLMFunc.base.run import Run
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import Message, ToolSpec
 
-__all__ = ["execute_llm_call", "prepare_tools_for_execution"]
+__all__ = ["execute_llm_call", "prepare_tools_for_execution", "prepare_toolset", "react_loop_events"]
 
 
 def prepare_tools_for_execution(
@@ -20,6 +23,25 @@ def prepare_tools_for_execution(
 ) -> tuple[list[ToolSpec] | None, dict[str, Tool]]:
     """Return the tools in wire form (None where there are none) and what runs, by the name on the wire."""
     return process_tools(toolkit, func_name)
+
+
+def prepare_toolset(options: Options, func_name: str) -> Toolset:
+    """Return the tools of a function, made ready once for all of its calls.
+
+    Raises:
+        ToolDefinitionError: one of them cannot be offered to a model.
+    """
+    specs, tool_map = prepare_tools_for_execution(options.toolkit, func_name)
+    strict_specs, _ = process_tools(options.toolkit, func_name, strict=True)
+    policy = ToolPolicy(options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context)
+    return Toolset(tool_map, specs, strict_specs, options.max_tool_calls, options.tools, policy)
+
+
+def react_loop_events(
+    run: Run, request: ModelRequest, tools: Toolset, review: Review
+) -> AsyncGenerator[ReActEvent, None]:
+    """Return the events of the one loop: the request, the rounds of tools, the answer that the review accepts."""
+    return react_events(request, tools, review, run)
 
 
 def execute_llm_call(

@@ -9,7 +9,7 @@ from typing import Any
 
 from SimpleLLMFunc.base.run import generate_trace_id
 from SimpleLLMFunc.errors import SignatureError
-from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Metadata
 
 __all__ = [
     "bind_function_arguments",
@@ -19,8 +19,6 @@ __all__ = [
     "generate_trace_id",
     "parse_function_signature",
 ]
-
-Metadata = tuple[inspect.Signature, dict[str, Any], Any, str, str]
 
 
 def extract_template_params(kwargs: dict[str, Any]) -> dict[str, Any] | None:

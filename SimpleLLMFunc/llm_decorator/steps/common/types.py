@@ -1,13 +1,21 @@
-"""What step 1 finds out about a call."""
+"""What step 1 finds out about a call, and what a decorator can be given."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["ExampleLines", "FunctionSignature", "GivenExamples"]
+from SimpleLLMFunc.type import Message
+
+__all__ = ["Compact", "ExampleLines", "FunctionSignature", "GivenExamples", "Metadata"]
+
+Metadata: TypeAlias = tuple[inspect.Signature, dict[str, Any], Any, str, str]
+"""``(signature, type_hints, return_type, docstring, func_name)`` of a function."""
+
+Compact: TypeAlias = Callable[[list[Message]], list[Message] | Awaitable[list[Message]]]
+"""``compact(history) -> shorter history``, sync or async; gets a copy, without the system prompt and the new message."""
 
 
 class ExampleLines(list[tuple[str, dict[str, Any]]]):

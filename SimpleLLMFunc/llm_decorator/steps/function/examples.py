@@ -1,4 +1,4 @@
-"""Examples in the prompt: arguments and the value that belongs to them, checked once and shown as messages."""
+"""Examples for the prompt: arguments and the value that belongs to them, checked once, and chosen for each call."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from SimpleLLMFunc.base.parsing import OutputMode, QuoteCheck
+from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
-from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages, as_answer, problems_of
+from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer, problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
-from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_user_message
 from SimpleLLMFunc.logger import shown_value
-from SimpleLLMFunc.type import Message
 
 __all__ = [
     "Example",
@@ -179,7 +177,6 @@ class Examples:
         given: as the decorator took them.
         reader: of the function.
         most: how many are shown; of more the most similar ones are chosen.
-        user_template: of the user message.
         beside: a folder to look for a relative path in, where the working directory has no such file.
 
     Attributes:
@@ -196,12 +193,10 @@ class Examples:
         given: GivenExamples,
         reader: ExampleReader,
         most: int,
-        user_template: str | None,
         beside: Path | None = None,
     ) -> None:
         self._reader = reader
         self._most = most
-        self._template = user_template
         if reader.output.is_none:
             raise SignatureError(f"{reader.name} returns None: there is no answer that an example could show.")
         self.given: GivenExamples = given
@@ -219,7 +214,6 @@ class Examples:
                     f"{reader.name}: examples is a {type(given).__name__}. Give a list of (arguments, value), or a path."
                 )
             self.all = [reader.read(pair, f"examples[{number}]") for number, pair in enumerate(given)]
-        self._users: dict[int, Message] = {}
         self._size = sum(len(_text_of(example.arguments)) for example in self.all)
 
     def __len__(self) -> int:
@@ -234,37 +228,12 @@ class Examples:
         """Whether choosing may take longer than an event loop should be held up."""
         return len(self.all) > self._most and self._size > _LARGE
 
-    def chosen(self, arguments: Mapping[str, Any]) -> list[int]:
-        """Return the numbers of the examples to show: all in their order, or the most similar ones, the nearest last."""
+    def chosen(self, arguments: Mapping[str, Any]) -> list[tuple[int, Example]]:
+        """Return the examples to show with their numbers: all in order, or the most similar ones, the nearest last."""
         if len(self.all) <= self._most:
-            return list(range(len(self.all)))
-        return self._texts.nearest(_text_of(arguments), self._most) if self._most else []
-
-    def messages(self, arguments: Mapping[str, Any], mode: OutputMode, *, as_action: bool = False) -> list[Message]:
-        """Return a question and an answer for each example to show, in the form that the output mode asks for.
-
-        Args:
-            arguments: of the call.
-            mode: how the answer is asked for.
-            as_action: tools are offered as JSON actions, and an answer is one of them.
-        """
-        return [
-            message
-            for number in self.chosen(arguments)
-            for message in (self._user(number), *self._answer(number, mode, as_action))
-        ]
-
-    def _user(self, number: int) -> Message:
-        # Kept: the same text for every call.
-        if number not in self._users:
-            self._users[number] = build_user_message(self.all[number].arguments, self._reader.hints, self._template)
-        return self._users[number]
-
-    def _answer(self, number: int, mode: OutputMode, as_action: bool) -> list[Message]:
-        answer = self.all[number].answer
-        if as_action:
-            return [{"role": "assistant", "content": json.dumps({"answer": answer}, ensure_ascii=False)}]
-        return answer_messages(self._reader.output, answer, mode, call_id=f"call_example_{number + 1}")
+            return list(enumerate(self.all))
+        numbers = self._texts.nearest(_text_of(arguments), self._most) if self._most else []
+        return [(number, self.all[number]) for number in numbers]
 
     def definition(self) -> dict[str, Any]:
         """Return what the answers depend on, as plain data: part of the function's version."""

@@ -4,38 +4,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content
 from SimpleLLMFunc.base.parsing import OutputMode
+from SimpleLLMFunc.base.request import ModelRequest, Toolset
+from SimpleLLMFunc.base.run import json_actions, refused_by
+from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
     generate_example_object,
     get_detailed_type_description,
 )
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     check_multimodal_content,
     extract_parameter_type_hints,
     process_docstring_template,
     render_value,
+    takes_long_to_write,
 )
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     DEFAULT_SYSTEM_PROMPT_TEMPLATE,
     DEFAULT_USER_PROMPT_TEMPLATE,
     PLAIN_SYSTEM_PROMPT_TEMPLATE,
 )
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import ContentPart, Message
 
+if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
+    from SimpleLLMFunc.llm_decorator.steps.function.examples import Examples
+
 __all__ = [
+    "FixedPrompt",
+    "FunctionParts",
     "build_initial_prompts",
     "build_multimodal_messages",
     "build_parameter_type_descriptions",
+    "build_request",
     "build_return_type_description",
     "build_text_messages",
     "build_user_message",
     "check_multimodal_content",
+    "first_request",
     "quotes_line",
 ]
 
@@ -179,7 +197,8 @@ class FixedPrompt:
     """
 
     def __init__(self, type_hints: Mapping[str, Any], return_type: Any, note: str = "") -> None:
-        self.parameters = build_parameter_type_descriptions(extract_parameter_type_hints(type_hints))
+        self.hints = extract_parameter_type_hints(type_hints)
+        self.parameters = build_parameter_type_descriptions(self.hints)
         self.return_type = build_return_type_description(return_type)
         self._note = note
         self._latest = ("", "", "")
@@ -196,3 +215,94 @@ class FixedPrompt:
             text = _system_prompt(noted, self.parameters, self.return_type, template)
             self._latest = (docstring, template, text)
         return text
+
+
+# --- the request that these messages open ---
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionParts:
+    """What the steps of a function work with: built once, the same for all of its calls.
+
+    Attributes:
+        options: the decorator's arguments.
+        output: how the answer is asked for and read.
+        fixed: the parts of the prompt that do not change.
+        tools: what the model may call.
+        examples: to choose from for each call; None where there are none.
+    """
+
+    options: Options
+    output: OutputSpec
+    fixed: FixedPrompt
+    tools: Toolset
+    examples: Examples | None
+
+
+async def first_request(run: FunctionRun, parts: FunctionParts) -> ModelRequest:
+    """Return what a call sends first, to the model that is current now; see `build_request`.
+
+    Raises:
+        ConfigError: there is no model to ask.
+    """
+    llm = resolve_llm(parts.options.llm_interface)
+    is_slow = takes_long_to_write(run.arguments, run.signature.type_hints)
+    if is_slow or (parts.examples is not None and parts.examples.choice_is_slow):
+        return await in_thread(build_request, run, parts, llm)
+    return build_request(run, parts, llm)
+
+
+def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) -> ModelRequest:
+    """Choose how the answer is asked for, and return the request: the prompts, examples, tools and the answer's shape.
+
+    Raises:
+        TemplateError: a template has a field that cannot be filled.
+    """
+    options, output, tools = parts.options, parts.output, parts.tools
+    mode, reason = choose_output_mode(
+        output, llm.profile, options.output_mode, refused_by(llm), has_tools=bool(tools.specs)
+    )
+    messages = build_initial_prompts(
+        run.signature,
+        options.system_prompt_template,
+        options.user_prompt_template,
+        run.template_params,
+        mode,
+        parts.fixed,
+    )
+    answer_tool = output.answer_tool() if mode == "tool" else None
+    actions = None
+    if answer_tool is None:
+        actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)
+    if parts.examples is not None:
+        messages[1:1] = _example_messages(parts, parts.examples, run.arguments, mode, as_action=actions is not None)
+    return ModelRequest(
+        llm,
+        messages,
+        tools.specs_for(llm),
+        output.native_format if mode == "native" else None,
+        run.params,
+        answer_tool,
+        actions,
+        mode,
+        reason,
+    )
+
+
+def _example_messages(
+    parts: FunctionParts, examples: Examples, arguments: Mapping[str, Any], mode: OutputMode, *, as_action: bool
+) -> list[Message]:
+    """Return a question and an answer for each example to show, in the form that the output mode asks for.
+
+    Where tools are offered as JSON actions, an answer is one of them.
+    """
+    messages: list[Message] = []
+    for number, example in examples.chosen(arguments):
+        messages.append(build_user_message(example.arguments, parts.fixed.hints, parts.options.user_prompt_template))
+        if as_action:
+            action = json.dumps({"answer": example.answer}, ensure_ascii=False)
+            messages.append({"role": "assistant", "content": action})
+        else:
+            call_id = f"call_example_{number + 1}"
+            messages += answer_messages(parts.output, example.answer, mode, call_id=call_id)
+    return messages

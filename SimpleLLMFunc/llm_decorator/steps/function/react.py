@@ -1,18 +1,21 @@
-"""Step 4 of `@llm_function`: the doors of note 002 onto the one loop, asking again after an empty answer."""
+"""Step 4 of `@llm_function`: the one loop, read to its last reply."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.base.events import RunFinished
-from SimpleLLMFunc.base.ReAct import react_events
-from SimpleLLMFunc.base.request import ToolMap
-from SimpleLLMFunc.base.run import EmptyReview, RunRecord
+from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
+from SimpleLLMFunc.base.run import EmptyReview, Run, generate_trace_id
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.steps.common.react import execute_llm_call, prepare_tools_for_execution
+from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
+from SimpleLLMFunc.llm_decorator.steps.common.react import (
+    execute_llm_call,
+    prepare_tools_for_execution,
+    react_loop_events,
+)
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
@@ -24,6 +27,7 @@ __all__ = [
     "execute_react_loop",
     "get_final_response",
     "prepare_tools_for_execution",
+    "react_loop_events",
     "retry_llm_call",
 ]
 
@@ -32,7 +36,7 @@ DEFAULT_RETRY_TIMES = 2
 
 
 async def get_final_response(response_stream: AsyncGenerator[Any, None]) -> Any:
-    """Return the last response of a stream of raw responses."""
+    """Return the last item of a stream: of raw responses, or of events."""
     return await get_last_item_of_async_generator(response_stream)
 
 
@@ -70,22 +74,11 @@ async def retry_llm_call(
     Raises:
         EmptyResponseError: every answer was empty.
     """
-    events = react_events(
-        llm_interface,
-        messages,
-        tools,
-        tool_map,
-        max_tool_calls=max_tool_calls,
-        review=EmptyReview(record := RunRecord(func_name, ""), retry_times),
-        params=llm_kwargs,
-        func_name=func_name,
-    )
-    async with aclosing(events):
-        async for event in events:
-            record.note(event)
-            if isinstance(event, RunFinished):
-                return event.reply
-    raise RunError(f"{func_name}: the stream ended before the run did")
+    trace_id = generate_trace_id(func_name)
+    async with create_log_context_manager(func_name, trace_id), Run(func_name, trace_id) as run:
+        request = ModelRequest(llm_interface, messages, tools, params=llm_kwargs)
+        toolset = Toolset(tool_map, tools, max_rounds=max_tool_calls)
+        return await _final_reply(run, request, toolset, EmptyReview(run, retry_times, toolset))
 
 
 async def execute_react_loop(
@@ -95,8 +88,16 @@ async def execute_react_loop(
     max_tool_calls: int,
     llm_kwargs: Mapping[str, Any],
     func_name: str,
+    *,
+    run: Run | None = None,
+    request: ModelRequest | None = None,
+    tools: Toolset | None = None,
+    review: Review | None = None,
 ) -> ChatCompletion:
-    """Run the loop with `toolkit` and return the final response.
+    """Run the loop with the tools and return the final response.
+
+    A call gives all of the last four, which hold what is in the others; without them the loop asks again for nothing
+    but an empty answer.
 
     Args:
         llm_interface: the model.
@@ -105,13 +106,27 @@ async def execute_react_loop(
         max_tool_calls: rounds.
         llm_kwargs: go to the provider; `retry_times` among them (default 2) is ours and does not.
         func_name: for messages.
+        run: in force; takes in what happens.
+        request: what is sent first.
+        tools: the toolkit made ready.
+        review: judges every answer.
 
     Raises:
         EmptyResponseError: every answer was empty.
     """
+    if run is not None and request is not None and tools is not None and review is not None:
+        return await _final_reply(run, request, tools, review)
     params = dict(llm_kwargs)
     retry_times = params.pop("retry_times", DEFAULT_RETRY_TIMES)
-    tools, tool_map = prepare_tools_for_execution(toolkit, func_name)
+    specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
     return await retry_llm_call(
-        llm_interface, messages, tools, tool_map, max_tool_calls, retry_times, func_name, **params
+        llm_interface, messages, specs, tool_map, max_tool_calls, retry_times, func_name, **params
     )
+
+
+async def _final_reply(run: Run, request: ModelRequest, tools: Toolset, review: Review) -> ChatCompletion:
+    """Return the reply that the run ended with."""
+    found = await get_final_response(react_loop_events(run, request, tools, review))
+    if not isinstance(found, RunFinished):
+        raise RunError(f"{run.func_name}: the stream ended before the run did")
+    return found.reply

@@ -2,32 +2,139 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from SimpleLLMFunc.base.post_process import process_response
-from SimpleLLMFunc.errors import ResponseParseError
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, Repair, RepairLevel
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run import AnswerReview, is_refusal, remember_refusal, takes_long_to_read
+from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
+from SimpleLLMFunc.errors import BadRequest, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
+from SimpleLLMFunc.llm_decorator.steps.function.prompt import FunctionParts, build_request
+from SimpleLLMFunc.llm_decorator.steps.function.react import check_response_content_empty
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["extract_response_content", "parse_and_validate_response", "parse_response_to_type"]
+__all__ = ["FunctionReview", "extract_response_content", "parse_and_validate_response", "parse_response_to_type"]
 
 
-def parse_response_to_type(response: Any, return_type: Any) -> Any:
+def parse_response_to_type(
+    response: Any,
+    return_type: Any,
+    *,
+    output: OutputSpec | None = None,
+    repair: RepairLevel = "coerce",
+    mode: OutputMode | None = None,
+    repairs: list[Repair] | None = None,
+) -> Any:
     """Return the value that the response holds.
+
+    Args:
+        response: a reply, also as dictionaries, or its text.
+        return_type: of the function.
+        output: the same compiled, where it was compiled before.
+        repair: how far an answer that is not strict JSON may be read.
+        mode: how the answer was asked for, where that is known.
+        repairs: grows by what was mended.
 
     Raises:
         ResponseParseError: it does not fit the type (also a ValueError).
     """
-    return process_response(response, return_type)
+    text = response if isinstance(response, str) else extract_response_content(response, "")
+    parsed = (output or compile_output(return_type)).parse(text, repair, mode=mode)
+    if repairs is not None:
+        repairs += parsed.repairs
+    return parsed.value
 
 
-def parse_and_validate_response(response: Any, return_type: Any, func_name: str) -> Any:
-    """Return the value that the response of `func_name` holds.
+def parse_and_validate_response(
+    response: Any,
+    return_type: Any,
+    func_name: str,
+    *,
+    output: OutputSpec | None = None,
+    repair: RepairLevel = "coerce",
+    mode: OutputMode | None = None,
+    repairs: list[Repair] | None = None,
+) -> Any:
+    """Return the value that the response of `func_name` holds; the other arguments are those of `parse_response_to_type`.
 
     Raises:
         ResponseParseError: it does not fit the type (also a ValueError); names the function.
     """
     try:
-        return parse_response_to_type(response, return_type)
+        return parse_response_to_type(response, return_type, output=output, repair=repair, mode=mode, repairs=repairs)
     except ResponseParseError as error:
         error.with_run(func_name=func_name)
         raise
+
+
+class FunctionReview(AnswerReview):
+    """Has every reply of a run read, and asks again for what does not fit.
+
+    Args:
+        run: the run; the accepted answer is written there, too.
+        parts: of the function.
+    """
+
+    run: FunctionRun
+
+    def __init__(self, run: FunctionRun, parts: FunctionParts) -> None:
+        options, output = parts.options, parts.output
+        super().__init__(
+            run,
+            options.retry_times,
+            parts.tools,
+            spec=output,
+            repair=options.repair,
+            max_reasks=options.max_reasks,
+            description=parts.fixed.return_type,
+            quotes=QuoteCheck(run.arguments) if output.quotes else None,
+        )
+        self.parts = parts
+
+    def is_empty(self, reply: ChatCompletion) -> bool:
+        """Say whether the model answered with nothing."""
+        return check_response_content_empty(reply, self.run.func_name)
+
+    async def read(self, reply: ChatCompletion) -> Parsed[Any]:
+        """Return the value that a reply holds.
+
+        Raises:
+            ResponseParseError: no one value fits.
+        """
+        mode, repairs = self.run.output_mode, list[Repair]()
+        parse = partial(
+            parse_and_validate_response,
+            reply,
+            self.spec.return_type,
+            self.run.func_name,
+            output=self.spec,
+            repair=self.repair,
+            mode=mode,
+            repairs=repairs,
+        )
+        is_slow = takes_long_to_read(extract_response_content(reply, self.run.func_name), mode)
+        return Parsed(await in_thread(parse) if is_slow else parse(), repairs)
+
+    async def value_of(self, reply: ChatCompletion) -> Parsed[Any]:
+        """Return the value of the reply that the loop ended with: the review has read it, where it is its own.
+
+        Raises:
+            ResponseParseError: no one value fits.
+        """
+        if self.run.parsed is None or reply is not self.run.reply:
+            self.run.parsed = await self.read(reply)
+        return self.run.parsed
+
+    def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
+        """Return the request in another form: down the ladder native → tool → prompt, or with tools as JSON actions."""
+        mode = request.output_mode
+        if self.parts.options.output_mode == "auto" and is_refusal(error, mode):
+            remember_refusal(request.llm, mode)
+        elif super().refused(error, request) is None:
+            return None
+        # As it would be asked for now: another way to ask may take other words.
+        return build_request(self.run, self.parts, request.llm)

@@ -8,13 +8,16 @@ from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
-from SimpleLLMFunc.base.parsing import ItemReader, PartialReader
-from SimpleLLMFunc.base.run import LARGE_ANSWER, AnswerReview, RunRecord
-from SimpleLLMFunc.base.schemas import ANSWER_TOOL
+from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck, RepairLevel
+from SimpleLLMFunc.base.run import LARGE_ANSWER, Run, check_quotes
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted
 from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["growing_values", "list_items"]
+
+
+_NOTHING = object()
 
 
 class _AnswerPieces:
@@ -37,14 +40,15 @@ class _AnswerPieces:
         return text
 
 
-async def growing_values(events: AsyncGenerator[ReActEvent, None], review: AnswerReview) -> AsyncGenerator[Any, None]:
+async def growing_values(
+    events: AsyncGenerator[ReActEvent, None], run: Run, output: OutputSpec, repair: RepairLevel
+) -> AsyncGenerator[Any, None]:
     """Yield ever larger parts of the answer, and the complete value at last; for plain text each new piece.
 
     An answer that is asked for again begins anew. An abort ends the stream.
     """
-    record = review.record
     reader = pieces = None
-    shown: Any = review  # nothing yet: no value is the review
+    shown: Any = _NOTHING
     is_plain = False
     try:
         async with aclosing(events):
@@ -53,24 +57,30 @@ async def growing_values(events: AsyncGenerator[ReActEvent, None], review: Answe
                     if event.text:
                         yield event.text
                 elif isinstance(event, TurnStarted):
-                    pieces = _AnswerPieces(in_tool=record.output_mode == "tool")
-                    is_plain = review.spec.is_text and record.output_mode == "text"
-                    reader = PartialReader(review.spec, repair=review.repair, mode=record.output_mode)
+                    pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
+                    is_plain = output.is_text and run.output_mode == "text"
+                    reader = PartialReader(output, repair=repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     for value in reader.feed(pieces.of(event)):
                         shown = value
                         yield value
     except RunAborted:
         return
-    if not is_plain and review.parsed is not None:
-        value = review.parsed.value
+    if not is_plain and run.parsed is not None:
+        value = run.parsed.value
         # Of a quote that grew the place is not known, and it is equal all the same.
-        is_new = bool(review.spec.quotes) or type(value) is not type(shown)
-        if is_new or not await _is_equal(value, shown, record):
+        is_new = bool(output.quotes) or type(value) is not type(shown)
+        if is_new or not await _is_equal(value, shown, run):
             yield value
 
 
-async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerReview) -> AsyncGenerator[Any, None]:
+async def list_items(
+    events: AsyncGenerator[ReActEvent, None],
+    run: Run,
+    output: OutputSpec,
+    repair: RepairLevel,
+    quotes: QuoteCheck | None,
+) -> AsyncGenerator[Any, None]:
     """Yield each item of the answer as soon as it is complete and validated.
 
     After the first item nothing is asked again.
@@ -79,7 +89,6 @@ async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerRev
         ResponseParseError: an item does not fit, or the whole answer is not the list that was given out.
         StreamInterrupted: the stream began anew after an item had been given out.
     """
-    record = review.record
     reader = pieces = None
     given: list[Any] = []
     try:
@@ -88,36 +97,36 @@ async def list_items(events: AsyncGenerator[ReActEvent, None], review: AnswerRev
                 if isinstance(event, TurnStarted):
                     if given:
                         raise StreamInterrupted("", reason=f"the answer began anew after {len(given)} items")
-                    pieces = _AnswerPieces(in_tool=record.output_mode == "tool")
-                    reader = ItemReader(review.spec, repair=review.repair, mode=record.output_mode)
+                    pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
+                    reader = ItemReader(output, repair=repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     for item in reader.feed(pieces.of(event)):
-                        if review.quotes is not None and not await _is_quoted(item, len(given), review):
+                        if not await _is_quoted(item, len(given), output, quotes):
                             reader = None  # the review of the whole answer asks again
                             break
-                        review.may_ask_again = False
+                        run.may_ask_again = False
                         given.append(item)
                         yield item
     except RunAborted:
         return
-    if review.parsed is None:
+    if run.parsed is None:
         return
-    items = list(review.parsed.value)
-    if not await _is_equal(items[: len(given)], given, record):
+    items = list(run.parsed.value)
+    if not await _is_equal(items[: len(given)], given, run):
         violation = ("", "the items given out so far", "an answer that goes on as another list")
-        raise ResponseParseError(record.reply.text if record.reply else "", review.spec.return_type, [violation])
+        raise ResponseParseError(run.reply.text if run.reply else "", output.return_type, [violation])
     for item in items[len(given) :]:
         yield item
 
 
-async def _is_quoted(item: Any, number: int, review: AnswerReview) -> bool:
+async def _is_quoted(item: Any, number: int, output: OutputSpec, quotes: QuoteCheck | None) -> bool:
     """Whether the quotes of an item stand in the arguments.
 
     Raises:
         ResponseParseError: they do not, and an item before this one was given out already.
     """
     try:
-        await review.check_quotes(item, f"[{number}]")
+        await check_quotes(quotes, item, output.return_type, f"[{number}]")
     except ResponseParseError:
         if number:
             raise
@@ -125,8 +134,8 @@ async def _is_quoted(item: Any, number: int, review: AnswerReview) -> bool:
     return True
 
 
-async def _is_equal(value: Any, shown: Any, record: RunRecord) -> bool:
+async def _is_equal(value: Any, shown: Any, run: Run) -> bool:
     """Whether two values are equal; those of a long answer are compared in a thread, so that the event loop goes on."""
-    if record.reply is not None and len(record.reply.text) > LARGE_ANSWER:
+    if run.reply is not None and len(run.reply.text) > LARGE_ANSWER:
         return await in_thread(operator.eq, value, shown)
     return bool(value == shown)

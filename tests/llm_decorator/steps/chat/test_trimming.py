@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from SimpleLLMFunc import ChatPair, ConfigError, Message, llm_chat
-from SimpleLLMFunc.llm_decorator.steps.chat.fit import fits, room_for_input, trimmed
+from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
 from SimpleLLMFunc.testing import ScriptedLLM
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.spending import estimate_tokens
-from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messages
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.type import Message, ToolSpec
 
-__all__ = ["Compact", "compacted", "fits", "room_for_input", "trimmed"]
-
-Compact: TypeAlias = Callable[[list[Message]], list[Message] | Awaitable[list[Message]]]
-"""``compact(history) -> shorter history``, sync or async; gets a copy, without the system prompt and the new message."""
+__all__ = ["fits", "room_for_input", "trimmed"]
 
 _MOST_KEPT_FREE = 1024
 """Tokens kept free for the answer, where no `max_tokens` says how many it needs."""
@@ -62,19 +55,3 @@ def trimmed(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room:
                 push_warning(f"LLM Chat {func_name!r}: the {left_out} oldest exchanges do not fit and are left out.")
             return [*messages[:head], *messages[begin:]]
     return list(messages)
-
-
-async def compacted(messages: Sequence[Message], compact: Compact, func_name: str) -> list[Message]:
-    """Return the conversation with its history as `compact` shortens it.
-
-    Raises:
-        ConfigError: `compact` did not give a list of messages.
-    """
-    head = 1 if messages and messages[0]["role"] == "system" else 0
-    shorter = compact(copied(messages[head:-1]))
-    if inspect.isawaitable(shorter):
-        shorter = await shorter
-    given: Any = shorter
-    if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
-        raise ConfigError(f"{func_name}: compact= must return a list of messages, not {type(given).__name__}.")
-    return [*messages[:head], *filter_history_messages(given, func_name), *messages[-1:]]

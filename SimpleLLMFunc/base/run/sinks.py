@@ -18,8 +18,8 @@ from SimpleLLMFunc.runtime import ForkSafeLock, importing
 
 __all__ = [
     "EventSink",
-    "Session",
-    "current_session",
+    "Owner",
+    "current_owner",
     "current_sinks",
     "defaults",
     "show",
@@ -41,16 +41,16 @@ class EventSink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Owner:
     """Whose runs those inside a `watching` are; empty texts where nobody said."""
 
     session_id: str = ""
     user_id: str = ""
 
 
-_NOBODY = Session()
+_NOBODY = Owner()
 _SINKS: ContextVar[tuple[EventSink, ...]] = ContextVar("SimpleLLMFunc.sinks", default=())
-_SESSION: ContextVar[Session] = ContextVar("SimpleLLMFunc.session", default=_NOBODY)
+_OWNER: ContextVar[Owner] = ContextVar("SimpleLLMFunc.session", default=_NOBODY)
 
 
 class watching:  # noqa: N801 - used like a keyword
@@ -69,15 +69,15 @@ class watching:  # noqa: N801 - used like a keyword
         self._sinks = sinks
         self._session_id = session_id
         self._user_id = user_id
-        self._entered: list[tuple[tuple[EventSink, ...], Session]] = []
+        self._entered: list[tuple[tuple[EventSink, ...], Owner]] = []
 
     def __enter__(self) -> None:
-        sinks, session = _SINKS.get(), _SESSION.get()
+        sinks, session = _SINKS.get(), _OWNER.get()
         self._entered.append((sinks, session))
         _SINKS.set(_each_once((*sinks, *self._sinks)))
         if self._session_id is not None or self._user_id is not None:
-            _SESSION.set(
-                Session(
+            _OWNER.set(
+                Owner(
                     session.session_id if self._session_id is None else str(self._session_id),
                     session.user_id if self._user_id is None else str(self._user_id),
                 )
@@ -86,7 +86,7 @@ class watching:  # noqa: N801 - used like a keyword
     def __exit__(self, *_: object) -> None:
         sinks, session = self._entered.pop()
         _SINKS.set(sinks)
-        _SESSION.set(session)
+        _OWNER.set(session)
 
 
 def current_sinks() -> tuple[EventSink, ...]:
@@ -123,9 +123,9 @@ def watching_everywhere(sink: EventSink) -> Generator[None, None, None]:
         del _everywhere[max(place for place, each in enumerate(_everywhere) if each is sink)]
 
 
-def current_session() -> Session:
+def current_owner() -> Owner:
     """Return whose runs the caller's are."""
-    return _SESSION.get()
+    return _OWNER.get()
 
 
 def show(sinks: tuple[EventSink, ...], trace_id: str, event: ReActEvent) -> None:

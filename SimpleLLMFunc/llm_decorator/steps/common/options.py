@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
+from SimpleLLMFunc.base.metadata import code_version
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.steps.chat.fit import Compact
-from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples
+from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples
 from SimpleLLMFunc.tools import Tool
 
 __all__ = ["Options"]
@@ -130,6 +130,24 @@ class Options:
         if self.watching is None:
             return ()
         return (self.watching,) if callable(self.watching) else tuple(self.watching)
+
+    @property
+    def version_parts(self) -> list[Any]:
+        """The prompt templates, as a part of the function's version; JSON data."""
+        templates = {"system": self.system_prompt_template, "user": self.user_prompt_template}
+        given = {name: text for name, text in templates.items() if text is not None}
+        return [{"templates": given}] if given else []
+
+    def answering_parts(self, *, votes: bool) -> dict[str, Any]:
+        """Return by name what says who answers: votes, the stronger model, plain code; JSON data."""
+        found: dict[str, Any] = {}
+        if votes:
+            found["votes"] = [self.votes, self.min_agreement, list(self.vote_on or ())]
+            found["escalate_to"] = self.escalate_to.model_name if self.escalate_to else ""
+        for kind, code in (("first", self.first), ("fallback", self.fallback)):
+            if code is not None:
+                found[kind] = code_version(code)
+        return found
 
     def changed(self, options: Mapping[str, Any]) -> Options:
         """Return these options with some of them changed; unknown names go to the provider, over the earlier ones."""

@@ -13,9 +13,9 @@ import pytest
 
 from SimpleLLMFunc import llm_function, watching
 from SimpleLLMFunc.base.events import ReActEvent, RunStarted
-from SimpleLLMFunc.base.metadata import RunFacts
-from SimpleLLMFunc.base.run import observers as observe
-from SimpleLLMFunc.base.run.observers import Session, current_session, current_sinks, defaults
+from SimpleLLMFunc.base.metadata import RunMetadata
+from SimpleLLMFunc.base.run import sinks as observe
+from SimpleLLMFunc.base.run.sinks import Owner, current_owner, current_sinks, defaults
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -38,7 +38,7 @@ class Seen(list):
         self.append(event)
 
     @property
-    def run(self) -> RunFacts:
+    def run(self) -> RunMetadata:
         [run] = [event.run for event in self if isinstance(event, RunStarted)]
         assert run is not None
         return run
@@ -67,9 +67,9 @@ async def test_a_scope_may_be_entered_inside_itself():
         with scope:
             assert current_sinks() == (seen,)
         assert current_sinks() == (seen,)
-        assert current_session() == Session("", "u")
+        assert current_owner() == Owner("", "u")
     assert current_sinks() == ()
-    assert current_session() == Session()
+    assert current_owner() == Owner()
 
 
 async def test_a_sink_that_is_named_twice_sees_each_event_once():
@@ -124,12 +124,12 @@ async def test_whose_run_it_is():
     with watching(session_id="s1", user_id="u1"), watching(seen, user_id="u2"):
         await ask("?")
     assert (seen.run.session_id, seen.run.user_id) == ("s1", "u2")
-    assert current_session() == Session()
+    assert current_owner() == Owner()
 
 
 async def test_a_name_may_be_taken_back():
     with watching(session_id="s1"), watching(session_id=""):
-        assert current_session() == Session()
+        assert current_owner() == Owner()
 
 
 async def test_tasks_have_scopes_of_their_own():
@@ -257,12 +257,12 @@ def test_a_call_that_nobody_watches_loads_no_sdk_and_runs_no_sink():
     code = """
         import sys
         from SimpleLLMFunc import llm_function, tool
-        from SimpleLLMFunc.base import metadata as facts
-        from SimpleLLMFunc.base.run import watch
+        from SimpleLLMFunc.base import metadata
+        from SimpleLLMFunc.base.run import observer
         from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
         made = []
-        for kind in (facts.FunctionFacts, facts.RunFacts, facts.SentRequest, watch.Watch):
+        for kind in (metadata.FunctionMetadata, metadata.RunMetadata, metadata.SentRequest, observer.Observer):
             def counting(self, *args, _init=kind.__init__, **kwargs):
                 made.append(type(self).__name__)
                 _init(self, *args, **kwargs)

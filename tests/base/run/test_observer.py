@@ -39,11 +39,11 @@ from SimpleLLMFunc.base.events import (
     TryFailed,
     TurnStarted,
 )
-from SimpleLLMFunc.base.metadata import RunFacts
+from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.ReAct import react_events
-from SimpleLLMFunc.base.run.record import RunRecord
-from SimpleLLMFunc.base.run.run import Recording
-from SimpleLLMFunc.base.run.watch import current_watch
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run.observer import current_observer
+from SimpleLLMFunc.base.run.run import Run
 from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.logger import async_log_context, log_context
@@ -64,7 +64,7 @@ class Seen(list[tuple[str, ReActEvent]]):
     def of(self, kind: type) -> list[Any]:
         return [event for _, event in self if isinstance(event, kind)]
 
-    def run(self, name: str) -> RunFacts:
+    def run(self, name: str) -> RunMetadata:
         [run] = [event.run for event in self.of(RunStarted) if event.run.function.name == name]
         return run
 
@@ -116,7 +116,7 @@ async def test_the_value_is_what_the_caller_gets():
     assert second.value is None
 
 
-async def test_the_reader_of_a_stream_is_told_the_facts_where_somebody_watches():
+async def test_the_reader_of_a_stream_is_told_the_facts_where_somebody_observers():
     ask = function(ScriptedLLM("yes", "yes"))
     assert [event.run for event in [e async for e in ask.events("?")] if isinstance(event, RunStarted)] == [None]
     with watching(Seen()):
@@ -181,13 +181,13 @@ async def test_what_stands_between_two_runs_does_not_hide_the_one_around():
     assert (second.run.parent_trace_id, second.run.parent_call_id) == (first.trace_id, finished.call.id)
 
 
-async def test_a_run_that_nobody_watches_is_no_part_of_the_one_around_it():
+async def test_a_run_that_nobody_observers_is_no_part_of_the_one_around_it():
     inner = function(ScriptedLLM("in"))
-    watches = []
+    observers = []
 
     async def helper(question: str) -> str:
         """Ask."""
-        watches.append(current_watch())
+        observers.append(current_observer())
         return await inner.with_options(toolkit=[inside])(question)
 
     def inside() -> str:
@@ -203,21 +203,21 @@ async def test_a_run_that_nobody_watches_is_no_part_of_the_one_around_it():
         await outer("?")
     assert len(seen.of(RunStarted)) == 1
     assert seen.of(TryFailed) == []
-    assert watches[0] is not None
-    assert current_watch() is None
+    assert observers[0] is not None
+    assert current_observer() is None
 
 
 async def test_what_cannot_be_described_runs_all_the_same(caplog):
-    def facts() -> RunFacts:
-        raise ValueError("no signature")
+    class Odd(Run):
+        def metadata(self) -> RunMetadata:
+            raise ValueError("no signature")
 
-    async def begin(clock: Any) -> Any:
-        return react_events(ScriptedLLM("yes"), [{"role": "user", "content": "?"}])
-
-    seen = Seen()
+    seen, run = Seen(), Odd("odd", "odd_1")
     with watching(seen), caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
-        async for _ in Recording(RunRecord("odd", "odd_1"), begin, facts=facts).events():
-            pass
+        async with async_log_context("odd_1", "odd"), run:
+            request = ModelRequest(ScriptedLLM("yes"), [{"role": "user", "content": "?"}])
+            async for _ in react_events(request, run=run):
+                pass
     assert seen.run("odd").function.version == ""
     assert "'odd' cannot be described: ValueError: no signature" in caplog.text
 
@@ -280,7 +280,7 @@ async def test_an_answer_from_a_batch_file_shows_the_same(tmp_path):
     with watching(seen):
         report = await ask.read_batch_file(tmp_path / "answers.jsonl", rows=["?"])
     assert report.rows[0].value == Grade(points=3)
-    assert seen.run("ask").function is ask._core.facts
+    assert seen.run("ask").function is ask._pipeline.metadata
     assert seen.of(RunFinished)[0].value == Grade(points=3)
 
 
@@ -461,7 +461,7 @@ async def test_a_run_that_is_left_after_its_end_has_not_failed():
 async def test_nothing_is_left_behind():
     with watching(Seen()):
         await function(ScriptedLLM("yes"))("?")
-        assert current_watch() is None
+        assert current_observer() is None
 
 
 # --- tools ---

@@ -1,0 +1,102 @@
+"""The five steps of a call of an `@llm_chat`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Self
+
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run import EmptyReview
+from SimpleLLMFunc.errors import RunAborted
+from SimpleLLMFunc.interface.http.openai_client import to_openai
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.llm_decorator.steps.chat import message, react, response
+from SimpleLLMFunc.llm_decorator.steps.common import log_context
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
+from SimpleLLMFunc.runtime import import_module, run_sync
+from SimpleLLMFunc.type import Message
+from SimpleLLMFunc.utils import in_context
+
+__all__ = ["ChatPipeline"]
+
+
+class ChatPipeline(Pipeline):
+    """An `@llm_chat`: the five steps, and the two views of them.
+
+    Step 1 binds the arguments where the chat is called; the others follow when a view is read.
+    """
+
+    kind = "chat"
+
+    def with_options(self, options: Mapping[str, Any]) -> Self:
+        """Return the pipeline of the same chat with other options."""
+        return type(self)(self.definition, self.options.changed(options))
+
+    def as_method(self) -> Self:
+        """Return the pipeline of the same chat as a method."""
+        definition = self.definition.as_method()
+        return self if definition is self.definition else type(self)(definition, self.options)
+
+    # --- steps 2 to 5 ---
+
+    async def _events(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
+        async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+            request = await message.first_request(run, self.options, self.tools)  # 3
+            review = EmptyReview(run, self.options.retry_times, self.tools)
+            async with aclosing(react.react_loop_events(run, request, self.tools, review)) as events:  # 4
+                async for event in events:
+                    yield event
+
+    async def _pairs(self, run: FunctionRun) -> AsyncGenerator[tuple[Any, list[Message]], None]:
+        options, messages = self.options, list[Message]()
+        is_raw = options.return_mode == "raw"
+        if is_raw:
+            await import_module("openai.types.chat")  # takes the better part of a second
+        try:
+            async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+                request = await message.first_request(run, options, self.tools)  # 3
+                messages += request.messages
+                responses = react.execute_react_loop_streaming(  # 4
+                    request.llm,
+                    messages,
+                    options.toolkit,
+                    options.max_tool_calls,
+                    options.stream,
+                    run.params,
+                    run.func_name,
+                    run=run,
+                    request=request,
+                    tools=self.tools,
+                    review=EmptyReview(run, options.retry_times, self.tools),
+                )
+                pairs = response.process_chat_response_stream(  # 5
+                    responses, options.return_mode, messages, run.func_name, options.stream
+                )
+                async with aclosing(pairs):
+                    async for content, history in pairs:
+                        yield (to_openai(content) if is_raw else content), history
+        except RunAborted:
+            if not is_raw:
+                yield "", copied(messages)  # ended, not failed: the history holds what had arrived
+
+    # --- the views ---
+
+    def events_of(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
+        """Return the events of a run that `start` gave."""
+        return in_context(self._events(run), run.context)
+
+    def pairs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        """Return the ``(content, history)`` pairs of a call."""
+        run = self.start(args, kwargs, stream=self.options.stream, is_shared=False)
+        return in_context(self._pairs(run), run.context)
+
+    def planned(self, run: FunctionRun, llm: LLM_Interface) -> ModelRequest:
+        """Return what the run would send first."""
+        request = message.build_request(run, self.options, self.tools, llm)
+        if llm.context_window is None:
+            return request
+        return run_sync(message.fitted(request, self.options, run.func_name))

@@ -1,0 +1,211 @@
+"""A function as it is written: its kind, its annotations as soon as they can be resolved, and what follows from them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import FrameType, GenericAlias
+from typing import Any, Literal, get_args, get_origin
+
+from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
+from SimpleLLMFunc.errors import SignatureError
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
+from SimpleLLMFunc.llm_decorator.steps.common.signature import extract_function_metadata
+from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
+from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, quotes_line
+from SimpleLLMFunc.type import confident_type
+
+__all__ = ["Definition", "iterator_kind", "iterator_kind_of"]
+
+_SYNC_KINDS = (Iterator, Generator)
+_ASYNC_KINDS = (AsyncIterator, AsyncGenerator, AsyncIterable)
+_WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator)\s*(?:\[|$)")
+
+
+def iterator_kind(return_type: Any) -> Literal["sync", "async"] | None:
+    """Say whether a return type is an iterator, and which; None for any other type."""
+    origin = get_origin(return_type) or return_type
+    if origin in _ASYNC_KINDS:
+        return "async"
+    return "sync" if origin in _SYNC_KINDS else None
+
+
+def iterator_kind_of(func: Callable[..., Any]) -> Literal["sync", "async"] | None:
+    """Say the same of a function as written, also where its annotation is text that cannot be resolved yet."""
+    annotation = getattr(func, "__annotations__", {}).get("return")
+    if not isinstance(annotation, str):
+        return iterator_kind(annotation)
+    written = _WRITTEN.match(annotation.strip())
+    if written is None:
+        return None
+    return "async" if written["is_async"] else "sync"
+
+
+class Definition:
+    """A decorated function as its source text defines it.
+
+    Args:
+        func: the function as written; a `classmethod` or `staticmethod` object is unwrapped.
+        frame: in which it was written, for annotations that are text; let go as soon as they are resolved.
+        is_method: its first parameter is the instance, which is no argument.
+        extracted: what `extract_function_metadata` found out before.
+
+    Attributes:
+        func: the function.
+        is_static, binds_class: it was a `staticmethod`, a `classmethod`.
+
+    Raises:
+        SignatureError: it is not a function.
+    """
+
+    def __init__(
+        self, func: Any, frame: FrameType | None, *, is_method: bool = False, extracted: Metadata | None = None
+    ) -> None:
+        self.binds_class = isinstance(func, classmethod)
+        self.is_static = isinstance(func, staticmethod)
+        self.func: Callable[..., Any] = func.__func__ if self.binds_class or self.is_static else func
+        if not callable(self.func) or isinstance(self.func, type):
+            raise SignatureError(f"{func!r} is not a function. Decorate a def or an async def.")
+        self.is_method = self.binds_class or (is_method and not self.is_static)
+        self._written = func
+        self._frame = frame
+        self._extracted = extracted
+
+    @classmethod
+    def of_caller(cls, func: Any, depth: int) -> Definition:
+        """Return the definition of a function that is written `depth` calls above the caller of this method."""
+        return cls(func, sys._getframe(depth + 1))  # noqa: SLF001 - the one way to see a caller's local names
+
+    def as_method(self) -> Definition:
+        """Return the same function as a method: without its first parameter."""
+        if self.is_method or self.is_static:
+            return self
+        return Definition(self._written, self._frame, is_method=True, extracted=self._extracted)
+
+    # --- what it says; read once, as soon as all names in its annotations are defined ---
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What `extract_function_metadata` finds out; a method's signature and hints without its first parameter.
+
+        Raises:
+            SignatureError: an annotation cannot be resolved, or not yet.
+        """
+        if self._extracted is None:
+            self._extracted = extract_function_metadata(self.func, self._names_in_sight())
+            self._frame = None
+        signature, hints, return_type, docstring, name = self._extracted
+        if self.is_method:
+            first, *others = signature.parameters.values()
+            signature = signature.replace(parameters=others)
+            hints = {known: hint for known, hint in hints.items() if known != first.name}
+        return signature, hints, return_type, docstring, name
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether its annotations can be read; one that names what is defined later is read again at the first call.
+
+        Raises:
+            SignatureError: an annotation that cannot be read at all.
+        """
+        try:
+            _ = self.metadata
+        except SignatureError as error:
+            if not isinstance(error.__cause__, NameError):
+                raise
+            return False
+        return True
+
+    @property
+    def name(self) -> str:
+        """Its `__name__`."""
+        return getattr(self.func, "__name__", type(self.func).__name__)
+
+    @property
+    def place(self) -> str:
+        """Where it was written: ``module:qualname``."""
+        return f"{getattr(self.func, '__module__', '')}:{getattr(self.func, '__qualname__', self.name)}"
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of its module; None where it stands in no file."""
+        file = getattr(sys.modules.get(getattr(self.func, "__module__", "")), "__file__", None)
+        return Path(file).parent if file else None
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """Its parameters; a method's without the first one."""
+        return self.metadata[0]
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The resolved annotations of its parameters."""
+        return extract_parameter_type_hints(self.metadata[1])
+
+    @property
+    def return_type(self) -> Any:
+        """What it returns."""
+        return self.metadata[2]
+
+    def as_called(self) -> tuple[inspect.Signature, bool]:
+        """Return its signature without an instance, and whether it is a method.
+
+        At decoration nobody has told yet that a function stands in a class: its qualified name has to do.
+        """
+        if self.is_method or self.is_static or not _stands_in_class(self.func):
+            return self.signature, self.is_method
+        return self.signature.replace(parameters=list(self.signature.parameters.values())[1:]), True
+
+    # --- what follows from it for a function; a chat has no use for that ---
+
+    @cached_property
+    def confident_of(self) -> tuple[Any] | None:
+        """The `T` of a function annotated ``-> Confident[T]``, in a tuple; None for any other.
+
+        Raises:
+            SignatureError: it stands in a place where it cannot be.
+        """
+        try:
+            return confident_type(self.return_type)
+        except TypeError as error:
+            raise SignatureError(f"{self.name}: {error}") from error
+
+    @cached_property
+    def output(self) -> OutputSpec:
+        """How the answer is asked for and read; an iterator's items go over the wire as a list.
+
+        Raises:
+            SignatureError: nobody can be asked for its return type.
+        """
+        if self.confident_of:
+            return compile_output(self.confident_of[0])
+        if iterator_kind(self.return_type):
+            item_type = (get_args(self.return_type) or (Any,))[0]
+            return compile_output(GenericAlias(list, (item_type,)))
+        return compile_output(self.return_type)
+
+    @cached_property
+    def fixed_prompt(self) -> FixedPrompt:
+        """The parts of the prompt that are the same for every call."""
+        return FixedPrompt(self.metadata[1], self.output.return_type, quotes_line(self.output.quotes))
+
+    def _names_in_sight(self) -> Mapping[str, Any]:
+        """Return the local names, those of an enclosing function behind those of a class body."""
+        frame = self._frame
+        if frame is None or frame.f_code.co_name == "<module>":
+            return {}
+        names = dict(frame.f_locals)
+        while frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals:
+            frame = frame.f_back  # a class body: what encloses it counts as well
+            if frame is not None and frame.f_code.co_name != "<module>":
+                names = {**frame.f_locals, **names}
+        return names
+
+
+def _stands_in_class(func: Any) -> bool:
+    around = getattr(func, "__qualname__", "").rpartition(".")[0]
+    return bool(around) and not around.endswith("<locals>")

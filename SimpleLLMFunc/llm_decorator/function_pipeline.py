@@ -1,0 +1,220 @@
+"""The five steps of a call of an `@llm_function`."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.parsing import QuoteCheck
+from SimpleLLMFunc.base.request import ModelRequest
+from SimpleLLMFunc.base.run import Answer, Result
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.definition import Definition
+from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.llm_decorator.steps.common import log_context
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
+from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
+from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
+from SimpleLLMFunc.type import ChatCompletion, Message
+from SimpleLLMFunc.utils import in_context, stepped
+
+if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
+    from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Examples
+
+__all__ = ["FunctionPipeline"]
+
+_EXAMPLES = {"examples", "max_examples"}
+
+
+class FunctionPipeline(Pipeline):
+    """An `@llm_function`: the five steps, and the views of them.
+
+    Step 1 binds the arguments where the function is called; the others follow when a view is read.
+
+    Args:
+        definition: the function.
+        options: the decorator's arguments.
+        examples: those of the options, where they were read before.
+
+    Raises:
+        SignatureError: nobody can be asked for its return type, or an example does not fit it.
+        ConfigError: there is no such file of examples.
+        ToolDefinitionError: a tool the model could not be told about.
+    """
+
+    kind = "function"
+
+    def __init__(self, definition: Definition, options: Options, examples: Examples | None = None) -> None:
+        super().__init__(definition, options)
+        self._examples = examples
+        if definition.is_resolved:  # else an annotation names what is defined later
+            _ = definition.output, self.examples
+
+    def with_options(self, options: Mapping[str, Any]) -> Self:
+        """Return the pipeline of the same function with other options."""
+        kept = self.examples if self.definition.is_resolved and not options.keys() & _EXAMPLES else None
+        return type(self)(self.definition, self.options.changed(options), kept)
+
+    def as_method(self) -> Self:
+        """Return the pipeline of the same function as a method."""
+        definition = self.definition.as_method()
+        if definition is self.definition:
+            return self
+        return type(self)(definition, self.options, self.examples if definition.is_resolved else None)
+
+    def bound(self, instance: object) -> Self:  # noqa: ARG002
+        """Return the same for a method of this instance: of that the model is told nothing."""
+        return self
+
+    # --- steps 2 to 5 ---
+
+    async def _events(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
+        async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+            request = await prompt.first_request(run, self.parts)  # 3
+            review = response.FunctionReview(run, self.parts)  # 5: reads every reply of the loop
+            async with aclosing(react.react_loop_events(run, request, self.tools, review)) as events:  # 4
+                async for event in events:
+                    yield event
+
+    async def _reply(self, run: FunctionRun) -> ChatCompletion:
+        async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+            request = await prompt.first_request(run, self.parts)  # 3
+            review = response.FunctionReview(run, self.parts)  # 5: reads every reply of the loop
+            reply = await react.execute_react_loop(  # 4
+                request.llm,
+                request.messages,
+                self.options.toolkit,
+                self.options.max_tool_calls,
+                run.params,
+                run.func_name,
+                run=run,
+                request=request,
+                tools=self.tools,
+                review=review,
+            )
+            await review.value_of(reply)
+            return reply
+
+    # --- the views ---
+
+    def value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+        """Return the value of a call when awaited."""
+        return self._value(self.start(args, kwargs, is_shared=False))
+
+    async def _value(self, run: FunctionRun) -> Any:
+        await stepped(self._reply(run), run.context)
+        return self.value_of(run)
+
+    def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Result[Any]]:
+        """Return the value of a call with all that is known of it when awaited."""
+        return self.result_of(self.start(args, kwargs, is_shared=False))
+
+    async def result_of(self, run: FunctionRun) -> Result[Any]:
+        """Read a run that `start` gave to its end, and return what it found."""
+        await stepped(self._reply(run), run.context)
+        return self.result_now(run)
+
+    @staticmethod
+    def result_now(run: FunctionRun) -> Result[Any]:
+        """Return what a run has found that was read to its end."""
+        parsed, reply = run.parsed, run.reply
+        assert parsed is not None, "an accepted answer was parsed"
+        assert reply is not None, "and there was a reply"
+        return Result(value=parsed.value, text=reply.text, repairs=parsed.repairs, tries=reply.tries, **run.facts())
+
+    async def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
+        """Return the answer for a row of a map."""
+        run = self.start(args, kwargs, is_shared=False)
+        reply = await stepped(self._reply(run), run.context)
+        return Answer(self.value_of(run), reply.text, run.output_mode, run.usage, reply.tries)
+
+    def events_of(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
+        """Return the events of a run that `start` gave."""
+        return in_context(self._events(run), run.context)
+
+    def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        """Return the growing values of a call, the last one complete; for `str` each new piece of text."""
+        run = self.start(args, kwargs, stream=True, is_shared=False)
+        return growing_values(self.events_of(run), run, self.definition.output, self.options.repair)
+
+    def items(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        """Return the items of a call of a function that gives an iterator, each when it is complete."""
+        run = self.start(args, kwargs, stream=True, is_shared=False)
+        output = self.definition.output
+        quotes = QuoteCheck(run.arguments) if output.quotes else None
+        return list_items(self.events_of(run), run, output, self.options.repair, quotes)
+
+    @staticmethod
+    def value_of(run: FunctionRun) -> Any:
+        """Return the value of a run that has found its answer."""
+        assert run.parsed is not None, "an accepted answer was parsed"
+        return run.parsed.value
+
+    def planned(self, run: FunctionRun, llm: LLM_Interface) -> ModelRequest:
+        """Return what the run would send first."""
+        return prompt.build_request(run, self.parts, llm)
+
+    # --- built once ---
+
+    @cached_property
+    def examples(self) -> Examples | None:
+        """The examples to choose from, checked; None where there are none."""
+        options, definition = self.options, self.definition
+        if self._examples is not None or options.examples is None:
+            return self._examples
+        from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, Examples
+
+        reader = ExampleReader(definition.name, definition.as_called()[0], definition.hints, definition.output)
+        return Examples(options.examples, reader, options.max_examples, definition.folder)
+
+    @cached_property
+    def parts(self) -> prompt.FunctionParts:
+        """What the steps work with."""
+        definition = self.definition
+        return prompt.FunctionParts(self.options, definition.output, definition.fixed_prompt, self.tools, self.examples)
+
+    @property
+    def output_schema(self) -> Mapping[str, Any] | None:
+        """JSON Schema of the answer; None for plain text."""
+        output = self.definition.output
+        return None if output.is_text else output.schema
+
+    @property
+    def version_parts(self) -> list[Any]:
+        """What else makes the function another one: templates, examples, who answers, quotes; JSON data."""
+        own = self.own_version_parts()
+        return [*super().version_parts, *([own] if own else [])]
+
+    def own_version_parts(self) -> dict[str, Any]:
+        """Return by name what only some functions have; empty for all others."""
+        found = self.examples.definition() if self.examples is not None else {}
+        found |= self.options.answering_parts(votes=self.definition.confident_of is not None)
+        if self.definition.output.quotes:
+            found["quotes"] = list(self.definition.output.quotes)
+        return found
+
+    def lesson(self, example: Example) -> list[Message]:
+        """Return a conversation from which a model can learn to answer as the example does: question and answer.
+
+        The answer is asked for as the function would ask its model now.
+
+        Raises:
+            ConfigError: there is no model to ask.
+        """
+        if self.examples is not None:
+            return self.with_options({"examples": None}).lesson(example)
+        own, hints, _, docstring, name = self.definition.metadata
+        bound = inspect.BoundArguments(own, OrderedDict(example.arguments))
+        asked = FunctionSignature(name, "", bound, own, hints, self.definition.output.return_type, docstring)
+        run = FunctionRun(self, asked, None, self.options)
+        request = self.planned(run, resolve_llm(self.options.llm_interface))
+        return [*request.messages, *answer_messages(self.definition.output, example.answer, request.output_mode)]

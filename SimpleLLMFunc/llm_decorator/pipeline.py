@@ -1,0 +1,161 @@
+"""What the pipelines of functions and chats have in common: what is built once, and how a call begins and is previewed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.messages import copied
+from SimpleLLMFunc.base.metadata import FunctionKind, FunctionMetadata, function_version, signature_text
+from SimpleLLMFunc.base.request import ModelRequest, Toolset
+from SimpleLLMFunc.base.run import Preview
+from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.spending import estimate_tokens
+from SimpleLLMFunc.interface.wires import endpoint
+from SimpleLLMFunc.llm_decorator.definition import Definition
+from SimpleLLMFunc.llm_decorator.steps.common import signature
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_toolset
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
+from SimpleLLMFunc.type import Usage
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline(ABC):
+    """A function with its options: all that its calls share.
+
+    Args:
+        definition: the function.
+        options: the decorator's arguments.
+
+    Raises:
+        ToolDefinitionError: a tool the model could not be told about.
+    """
+
+    kind: ClassVar[FunctionKind]
+
+    def __init__(self, definition: Definition, options: Options) -> None:
+        self.definition = definition
+        self.options = options
+        self.tools: Toolset = prepare_toolset(options, definition.name)
+
+    @abstractmethod
+    def with_options(self, options: Mapping[str, Any]) -> Self:
+        """Return the pipeline of the same function with other options."""
+
+    @abstractmethod
+    def as_method(self) -> Self:
+        """Return the pipeline of the same function as a method."""
+
+    # --- step 1 ---
+
+    def start(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        stream: bool = False,
+        is_shared: bool = True,
+        params: Mapping[str, Any] | None = None,
+    ) -> FunctionRun:
+        """Step 1: bind the arguments; return the run, which begins when it is read.
+
+        Args:
+            args: as the function is called, without an instance.
+            kwargs: the same; loses what is not the function's.
+            stream: ask for the replies in pieces.
+            is_shared: whoever gets the events may change what they hold; see `Run`.
+            params: go to the provider over those of the options.
+
+        Raises:
+            SignatureError: the arguments do not fit the function.
+        """
+        abort = kwargs.pop("_abort_signal", None)
+        bound, template_params = signature.parse_function_signature(
+            self.definition.func, args, kwargs, self.definition.metadata
+        )
+        return FunctionRun(
+            self,
+            bound,
+            template_params,
+            self.options,
+            abort=abort,
+            params=params,
+            stream=stream,
+            is_shared=is_shared,
+        )
+
+    # --- the views that functions and chats have in common ---
+
+    @abstractmethod
+    def events_of(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
+        """Return the events of a run that `start` gave."""
+
+    def events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
+        """Return the events of a call, with the replies in pieces."""
+        return self.events_of(self.start(args, kwargs, stream=True))
+
+    @abstractmethod
+    def planned(self, run: FunctionRun, llm: LLM_Interface) -> ModelRequest:
+        """Return what the run would send first."""
+
+    def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
+        """Return the exact request of a call, without sending it."""
+        llm = resolve_llm(self.options.llm_interface)
+        request = self.planned(self.start(args, kwargs), llm)
+        wire = request.wire(is_last=self.options.max_tool_calls == 0)
+        messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
+        body = llm.render(messages, tools=tools, response_format=response_format, stream=stream, **wire)
+        input_tokens = estimate_tokens(messages, tools, response_format)
+        return Preview(
+            messages=messages,
+            tools=tools,
+            response_format=copied([response_format])[0],
+            params=wire,
+            output_mode=request.output_mode,
+            output_mode_reason=request.output_mode_reason,
+            input_tokens=input_tokens,
+            cost=llm.price(Usage(input_tokens=input_tokens)),
+            body=body,
+            url=endpoint(llm.base_url) if llm.base_url else "",
+        )
+
+    # --- what those who watch are told ---
+
+    @property
+    def metadata(self) -> FunctionMetadata:
+        """What the function is; built for the first run that somebody watches."""
+        return self._metadata
+
+    @cached_property
+    def _metadata(self) -> FunctionMetadata:
+        own, hints, _, docstring, name = self.definition.metadata
+        tools = self.tools.specs or []
+        shown, schema = signature_text(own), self.output_schema
+        described = {name: get_detailed_type_description(hint) for name, hint in hints.items()}
+        return FunctionMetadata(
+            name=name,
+            kind=self.kind,
+            docstring=docstring,
+            signature=shown,
+            tools=tools,
+            output_schema=schema,
+            version=function_version(docstring, shown, [described, schema, *self.version_parts], tools),
+            place=self.definition.place,
+        )
+
+    @property
+    def output_schema(self) -> Mapping[str, Any] | None:
+        """JSON Schema of the answer; None for plain text."""
+        return None
+
+    @property
+    def version_parts(self) -> list[Any]:
+        """What else makes the function another one, such as its prompt templates; JSON data."""
+        return self.options.version_parts

@@ -1,0 +1,78 @@
+"""The run of one call of a decorated function or chat: what the steps hand on to one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import copy_context
+from typing import Any, Protocol
+
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
+from SimpleLLMFunc.base.run import Abort, Run
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+
+__all__ = ["Described", "FunctionRun"]
+
+
+class Described(Protocol):
+    """What can say which function it is."""
+
+    @property
+    def metadata(self) -> FunctionMetadata:
+        """What those who watch are told of the function."""
+        ...
+
+
+class FunctionRun(Run):
+    """The run of one call.
+
+    Args:
+        function: that is called.
+        signature: of the call; see `parse_function_signature`.
+        template_params: for the fields of the docstring.
+        options: of the function.
+        abort: ends this run; None takes that of the options.
+        params: go to the provider over those of the options.
+        stream, is_shared: as in `Run`.
+
+    Attributes:
+        context: the context variables of the call; the run sees them, whoever reads it.
+    """
+
+    __slots__ = ("context", "function", "params", "signature", "template_params")
+
+    def __init__(
+        self,
+        function: Described,
+        signature: FunctionSignature,
+        template_params: Mapping[str, Any] | None,
+        options: Options,
+        *,
+        abort: Abort | None = None,
+        params: Mapping[str, Any] | None = None,
+        stream: bool = False,
+        is_shared: bool = True,
+    ) -> None:
+        super().__init__(
+            signature.func_name,
+            signature.trace_id,
+            deadline=options.deadline,
+            abort=abort or options.abort_signal,
+            stream=stream,
+            is_shared=is_shared,
+            sinks=options.sinks,
+        )
+        self.function = function
+        self.signature = signature
+        self.template_params = template_params if template_params is not None else options.template_params
+        self.params = {**options.llm_kwargs, **params} if params else options.llm_kwargs
+        self.context = copy_context()
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments by parameter name, defaults applied."""
+        return self.signature.bound_args.arguments
+
+    def metadata(self) -> RunMetadata:
+        """Return who runs and with what."""
+        return RunMetadata(self.function.metadata, self.arguments)
