@@ -110,6 +110,10 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
             body["stream"] = True
         return {**body, **params}
 
+    def url(self, *, stream: bool = False) -> str:
+        """Return where requests go, without secrets; empty where there is no address."""
+        return self.members[0].url(stream=stream) if self.members else self.base_url or ""
+
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs in USD, None when that is not known.
 

@@ -1,8 +1,8 @@
-"""OpenAICompatible: any service that speaks OpenAI's chat protocol; a question in, a reply or its pieces out."""
+"""OpenAICompatible: any service that speaks OpenAI's chat protocol."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike
 from pathlib import Path
@@ -18,33 +18,18 @@ from SimpleLLMFunc.interface.attempts import (
     Limits,
     LimitSettings,
     entry_from_file,
-    read_chunks,
-    read_reply,
 )
-from SimpleLLMFunc.interface.body_json import decode, encode, is_long_body, off_loop, plain_size
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client
 from SimpleLLMFunc.interface.profile import Profile, find_profile
-from SimpleLLMFunc.interface.spending import Deadline, current_deadline, estimate_tokens
-from SimpleLLMFunc.interface.wires import (
-    build_body,
-    check_base_url,
-    check_call_params,
-    endpoint,
-    extra_headers_of,
-    number,
-    taken_apart,
-)
+from SimpleLLMFunc.interface.wires import CHAT, Asked, check_base_url, extra_headers_of, number
 from SimpleLLMFunc.logger import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
 from SimpleLLMFunc.runtime import importing
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
 __all__ = ["OpenAICompatible"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 FIRST_BYTE_SECONDS = 600.0
-_NO_DEADLINE = Deadline.after(None)
 
 
 class OpenAICompatible(HttpModel):
@@ -71,6 +56,7 @@ class OpenAICompatible(HttpModel):
     """
 
     only_reads_messages = True
+    wire = CHAT
 
     def __init__(
         self,
@@ -108,20 +94,17 @@ class OpenAICompatible(HttpModel):
                 str(client.base_url) if client is not None else base_url or settings.openai_base_url or OPENAI_URL
             )
         )
-        self.base_url = address.shown
         self.profile = find_profile(profile, address)
         self.provider = find_profile(None, address).name
         max_retries = int(number("max_retries", max_retries, least=0))
         retry_delay = number("retry_delay", retry_delay, least=0)
-        self.timeout = number("timeout", timeout, above=0)
-        self.deadline = None if deadline is None else number("deadline", deadline, above=0)
         self.context_window = context_window
         keys = Credentials(model_name, address, api_key, api_key_pool)
-        extra_headers, self.api_params = extra_headers_of(api_params or {})
+        extra_headers, params = extra_headers_of(api_params or {})
         whose = {"OpenAI-Organization": settings.openai_organization, "OpenAI-Project": settings.openai_project}
         super().__init__(
             model_name,
-            Address(endpoint(address)),
+            address,
             keys=keys,
             limits=Limits(
                 LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
@@ -129,11 +112,13 @@ class OpenAICompatible(HttpModel):
             client=None if client is None else ClientPerLoop(client),
             whose=Headers({name: value for name, value in whose.items() if value}),
             extra_headers=Headers(extra_headers),
+            api_params=params,
+            timeout=number("timeout", timeout, above=0),
+            deadline=None if deadline is None else number("deadline", deadline, above=0),
             max_retries=max_retries,
             retry_delay=retry_delay,
             guarded=_guarded,
         )
-        self._address = address
         self._own_clients = OwnClients()
         self._source: tuple[str, str] | None = None
         self._lost: list[str] = []
@@ -163,163 +148,9 @@ class OpenAICompatible(HttpModel):
         model._source = (path, provider)
         return model
 
-    # --- asking ------------------------------------------------------------------------------------------
-
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> ChatCompletion:
-        """Ask once and return the whole reply; `timeout` and `extra_body` among `params` are as in the openai package.
-
-        Raises:
-            ProviderError: the service failed or refused.
-            DeadlineExceeded: `deadline` passed.
-            ConfigError: there is no key.
-            UsageError: a parameter that cannot be given with a call, or real calls are forbidden.
-        """
-        call = await self._begin(messages, tools, response_format, deadline, params, trace_id, stream=False)
-        del messages, tools, response_format, params  # not kept while the model answers
-        while True:
-            try:
-                try:
-                    completion = await read_reply(await self._send(call), self.model_name, call.tries)
-                finally:
-                    await self._give_back(call)
-            except AttemptFailed as failed:
-                await self._pause(call, failed)
-            else:
-                self._limits.settle(call.tokens, completion.usage)
-                return completion
-
-    async def chat_stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """Ask once and yield the reply in pieces as they arrive; closing the generator closes the connection at once.
-
-        A stream that breaks before it has shown any text is asked for again; the chunks of the new one carry a higher
-        `tries`, and what came before is void.
-
-        Raises:
-            ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
-        """
-        call = await self._begin(messages, tools, response_format, deadline, params, trace_id, stream=True)
-        del messages, tools, response_format, params  # not kept while the model answers
-        while True:
-            usage: CompletionUsage | None = None
-            try:
-                # No generator holds what is given back: a loop that shuts down closes its generators all at once,
-                # the inner ones under the feet of the outer ones.
-                try:
-                    pieces = read_chunks(await self._send(call), self.model_name, call.tries)
-                    try:
-                        async for piece in pieces:
-                            for chunk in piece:
-                                usage = chunk.usage or usage
-                                yield chunk
-                                del chunk
-                            del piece
-                    finally:
-                        await pieces.aclose()
-                finally:
-                    await self._give_back(call)
-            except AttemptFailed as failed:
-                await self._pause(call, failed)
-            else:
-                self._limits.settle(call.tokens, usage)
-                return
-
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Return the body that goes out on the wire."""
-        check_call_params(params)
-        return self._body(messages, tools, response_format, params, stream=stream)[0]
-
-    def _body(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec] | None,
-        response_format: Mapping[str, Any] | None,
-        params: Mapping[str, Any],
-        *,
-        stream: bool,
-    ) -> tuple[dict[str, Any], float | None]:
-        rest, timeout = taken_apart({**self.api_params, **params} if self.api_params else params)
-        body = build_body(
-            self.model_name,
-            messages,
-            self.profile,
-            tools=tools,
-            response_format=response_format,
-            stream=stream,
-            params=rest,
-        )
-        return body, timeout
-
-    async def _begin(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec] | None,
-        response_format: Mapping[str, Any] | None,
-        deadline: float | None,
-        params: Mapping[str, Any],
-        trace_id: str,
-        *,
-        stream: bool,
-    ) -> Call:
-        if params:
-            check_call_params(params)
-        if self._lost:
-            self._check_whole()
-        body, timeout = self._body(messages, tools, response_format, params, stream=stream)
-        size = plain_size(body)
-        parts = (body, size, tools, response_format)
-        is_long = is_long_body(body, size)
-        data, wire, tokens = await off_loop(self._written, *parts) if is_long else self._written(*parts)
-        return Call(data, wire, self._clock(deadline), timeout or self.timeout, stream, trace_id, tokens)
-
-    def _clock(self, seconds: float | None) -> Deadline:
-        """Return the deadline of a call that is given so many seconds; the strictest around it counts."""
-        around = current_deadline()
-        if seconds is None and self.deadline is None:
-            return around or _NO_DEADLINE
-        return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(around)
-
-    def _written(
-        self,
-        body: dict[str, Any],
-        size: int,
-        tools: Sequence[ToolSpec] | None,
-        response_format: Mapping[str, Any] | None,
-    ) -> tuple[bytes, Mapping[str, Any] | None, int]:
-        """Return the body as bytes and, where a client sends it, as data; and about how many tokens it takes."""
-        data = encode(body, size)
-        # What goes through a client is read back, so that it holds nothing that JSON cannot say.
-        wire = None if self._client is None else decode(data)
-        return (
-            data,
-            wire,
-            estimate_tokens(body["messages"], tools, response_format) if self._limits.counts_tokens else 0,
-        )
+    async def _begin(self, asked: Asked, *, stream: bool) -> Call:
+        self._check_whole()
+        return await super()._begin(asked, stream=stream)
 
     # --- the openai package's client ---------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import estimate_tokens
-from SimpleLLMFunc.interface.wires import endpoint
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.steps.common import signature
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
@@ -123,7 +122,7 @@ class Pipeline(ABC):
             input_tokens=input_tokens,
             cost=llm.price(Usage(input_tokens=input_tokens)),
             body=body,
-            url=endpoint(llm.base_url) if llm.base_url else "",
+            url=llm.url(stream=stream),
         )
 
     # --- what those who watch are told ---

@@ -12,6 +12,7 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.wires import CHAT
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
 from tests.faults.recordings import RECORDINGS
 from tests.faults.replies import LAST, STREAM_HEAD, event, in_chunk
@@ -40,7 +41,7 @@ async def read(*pieces):
     """What a stream says: (text, calls, finish reason), or the text that had come when it broke."""
     assembler = ReplyAssembler()
     try:
-        async for piece in read_chunks(Packets(*pieces), "m", 1):
+        async for piece in read_chunks(Packets(*pieces), CHAT, "m", 1):
             for each in piece:
                 assembler.add(each)
     except AttemptFailed as failed:

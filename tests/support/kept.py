@@ -1,4 +1,4 @@
-"""Tells what calls have left behind that only the garbage collector would find."""
+"""Tells what calls have left behind once the garbage is collected."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_rep
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.loop_guard import forget_call
 
 __all__ = ["watching_calls"]
 
@@ -35,19 +36,17 @@ _FRAMES = {
 
 @contextmanager
 def watching_calls() -> Iterator[Callable[[], list[Any]]]:
-    """Give what returns all that there is of calls and was not there before; the garbage collector is off meanwhile.
+    """Give what returns all that there is of calls and was not there before.
 
     That is the calls themselves, what they raised, and the frames that ran them.
     """
     before = _of_calls()  # other tests may keep errors for long
-    gc.disable()
-    try:
-        yield lambda: [found for found in _of_calls() if all(found is not other for other in before)]
-    finally:
-        gc.enable()
+    yield lambda: [found for found in _of_calls() if all(found is not other for other in before)]
 
 
 def _of_calls() -> list[Any]:
+    forget_call()  # the guard of the event loop holds the frame that it saw last
+    gc.collect()
     return [
         found
         for found in gc.get_objects()

@@ -15,7 +15,7 @@ from SimpleLLMFunc.extras import check_extra, load_extra
 from SimpleLLMFunc.interface.attempts import MAX_BYTES, now
 from SimpleLLMFunc.interface.http import parsed_url, proxy_for, tls_context
 from SimpleLLMFunc.interface.http.openai_client import warm_up_clients
-from SimpleLLMFunc.interface.wires import failure_of, read_error
+from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import remember_secret, shown_error
 from SimpleLLMFunc.runtime import importing, in_thread
 
@@ -151,7 +151,7 @@ class _Judge:
             raise RateLimited(_SERVICE, kind="quota", status=status, body=said.message)
         if status < 400:
             raise ProviderError(f"the status is {status}, where 200 was wanted.", model=_SERVICE, status=status)
-        raise failure_of(status, said, headers=response.headers, now=now(), model=_SERVICE, tries=1).error
+        raise failure_of(said, Received(_SERVICE, 1, status, response.headers, now())).error
 
 
 def _limited(httpx: Any, stream: Any) -> Any:

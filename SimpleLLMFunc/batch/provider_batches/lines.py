@@ -25,6 +25,7 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, paid_already
+from SimpleLLMFunc.interface.wires import CHAT
 from SimpleLLMFunc.logger import async_log_context, redact_head
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
@@ -49,7 +50,7 @@ R_co = TypeVar("R_co", covariant=True)
 DISCOUNT = 0.5
 """The share of the usual price that a batch costs."""
 
-ENDPOINT = "/v1/chat/completions"
+ENDPOINT = f"/v1{CHAT.path('', stream=False)}"
 
 MOST_LINES = 50_000
 MOST_BYTES = 200_000_000
@@ -213,8 +214,8 @@ class _Told(LLM_Interface):
         )
         reply = _KeptReply(status, headers, body)
         try:
-            await check_status(reply, self.model_name, 1)
-            completion = await read_reply(reply, self.model_name, 1)
+            await check_status(reply, CHAT, self.model_name, 1)
+            completion = await read_reply(reply, CHAT, self.model_name, 1)
         except AttemptFailed as failed:
             error = failed.error
         else:

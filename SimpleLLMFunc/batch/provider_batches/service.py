@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
-from SimpleLLMFunc.interface.attempts import check_real_call_allowed, decide, now
+from SimpleLLMFunc.interface.attempts import HttpModel, check_real_call_allowed, decide, now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import failure_of_exception
 from SimpleLLMFunc.interface.http.openai_client import warm_up_clients
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending import Deadline, charge_fetch, charge_try, current_deadline
-from SimpleLLMFunc.interface.wires import failure_of, read_error
+from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import push_warning, redact_head
 from SimpleLLMFunc.runtime import import_module, in_thread
 
@@ -109,24 +108,27 @@ class BatchService:
     """
 
     def __init__(self, llm: LLM_Interface) -> None:
-        if not isinstance(llm, OpenAICompatible):
+        lent = llm.lent_client() if isinstance(llm, HttpModel) else None
+        if lent is None or not isinstance(llm, HttpModel):
             raise UsageError(
                 f"batches are run by a service, and {type(llm).__name__} is none. Give the function an "
                 'OpenAICompatible, or leave out engine="openai-batch".'
             )
         self._llm = llm
         self._client: Any = None
-        self._lent = AsyncExitStack()
+        self._lent = lent
 
     async def __aenter__(self) -> Self:
         for name in ("files", "batches"):  # a client loads them when it is first asked for them, on the loop
             await import_module(f"openai.resources.{name}")
         await warm_up_clients()
-        self._client = await self._lent.enter_async_context(self._llm.lent_client())
+        self._client = await self._lent.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._lent.aclose()
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._lent.__aexit__(kind, error, trace)
 
     @property
     def address(self) -> str:
@@ -290,7 +292,7 @@ class BatchService:
             body = bytes(response.content)
         except Exception:  # noqa: BLE001 - the body of a streamed answer may not have been read; the status says enough
             body = b""
-        failed = failure_of(status, read_error(body), headers=response.headers, now=now(), model=name, tries=tries)
+        failed = failure_of(read_error(body), Received(name, tries, status, response.headers, now()))
         if isinstance(failed.error, BadRequest) and status in {404, 405}:
             failed.error.add_note(f"{self.address} may have no files or batches at all.")
         return failed

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 
 from SimpleLLMFunc.batch.checkpoint import encode_error
 from SimpleLLMFunc.errors import RunError, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts import Limits, LimitSettings, TokenBucket, Told, told_limits
+from SimpleLLMFunc.interface.attempts import HttpModel, Limits, LimitSettings, TokenBucket, Told, told_limits
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending import Deadline, Spent, count_request
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
 
@@ -173,7 +172,7 @@ def share_limits(models: Iterable[LLM_Interface], limiter: Any, workers: int) ->
     while waiting:
         each = waiting.pop()
         waiting += each.members
-        if isinstance(each, OpenAICompatible):
+        if isinstance(each, HttpModel):
             settings = each._limits.settings  # noqa: SLF001 - its limits are ours to replace, and nobody else's
             each._limits = SharedLimits(settings, limiter, f"{number}/{each.model_name}", workers)  # noqa: SLF001
             number += 1

@@ -27,11 +27,12 @@ from SimpleLLMFunc.cli.show import State, show_rows
 from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.interface.attempts import HttpModel
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.http import Address
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local import KNOWN_WEIGHTS, Weights, find_weights
-from SimpleLLMFunc.interface.wires import check_base_url, endpoint
+from SimpleLLMFunc.interface.wires import CHAT, check_base_url, endpoint
 from SimpleLLMFunc.logger import escape_control, redact, remember_secret
 from SimpleLLMFunc.observability.store import TraceReader
 
@@ -368,10 +369,10 @@ def _endpoint(llm: LLM_Interface | None) -> Finding:
         return Finding(
             "bad", name, f"{redact(address)} is not an http address that can be used: {error}", "write https://host/v1"
         )
-    shown = redact(address)
+    shown, wire = redact(address), llm.wire if isinstance(llm, HttpModel) else CHAT
     try:
         # Without the key: whether that is right is what --call finds out.
-        with urllib.request.urlopen(endpoint(address, "/models"), timeout=_SECONDS) as reply:  # noqa: S310 - checked above
+        with urllib.request.urlopen(endpoint(address, wire.models_path), timeout=_SECONDS) as reply:  # noqa: S310 - checked above
             status = reply.status
     except urllib.error.HTTPError as error:
         status = error.code

@@ -1,11 +1,12 @@
-"""One try after another: what a call takes to send its request over HTTP, gives back, and waits for in between."""
+"""A model behind HTTP: a question in, one try after another, a reply or its pieces out."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from SimpleLLMFunc.errors import RateLimited
@@ -15,8 +16,9 @@ from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
 from SimpleLLMFunc.interface.attempts.key_pool import Lease
 from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
-from SimpleLLMFunc.interface.attempts.reply_reader import check_status
+from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.body_json import decode, encode, is_long_body, off_loop, plain_size
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import (
     Address,
@@ -31,14 +33,17 @@ from SimpleLLMFunc.interface.http import (
 )
 from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPerLoop
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import Deadline, charge_try
+from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
+from SimpleLLMFunc.interface.wires import Asked, Wire, WireRequest, check_call_params, endpoint, taken_apart
 from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
 __all__ = ["Call", "HttpModel"]
 
 IDLE_SECONDS = 60.0
 _MOST_KNOWN_HEADERS = 256
 _NO_TICKET = Ticket(-1)
+_NO_DEADLINE = Deadline.after(None)
 
 
 @dataclass(slots=True)
@@ -46,6 +51,7 @@ class Call:
     """One question and its tries so far.
 
     Attributes:
+        path, headers: of the wire.
         body: what goes out, the same for each try.
         wire: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where nobody asks.
@@ -57,6 +63,8 @@ class Call:
         failures: so far, by the kind of error.
     """
 
+    path: str
+    headers: Mapping[str, str]
     body: bytes
     wire: Mapping[str, Any] | None
     deadline: Deadline
@@ -76,37 +84,51 @@ class Call:
 
 
 class HttpModel(LLM_Interface):
-    """A model whose calls go over HTTP, and share its keys, its limits and its circuit; what they say is a subclass's.
+    """A model whose calls go over HTTP, and share its keys, its limits and its circuit.
+
+    A class of its own brings a wire, and the defaults of its services.
 
     Args:
-        url: where each request goes.
+        address: where the service is.
         keys, limits: as the user gave them.
         client: the user's own, which sends the requests instead; None where we do.
         whose, extra_headers: headers that go out with every request, the latter being the user's.
-        max_retries, retry_delay: as of `OpenAICompatible`.
+        api_params: go out with every request; what a call gives comes before it.
+        timeout, deadline, max_retries, retry_delay: as of `OpenAICompatible`.
         guarded: whether real calls can be forbidden.
+
+    Attributes:
+        wire: the protocol.
     """
 
     pays_requests = True
+    wire: Wire
 
     def __init__(
         self,
         model_name: str,
-        url: Address,
+        address: Address,
         *,
         keys: Credentials,
         limits: Limits,
         client: ClientPerLoop | None,
         whose: Headers,
         extra_headers: Headers,
+        api_params: Mapping[str, Any],
+        timeout: float,
+        deadline: float | None,
         max_retries: int,
         retry_delay: float,
         guarded: bool,
     ) -> None:
         self.model_name = model_name
+        self.base_url = address.shown
+        self.api_params = dict(api_params)
+        self.timeout = timeout
+        self.deadline = deadline
         self.max_retries = max_retries
         self.retry_delay = retry_delay
-        self._url = url
+        self._address = address
         self._keys = keys
         self._limits = limits
         self._circuit = Circuit(retry_delay)
@@ -115,6 +137,149 @@ class HttpModel(LLM_Interface):
         self._extra_headers = extra_headers
         self._known_headers: Hidden[tuple[str, bool], RequestHeaders] = Hidden()
         self._guarded = guarded
+
+    # --- asking ------------------------------------------------------------------------------------------
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> ChatCompletion:
+        """Ask once and return the whole reply; `timeout` and `extra_body` among `params` are as in the openai package.
+
+        Raises:
+            ProviderError: the service failed or refused.
+            DeadlineExceeded: `deadline` passed.
+            ConfigError: there is no key.
+            UsageError: a parameter that cannot be given with a call, or real calls are forbidden.
+        """
+        asked = Asked(messages, tools, response_format, params, trace_id, deadline)
+        call = await self._begin(asked, stream=False)
+        while True:
+            try:
+                try:
+                    reply = await self._send(call)
+                    completion = await read_reply(reply, self.wire, self.model_name, call.tries)
+                finally:
+                    await self._give_back(call)
+            except AttemptFailed as failed:
+                await self._pause(call, failed)
+            else:
+                self._limits.settle(call.tokens, completion.usage)
+                return completion
+
+    async def chat_stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Ask once and yield the reply in pieces as they arrive; closing the generator closes the connection at once.
+
+        A stream that breaks before it has shown any text is asked for again; the chunks of the new one carry a higher
+        `tries`, and what came before is void.
+
+        Raises:
+            ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
+        """
+        asked = Asked(messages, tools, response_format, params, trace_id, deadline)
+        call = await self._begin(asked, stream=True)
+        while True:
+            usage: CompletionUsage | None = None
+            try:
+                # No generator holds what is given back: a loop that shuts down closes its generators all at once,
+                # the inner ones under the feet of the outer ones.
+                try:
+                    pieces = read_chunks(await self._send(call), self.wire, self.model_name, call.tries)
+                    try:
+                        async for piece in pieces:
+                            for chunk in piece:
+                                usage = chunk.usage or usage
+                                yield chunk
+                    finally:
+                        await pieces.aclose()
+                finally:
+                    await self._give_back(call)
+            except AttemptFailed as failed:
+                await self._pause(call, failed)
+            else:
+                self._limits.settle(call.tokens, usage)
+                return
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Return the body that goes out on the wire."""
+        check_call_params(params)
+        return self._request(Asked(messages, tools, response_format, params), stream=stream)[0].body
+
+    def url(self, *, stream: bool = False) -> str:
+        """Return where requests go, without secrets."""
+        return self._endpoint(self.wire.path(self.model_name, stream=stream)).shown
+
+    def _endpoint(self, path: str) -> Address:
+        return Address(endpoint(self._address, path))
+
+    def _request(self, asked: Asked, *, stream: bool) -> tuple[WireRequest, float | None]:
+        """Return what goes out, and the time limit of a try where the call gives one."""
+        rest, timeout = taken_apart({**self.api_params, **asked.params} if self.api_params else asked.params)
+        return self.wire.request(replace(asked, params=rest), self.model_name, self.profile, stream=stream), timeout
+
+    async def _begin(self, asked: Asked, *, stream: bool) -> Call:
+        check_call_params(asked.params)
+        request, timeout = self._request(asked, stream=stream)
+        size = plain_size(request.body)
+        given = (request.body, size, asked)
+        is_long = is_long_body(request.body, size)
+        data, wire, tokens = await off_loop(self._written, *given) if is_long else self._written(*given)
+        return Call(
+            request.path,
+            request.headers,
+            data,
+            wire,
+            self._clock(asked.deadline),
+            timeout or self.timeout,
+            stream,
+            asked.trace_id,
+            tokens,
+        )
+
+    def _clock(self, seconds: float | None) -> Deadline:
+        """Return the deadline of a call that is given so many seconds; the strictest around it counts."""
+        around = current_deadline()
+        if seconds is None and self.deadline is None:
+            return around or _NO_DEADLINE
+        return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(around)
+
+    def _written(self, body: dict[str, Any], size: int, asked: Asked) -> tuple[bytes, Mapping[str, Any] | None, int]:
+        """Return the body as bytes and, where a client sends it, as data; and about how many tokens it takes."""
+        data = encode(body, size)
+        # What goes through a client is read back, so that it holds nothing that JSON cannot say.
+        wire = None if self._client is None else decode(data)
+        if not self._limits.counts_tokens:
+            return data, wire, 0
+        return data, wire, estimate_tokens(asked.messages, asked.tools, asked.response_format)
+
+    def lent_client(self) -> AbstractAsyncContextManager[Any] | None:
+        """Lend a client of the openai package for what is no chat, such as files and batches; None where that is unknown."""
+        return None
+
+    # --- one try ---
 
     async def _send(self, call: Call) -> HttpReply:
         """Send the request once and return the reply, its status checked; what that takes, `_give_back` gives back."""
@@ -142,11 +307,11 @@ class HttpModel(LLM_Interface):
         charge_try()
         call.tries += 1
         patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
-        request = HttpRequest(self._url, call.body, self._headers(call), self.model_name, call.tries)
+        request = HttpRequest(self._endpoint(call.path), call.body, self._headers(call), self.model_name, call.tries)
         exchange = (
             Exchange(request, patience)
             if call.wire is None or self._client is None
-            else ClientExchange(self._client.here(), call.wire, request, patience)
+            else ClientExchange(self._client.here(), call.path, call.wire, request, patience)
         )
         reply = await exchange.__aenter__()
         call.exchange = exchange
@@ -154,7 +319,7 @@ class HttpModel(LLM_Interface):
         if self._keys.is_single:  # of several, nobody knows whose limits these are
             self._limits.learn(reply.headers, now())
         if not 200 <= reply.status < 300:
-            await check_status(reply, self.model_name, call.tries)
+            await check_status(reply, self.wire, self.model_name, call.tries)
         self._circuit.passed(call.ticket)
         return reply
 
@@ -209,6 +374,11 @@ class HttpModel(LLM_Interface):
         await asyncio.sleep(pause)
 
     def _headers(self, call: Call) -> RequestHeaders:
+        own = self._own_headers(call)
+        return RequestHeaders({**own, **call.headers}) if call.headers else own
+
+    def _own_headers(self, call: Call) -> RequestHeaders:
+        """Return the headers that are the same for all requests with one key."""
         known = self._known_headers.get((call.key, call.stream))
         if known is not None:
             return known
@@ -218,7 +388,7 @@ class HttpModel(LLM_Interface):
             "User-Agent": user_agent(),
         }
         if call.key:
-            headers["Authorization"] = f"Bearer {call.key}"
+            headers.update(self.wire.auth(call.key))
         headers.update(self._whose)
         headers.update(self._extra_headers)
         if len(self._known_headers) >= _MOST_KNOWN_HEADERS:  # a key from the environment may change for ever

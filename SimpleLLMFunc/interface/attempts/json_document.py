@@ -22,7 +22,7 @@ from SimpleLLMFunc.interface.body_json import decode_large, is_large, off_loop
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, Patience, user_agent
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires import failure_of, read_error
+from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact
 
 __all__ = ["MAX_BYTES", "get_json"]
@@ -98,14 +98,8 @@ async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -
     if reply.status < 400 and reply.status != 200:
         raise _refused(request, reply, f"the status is {reply.status}, where 200 was wanted.")
     if reply.status != 200:
-        raise failure_of(
-            reply.status,
-            await off_loop(read_error, body) if is_large(body) else read_error(body),
-            headers=reply.headers,
-            now=now(),
-            model=request.model,
-            tries=request.tries,
-        )
+        said = await off_loop(read_error, body) if is_large(body) else read_error(body)
+        raise failure_of(said, Received(request.model, request.tries, reply.status, reply.headers, now()))
     try:
         return await decode_large(body)
     except ValueError:

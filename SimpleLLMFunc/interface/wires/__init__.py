@@ -6,10 +6,10 @@ reasoning in the text, the errors of services.
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.wires.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
+from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
 from SimpleLLMFunc.interface.wires.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
 from SimpleLLMFunc.interface.wires.headers import header_number
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, normalise_reply
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply
 from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts, answer_in, without_thoughts
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
@@ -20,18 +20,21 @@ from SimpleLLMFunc.interface.wires.request_body import (
     number,
     taken_apart,
 )
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.sse import EventDecoder
+from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
+from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Received, Wire, WireRequest
 
 __all__ = [
-    "INTERRUPTED",
-    "ChunkReader",
-    "EventDecoder",
+    "CHAT",
+    "Asked",
+    "ChatCompletionsWire",
+    "Decoder",
+    "Received",
     "ReplyAssembler",
     "StreamedThoughts",
+    "Wire",
+    "WireRequest",
     "answer_in",
     "assemble_tool_calls",
-    "bad_reply",
     "build_body",
     "check_base_url",
     "check_call_params",
@@ -41,11 +44,9 @@ __all__ = [
     "failure_of",
     "header_number",
     "new_call_id",
-    "normalise_reply",
     "number",
     "read_error",
     "rekeyed",
-    "status_of_error",
     "taken_apart",
     "without_thoughts",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from SimpleLLMFunc.errors import (
@@ -18,7 +18,8 @@ from SimpleLLMFunc.interface.wires.per_choice import PerChoice
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
 from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
+from SimpleLLMFunc.interface.wires.sse import EventDecoder, ServerSentEvent
+from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, index_of, mappings
 
@@ -32,22 +33,23 @@ _LONGEST_DONE = 64
 """Bytes; what is longer says something else."""
 
 
-def bad_reply(
-    problem: str, head: str, model: str, tries: int, *, status: int | None = None, again: Again = "once"
-) -> AttemptFailed:
+def bad_reply(problem: str, head: str, received: Received, *, again: Again = "once") -> AttemptFailed:
     """Return what a reply is that is none of the protocol; `head` is how it begins."""
-    return AttemptFailed(
-        BadReply(model, problem=problem, head=redact_head(head, 2000), status=status, tries=tries), again=again
+    error = BadReply(
+        received.model,
+        problem=problem,
+        head=redact_head(head, 2000),
+        status=received.status,
+        tries=received.tries,
     )
+    return AttemptFailed(error, again=again)
 
 
 class ChunkReader:
-    """Reads the events of one stream and keeps what is needed to judge it.
+    """Reads one stream, and keeps what is needed to judge it; a `Decoder`.
 
     Args:
-        model, tries: for the errors.
-        headers: of the reply.
-        began: when the reply began, in seconds since the epoch, which dates in the headers are compared with.
+        received: what is known of the reply.
 
     Attributes:
         count: of the chunks so far.
@@ -55,28 +57,24 @@ class ChunkReader:
     """
 
     __slots__ = (
-        "_began",
+        "_events",
         "_finished",
         "_halves",
         "_has_answer",
         "_has_shown",
         "_has_usage",
-        "_headers",
         "_is_finished",
-        "_model",
         "_open",
+        "_received",
         "_texts",
         "_thoughts",
-        "_tries",
         "count",
         "is_done",
     )
 
-    def __init__(self, model: str, tries: int, headers: Mapping[str, str], *, began: float = 0.0) -> None:
-        self._model = model
-        self._tries = tries
-        self._headers = headers
-        self._began = began
+    def __init__(self, received: Received) -> None:
+        self._received = received
+        self._events = EventDecoder()
         self._texts: list[str] = []
         self._is_finished: PerChoice[bool] = PerChoice()
         self._open = self._finished = 0  # how many choices
@@ -98,13 +96,12 @@ class ChunkReader:
         """Whether the answer has ended."""
         return self.is_done or self._has_usage or bool(self._finished and not self._open)
 
-    def chunks(self, events: Iterable[ServerSentEvent]) -> Iterator[ChatCompletionChunk]:
-        """Yield the chunks in some events, as far as the end of the stream; raises what `read` does."""
-        for event in events:
+    def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
+        """Yield the chunks in the next bytes, as far as the end of the stream; raises what `read` does."""
+        for event in self._events.feed(piece):
             chunk = self.read(event)
             if chunk is not None:
                 yield chunk
-                del chunk  # not kept while the next one is waited for; the same in the generators around this one
             elif self.is_done:
                 return
 
@@ -136,9 +133,9 @@ class ChunkReader:
             self._join_halves(value)
         chunk = self._thoughts.apart(
             # A whole reply may be the only event of a stream.
-            chunk_of_reply(ChatCompletion.from_dict(value, tries=self._tries))
+            chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))
             if kind == "chat.completion"
-            else ChatCompletionChunk.from_dict(value, tries=self._tries)
+            else ChatCompletionChunk.from_dict(value, tries=self._received.tries)
         )
         self._note(chunk)
         return chunk
@@ -196,17 +193,21 @@ class ChunkReader:
     def broken(self, reason: str, again: Again = "always") -> Exception:
         """Return what a break at this point is."""
         error = StreamInterrupted(
-            self._model, partial=self.partial, reason=redact_head(reason, BODY_LIMIT), tries=self._tries
+            self._received.model,
+            partial=self.partial,
+            reason=redact_head(reason, BODY_LIMIT),
+            tries=self._received.tries,
         )
         return error if self._has_shown else AttemptFailed(error, again=again)
 
-    def ending(self, last: ServerSentEvent | None) -> Iterator[ChatCompletionChunk]:
-        """Yield what the end of the stream shows to be an answer; `last` is an event that it cut off.
+    def close(self) -> Iterator[ChatCompletionChunk]:
+        """Yield what the end of the stream shows to be an answer; an event that it cut off counts if it is whole.
 
         Raises:
             StreamInterrupted: the answer had not ended, after some text.
             AttemptFailed: the same before.
         """
+        last = None if self.is_done else self._events.close()
         if last is not None and (ended := self._last(last)) is not None:
             yield ended
         if not self.is_complete:
@@ -240,11 +241,15 @@ class ChunkReader:
         raise error
 
     def _bad_event(self, event: ServerSentEvent, problem: str) -> Exception:
-        failed = bad_reply(problem, event.text, self._model, self._tries)
+        failed = bad_reply(problem, event.text, self._received)
         if not self._has_shown:
             return failed
         return BadReply(
-            self._model, problem=problem, head=redact_head(event.text, 2000), partial=self.partial, tries=self._tries
+            self._received.model,
+            problem=problem,
+            head=redact_head(event.text, 2000),
+            partial=self.partial,
+            tries=self._received.tries,
         )
 
     def _error(self, value: dict[str, Any]) -> Exception:
@@ -252,4 +257,4 @@ class ChunkReader:
         status = status_of_error(error)
         if self._has_shown or status is None:
             return self.broken(f"the service said: {error.message}")
-        return failure_of(status, error, headers=self._headers, now=self._began, model=self._model, tries=self._tries)
+        return failure_of(error, self._received, status=status)

@@ -150,7 +150,7 @@ def check_base_url(base_url: str) -> str:
     return urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
 
 
-def endpoint(base_url: str, path: str = "/chat/completions") -> str:
+def endpoint(base_url: str, path: str) -> str:
     """Return the address of an endpoint; a query of `base_url` stays."""
     parts = urlsplit(base_url)
     return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))

@@ -18,6 +18,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires.headers import retry_after_seconds
+from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
 
 __all__ = ["ErrorReply", "failure_of", "read_error", "status_of_error"]
@@ -118,23 +119,19 @@ def status_of_error(error: ErrorReply) -> int | None:
     return next((_STATUS_OF_CODE[code] for code in sorted(error.codes) if code in _STATUS_OF_CODE), None)
 
 
-def failure_of(
-    status: int,
-    error: ErrorReply,
-    *,
-    headers: Mapping[str, str],
-    now: float,
-    model: str,
-    tries: int,
-) -> AttemptFailed:
-    """Return the failure that a reply with this status is.
+def failure_of(error: ErrorReply, received: Received, *, status: int | None = None) -> AttemptFailed:
+    """Return the failure that a reply is.
 
-    `headers` are found by lower-case name; `now`, in seconds since the epoch, is what dates in them are compared with.
+    Args:
+        error: what the body says.
+        received: what else is known of the reply.
+        status: what counts as its status, where the body tells more than HTTP.
     """
+    status, model, headers = status or received.status, received.model, received.headers
     request_id = headers.get("x-request-id") or headers.get("request-id")
-    facts: dict[str, Any] = {"status": status, "request_id": request_id and redact(request_id), "tries": tries}
+    facts: dict[str, Any] = {"status": status, "request_id": request_id and redact(request_id), "tries": received.tries}
     said = error.message
-    wait = retry_after_seconds(headers, now)
+    wait = retry_after_seconds(headers, received.began)
     if status in {401, 403}:
         return AttemptFailed(AuthenticationError(model, body=said, **facts), again="never")
     if status == 429:

@@ -21,9 +21,7 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.metadata import FunctionMetadata, SentRequest
-from SimpleLLMFunc.errors import ConfigError, cut
-from SimpleLLMFunc.interface.http import Address
-from SimpleLLMFunc.interface.wires import endpoint
+from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.observability.store.content import Content, pack, storable
 from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
@@ -443,12 +441,9 @@ def _shown(value: Any) -> str:
 
 
 def _url(sent: SentRequest) -> str:
-    base_url = sent.llm.base_url
-    if not base_url:
-        return ""
     try:
-        return Address(endpoint(base_url)).shown
-    except (ConfigError, ValueError):
+        return sent.llm.url(stream=sent.stream)
+    except Exception:  # noqa: BLE001 - an interface of the user's may raise anything, and the run is none the worse
         return ""
 
 

@@ -13,6 +13,7 @@ from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chu
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.spending.deadline import Deadline
+from SimpleLLMFunc.interface.wires import CHAT
 from tests.support.server import chunk, completion, sse
 
 
@@ -38,7 +39,7 @@ class MemoryReply:
 
 def chunks_of(*pieces, **options):
     async def run():
-        return [item async for piece in read_chunks(MemoryReply(*pieces, **options), "m", 1) for item in piece]
+        return [item async for piece in read_chunks(MemoryReply(*pieces, **options), CHAT, "m", 1) for item in piece]
 
     return asyncio.run(run())
 
@@ -58,7 +59,7 @@ def error_of(*pieces, **options):
 
 
 def reply_of(*pieces, **options):
-    return asyncio.run(read_reply(MemoryReply(*pieces, **options), "m", 1))
+    return asyncio.run(read_reply(MemoryReply(*pieces, **options), CHAT, "m", 1))
 
 
 STREAM = sse(
@@ -107,10 +108,10 @@ NOISE = st.one_of(
 def test_whatever_comes_ends_in_a_reply_or_in_one_of_our_errors(pieces, breaks, status):
     async def read(whole):
         reply = MemoryReply(*pieces, breaks=breaks, status=status)
-        await check_status(reply, "m", 1)
+        await check_status(reply, CHAT, "m", 1)
         if whole:
-            return (await read_reply(reply, "m", 1)).text
-        return "".join([item.text async for piece in read_chunks(reply, "m", 1) for item in piece])
+            return (await read_reply(reply, CHAT, "m", 1)).text
+        return "".join([item.text async for piece in read_chunks(reply, CHAT, "m", 1) for item in piece])
 
     for whole in (False, True):
         try:
@@ -132,7 +133,7 @@ def test_what_breaks_the_transport_after_some_text_is_not_asked_for_again(before
             raise AttemptFailed(BadReply("m", problem="not HTTP"), again="once")
 
     async def run():
-        pieces = read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), "m", 1)
+        pieces = read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), CHAT, "m", 1)
         return [item async for piece in pieces for item in piece]
 
     with pytest.raises((AttemptFailed, StreamInterrupted)) as caught:
@@ -198,7 +199,7 @@ def test_what_is_read_of_whole_replies():
 async def test_a_long_error_is_read_beside_the_loop():
     body = json.dumps({"detail": [{"field": number} for number in range(500_000)]}).encode()
     with pytest.raises(AttemptFailed) as caught:
-        await check_status(MemoryReply(body, status=422), "m", 1)
+        await check_status(MemoryReply(body, status=422), CHAT, "m", 1)
     error = caught.value.error
     assert isinstance(error, BadRequest)
     assert "field" in error.body
@@ -207,4 +208,4 @@ async def test_a_long_error_is_read_beside_the_loop():
 
 async def test_a_long_stream_that_nobody_asked_for_is_read_beside_the_loop():
     body = sse(*(chunk({"content": "x" * 100}) for _ in range(30_000)))
-    assert (await read_reply(MemoryReply(body), "m", 1)).text == "x" * 3_000_000
+    assert (await read_reply(MemoryReply(body), CHAT, "m", 1)).text == "x" * 3_000_000

@@ -149,7 +149,7 @@ async def test_whoever_gives_up_leaves_no_socket_behind():
         with pytest.raises(asyncio.CancelledError):
             await reaching
     if before:
-        assert len(list(open_files.iterdir())) == before
+        assert len(list(open_files.iterdir())) <= before
 
 
 async def test_names_kept_are_few(monkeypatch):

@@ -115,8 +115,8 @@ def test_a_password_in_the_address_is_refused_and_not_shown():
 
 
 def test_the_endpoint_keeps_the_query():
-    assert endpoint("https://x.example/v1?a=1") == "https://x.example/v1/chat/completions?a=1"
-    assert endpoint("https://x.example") == "https://x.example/chat/completions"
+    assert endpoint("https://x.example/v1?a=1", "/chat/completions") == "https://x.example/v1/chat/completions?a=1"
+    assert endpoint("https://x.example", "/chat/completions") == "https://x.example/chat/completions"
 
 
 def test_headers_and_parameters_are_told_apart():

@@ -11,11 +11,12 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
 )
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.wire import Received
 
 
 def failed(status, body=b"", headers=None):
     error = read_error(body if isinstance(body, bytes) else json.dumps(body).encode())
-    return failure_of(status, error, headers=headers or {}, now=0.0, model="m", tries=2)
+    return failure_of(error, Received("m", 2, status, headers or {}))
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,11 @@ class ClientExchange:
     So are its redirects: it would take the messages, and every header but one, to any host.
     """
 
-    def __init__(self, client: Any, body: Mapping[str, Any], request: HttpRequest, patience: Patience) -> None:
+    def __init__(
+        self, client: Any, path: str, body: Mapping[str, Any], request: HttpRequest, patience: Patience
+    ) -> None:
         self._client = client
+        self._path = path
         self._body = body
         self._request = request
         self._patience = patience
@@ -93,7 +96,7 @@ class ClientExchange:
         quiet = self._client.with_options(max_retries=0, timeout=openai.Timeout(None, connect=CONNECT_SECONDS))
         # The key that a chat takes; the package's default would take an administrator's if there is one.
         options = {"headers": {_RAW: "stream"}, "follow_redirects": False, "security": {"bearer_auth": True}}
-        place, redirects = "/chat/completions", 0
+        place, redirects = self._path, 0
         while True:
             try:
                 opened = self._opened = await quiet.post(place, cast_to=object, body=self._body, options=options)

@@ -1,0 +1,146 @@
+"""The wire ``/chat/completions``, which OpenAI began and most services speak, each in its own way; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from SimpleLLMFunc.errors import ServerUnavailable
+from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, normalise_reply
+from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
+from SimpleLLMFunc.interface.wires.request_body import build_body
+from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
+from SimpleLLMFunc.type import ChatCompletion
+
+__all__ = ["CHAT", "ChatCompletionsWire"]
+
+_PATH = "/chat/completions"
+
+_HEAD = 8000
+"""Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
+
+_SPACE = b" \t\r\n\xef\xbb\xbf"
+
+
+class ChatCompletionsWire:
+    """The wire ``/chat/completions``.
+
+    A stream is complete when every choice has its finish reason, or ``[DONE]`` came, or the usage came after content.
+
+    Source: https://platform.openai.com/docs/api-reference/chat
+    """
+
+    name = "chat"
+    models_path = "/models"
+
+    def path(self, model_name: str, *, stream: bool) -> str:  # noqa: ARG002 - both stand in the body
+        """Return where requests go, after the base address."""
+        return _PATH
+
+    def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
+        """Return what goes out.
+
+        Raises:
+            UsageError: there is no message, or one is none.
+        """
+        body = build_body(
+            model_name,
+            asked.messages,
+            profile,
+            tools=asked.tools,
+            response_format=asked.response_format,
+            stream=stream,
+            params=asked.params,
+        )
+        return WireRequest(_PATH, body)
+
+    def auth(self, key: str) -> Mapping[str, str]:
+        """Return the header that carries the key."""
+        return {"Authorization": f"Bearer {key}"}
+
+    def reply(self, body: bytes, received: Received) -> ChatCompletion:
+        """Return the whole reply.
+
+        Raises:
+            AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
+        """
+        if body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":")):
+            return self._of_events(body, received)
+        try:
+            data = decode(body)
+        except ValueError:
+            raise _bad_body(body, received) from None
+        if isinstance(data, list) and len(data) == 1:
+            data = data[0]
+        if isinstance(data, dict) and (data.get("error") or data.get("object") == "error"):
+            raise _error_in(data, received)
+        problem = _problem_of(data)
+        if problem or not isinstance(data, dict):
+            raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again="never")
+        completion = without_thoughts(normalise_reply(ChatCompletion.from_dict(data, tries=received.tries)))
+        if completion.finish_reason in INTERRUPTED:
+            said = f"it broke off the answer: {completion.finish_reason}"
+            raise AttemptFailed(
+                ServerUnavailable(received.model, status=received.status, body=said, tries=received.tries)
+            )
+        return completion
+
+    def decoder(self, received: Received) -> ChunkReader:
+        """Return what reads a stream."""
+        return ChunkReader(received)
+
+    def error(self, body: bytes, received: Received) -> AttemptFailed:
+        """Return what a reply with another status than 2xx means."""
+        return failure_of(read_error(body), received)
+
+    def _of_events(self, body: bytes, received: Received) -> ChatCompletion:
+        """Read a stream that a service sent although a whole reply was asked for."""
+        reader, assembler = self.decoder(received), ReplyAssembler()
+        for chunks in (reader.feed(body), reader.close()):
+            for chunk in chunks:
+                assembler.add(chunk)
+        return assembler.completion(received.tries)
+
+
+CHAT = ChatCompletionsWire()
+"""The one of all models: it holds nothing."""
+
+
+def _problem_of(data: Any) -> str:
+    """Return why `data` is no reply of the protocol, empty if it is one."""
+    if not isinstance(data, dict):
+        return f"a JSON object was expected, not {type(data).__name__}"
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices:
+        return "it has no choices"
+    for choice in choices:
+        if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+            return "a choice has no message"
+    return ""
+
+
+def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
+    """Return what an error in a reply with status 200 means; its code counts as if it were the status."""
+    error = read_error(data)
+    status = status_of_error(error)
+    if status is None:
+        return bad_reply("it holds an error", error.message, received, again="never")
+    return failure_of(error, received, status=status)
+
+
+def _bad_body(body: bytes, received: Received) -> AttemptFailed:
+    text = body[:_HEAD].decode("utf-8", "replace").strip()
+    if not text:
+        problem = "it is empty"
+    elif text.startswith("<"):
+        problem = "it is a web page"
+    elif text.startswith(("{", "[")):
+        problem = "its JSON is cut or broken"
+    else:
+        problem = "it is not JSON"
+    return bad_reply(problem, text, received)
