@@ -104,7 +104,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "_run",
         "subprocess.Popen",
     ): "pip, with arguments of ours and no shell, to fetch the weights",
-    ("viewer/replies.py", "Lines.__call__", ".result()"): _DONE,
+    ("viewer/responses.py", "Lines.__call__", ".result()"): _DONE,
     ("batch/ray/cluster.py", "packed", "importlib.import_module"): _CLUSTER,
     ("batch/ray/cluster.py", "unpacked", "importlib.import_module"): _CLUSTER,
     ("llm_decorator/shipped.py", "pipeline_of_name", "pkgutil.resolve_name"): _SHIPPED,

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from SimpleLLMFunc.assistant.attachments import SessionFiles
 from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
-from SimpleLLMFunc.assistant.context import ContextBuilder, Session, Sessions, new_session_id
+from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSession, DialogueSessions, new_session_id
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
 from SimpleLLMFunc.assistant.prompts import ATTACHED, SYSTEM_PROMPT
 from SimpleLLMFunc.assistant.search import SearchClient, SearchReview
@@ -105,7 +105,7 @@ class AIAssistant:
         )
         self.memory = ChatMemoryIntegration(memory, timeout=memory_timeout, language=language)
         self._search_timeout = search_timeout
-        self._sessions = Sessions(most=max_sessions, seconds=session_seconds)
+        self._sessions = DialogueSessions(most=max_sessions, seconds=session_seconds)
         self._turns: WeakSet[Turn] = WeakSet()
         self._turns_lock = ForkSafeLock()
 
@@ -282,7 +282,7 @@ class AIAssistant:
             self._turns.add(turn)
         return turn
 
-    async def _session(self, session_id: str, user_id: str | None) -> Session:
+    async def _session(self, session_id: str, user_id: str | None) -> DialogueSession:
         owner = _owner(user_id)
         # Old sessions go on the way, and their files with them.
         session = await in_thread(self._sessions.find, owner, session_id)

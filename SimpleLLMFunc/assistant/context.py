@@ -15,7 +15,7 @@ from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messag
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ContentPart, Message
 
-__all__ = ["ContextBuilder", "Session", "Sessions", "new_session_id"]
+__all__ = ["ContextBuilder", "DialogueSession", "DialogueSessions", "new_session_id"]
 
 
 class ContextBuilder:
@@ -56,7 +56,7 @@ class ContextBuilder:
 
 
 @dataclass(slots=True)
-class Session:
+class DialogueSession:
     """One session.
 
     Attributes:
@@ -77,7 +77,7 @@ class Session:
             self.attachments.close()
 
 
-class Sessions:
+class DialogueSessions:
     """The sessions of an assistant; those unused for long and those too many are forgotten.
 
     A session is found by who asks and by its id, so knowing an id is not enough to read on in another user's session.
@@ -96,13 +96,13 @@ class Sessions:
         self._most = most
         self._seconds = seconds
         self._clock = clock
-        self._kept: OrderedDict[Hashable, Session] = OrderedDict()
+        self._kept: OrderedDict[Hashable, DialogueSession] = OrderedDict()
         self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def find(self, owner: str, session_id: str) -> Session | None:
+    def find(self, owner: str, session_id: str) -> DialogueSession | None:
         """Return the session if it is kept, and count it as used now."""
         now = self._clock()
         with self._lock:
@@ -113,13 +113,13 @@ class Sessions:
                 self._kept.move_to_end((owner, session_id))
             return session
 
-    def add(self, owner: str, session_id: str, context: ContextBuilder) -> Session:
+    def add(self, owner: str, session_id: str, context: ContextBuilder) -> DialogueSession:
         """Keep a new session and return it, or the one that somebody else added in the meantime."""
         now = self._clock()
         with self._lock:
             kept = self._kept.get((owner, session_id))
             if kept is None:
-                kept = self._kept[owner, session_id] = Session(session_id, context, now)
+                kept = self._kept[owner, session_id] = DialogueSession(session_id, context, now)
             self._forget(now)
             return kept
 

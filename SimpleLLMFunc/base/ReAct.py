@@ -27,7 +27,7 @@ from SimpleLLMFunc.base.json_action import AnswerText, read_actions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.metadata import SentRequest
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
-from SimpleLLMFunc.base.run import AnyReview, Arrived, Run, Settled
+from SimpleLLMFunc.base.run import AnyReview, QuestionCharge, Run, StreamedReply
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import (
     BadRequest,
@@ -164,11 +164,11 @@ async def model_turn(
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)
-    with Settled(llm, *expected) as settled:
+    with QuestionCharge(llm, *expected) as settled:
         try:
             raw: Any
             if run.stream:
-                arrived = settled.arrived = Arrived(turn, AnswerText() if actions else None)
+                arrived = settled.arrived = StreamedReply(turn, AnswerText() if actions else None)
                 chunks = limits.each(
                     llm.chat_stream(messages, **arguments), "receiving the answer", arrived.text_so_far
                 )

@@ -18,8 +18,8 @@ from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.batch.provider_batches import (
     MOST_BYTES,
     MOST_LINES,
+    AnswerStore,
     BatchFunction,
-    BatchShelf,
     KeptLine,
     RequestId,
     answer_of,
@@ -205,12 +205,12 @@ async def read_batch_file(
     paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(each) for each in path]
     version = version_of(function.definition())
     with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
-        shelf = BatchShelf(Path(folder, "answers.sqlite"))
+        store = AnswerStore(Path(folder, "answers.sqlite"))
         try:
-            await in_thread(_read_answers, shelf, paths)
+            await in_thread(_read_answers, store, paths)
             return await map_rows(
-                _Reader(function, shelf, version, by_place=rows is None),
-                _ids(shelf) if rows is None else rows,
+                _Reader(function, store, version, by_place=rows is None),
+                _ids(store) if rows is None else rows,
                 checkpoint=checkpoint,
                 on_error=on_error,
                 progress=False,
@@ -218,11 +218,11 @@ async def read_batch_file(
                 retry_errors=True,
             )
         finally:
-            shelf.close()
+            store.close()
 
 
-def _read_answers(shelf: BatchShelf, paths: Sequence[Path]) -> None:
-    """Put the lines of some files onto the shelf.
+def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
+    """Put the lines of some files into the store.
 
     Raises:
         ConfigError: none of them is an answer to a request of ours.
@@ -249,7 +249,7 @@ def _read_answers(shelf: BatchShelf, paths: Sequence[Path]) -> None:
         with opened(path) as file:
             source = lines(file, path.name)
             while kept := list(islice(source, 10_000)):
-                shelf.keep(kept)
+                store.keep(kept)
     if not ours:
         shown = ", ".join(path.name for path in paths)
         raise ConfigError(
@@ -260,10 +260,10 @@ def _read_answers(shelf: BatchShelf, paths: Sequence[Path]) -> None:
         push_warning(f"{foreign} lines were passed over: their custom_id is none of ours.")
 
 
-def _ids(shelf: BatchShelf) -> Generator[str, None, None]:
+def _ids(store: AnswerStore) -> Generator[str, None, None]:
     """Yield the ids in the order of the rows, with a made-up one for each gap."""
     following = 0
-    for place, key, mode in shelf.places():
+    for place, key, mode in store.places():
         if place < following:
             push_warning(f"row {place} was asked in two ways; one of its answers is left out. Give rows= to tell them.")
             continue
@@ -284,10 +284,10 @@ _BY_PLACE = inspect.Signature([inspect.Parameter("custom_id", inspect.Parameter.
 class _Reader(Relayed[R], Generic[R]):
     """A function whose rows were answered long ago."""
 
-    def __init__(self, function: BatchFunction[R], shelf: BatchShelf, version: bytes, *, by_place: bool) -> None:
+    def __init__(self, function: BatchFunction[R], store: AnswerStore, version: bytes, *, by_place: bool) -> None:
         super().__init__(function)
         self._answered = function
-        self._shelf = shelf
+        self._store = store
         self._version = version
         self._by_place = by_place
         self._llm: LLM_Interface = function.llm
@@ -309,9 +309,9 @@ class _Reader(Relayed[R], Generic[R]):
         bound = self.bind(args, kwargs)
         if self._by_place:
             request = RequestId.read(bound["custom_id"])
-            line = None if request is None else await in_thread(self._shelf.line, _placed(request))
+            line = None if request is None else await in_thread(self._store.line, _placed(request))
         else:
-            line = await in_thread(self._shelf.line_of, key_of(self._version, bound))
+            line = await in_thread(self._store.line_of, key_of(self._version, bound))
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")

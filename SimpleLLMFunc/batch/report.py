@@ -13,7 +13,7 @@ from SimpleLLMFunc.batch.rows import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
-__all__ = ["Finished", "MapCounts", "MapReport", "MapRow", "MapRows", "Shelf"]
+__all__ = ["Finished", "MapCounts", "MapReport", "MapRow", "MapRows", "FinishedRows"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -76,7 +76,7 @@ class Finished(Protocol):
         ...
 
 
-class Shelf(Protocol):
+class FinishedRows(Protocol):
     """Where the finished rows of a map lie."""
 
     def read(self, ids: Sequence[int]) -> Mapping[int, Finished]:
@@ -158,7 +158,7 @@ class MapRows(Sequence[MapRow[R_co]]):
     def __init__(
         self,
         ids: array[int],
-        shelf: Shelf,
+        shelf: FinishedRows,
         source: Sequence[Any] | RowsAgain | None = None,
         stopped: Exception | None = None,
         places: range | None = None,

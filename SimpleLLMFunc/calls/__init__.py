@@ -6,11 +6,7 @@ scheduler.
 
 from __future__ import annotations
 
-from SimpleLLMFunc.calls.core import CallNode, CoreCall
-from SimpleLLMFunc.calls.executor import StepExecutor
-from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
-from SimpleLLMFunc.calls.run_tool import RunTool
-from SimpleLLMFunc.calls.schema import (
+from SimpleLLMFunc.calls.call_data import (
     CallIds,
     CallInfo,
     CallOutputChunk,
@@ -21,6 +17,10 @@ from SimpleLLMFunc.calls.schema import (
     ExecutorHistory,
     LanguageType,
 )
+from SimpleLLMFunc.calls.core import CallNode, CoreCall
+from SimpleLLMFunc.calls.executor import StepExecutor
+from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
+from SimpleLLMFunc.calls.run_tool import RunTool
 from SimpleLLMFunc.calls.slot import Slot, SlotInput, SlotOutput, SlotProcessor, fill_slots
 from SimpleLLMFunc.calls.summary import Summary, SummaryOutput, summarize
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task

@@ -27,7 +27,7 @@ from SimpleLLMFunc.base.run import (
     remember_refusal,
 )
 from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode
-from SimpleLLMFunc.calls.schema import LanguageType
+from SimpleLLMFunc.calls.call_data import LanguageType
 from SimpleLLMFunc.errors import BadRequest, ConfigError, RunError, SchemaError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface

@@ -10,9 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
 
 from SimpleLLMFunc.calls.asking import Asker, closed_with_exec, closing_questions
-from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.history import read_history
-from SimpleLLMFunc.calls.schema import (
+from SimpleLLMFunc.calls.call_data import (
     CallIds,
     CallInfo,
     CallOutputChunk,
@@ -21,6 +19,8 @@ from SimpleLLMFunc.calls.schema import (
     ExecutorBackground,
     LanguageType,
 )
+from SimpleLLMFunc.calls.failure import call_errors
+from SimpleLLMFunc.calls.history import read_history
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.utils import in_context
 

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.base.run import Abort, generate_trace_id
+from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, ExecutorHistory
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.schema import CallOutputChunk, CallOutputType, ExecutorHistory
 from SimpleLLMFunc.calls.slot import Slot, SlotProcessor
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task, Waiting
 from SimpleLLMFunc.errors import CallError, UsageError

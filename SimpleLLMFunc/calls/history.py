@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.calls.schema import CallVars, ExecutorHistory
+from SimpleLLMFunc.calls.call_data import CallVars, ExecutorHistory
 
 __all__ = ["read_history"]
 

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.base.run import RunLimits
+from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.errors import CallError, DeadlineExceeded, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, strictest_time_limit
 from SimpleLLMFunc.logger import get_current_trace_id

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
+from SimpleLLMFunc.calls.call_data import (
+    ByPosition,
+    CallIds,
+    ExecutorBackground,
+    ExecutorHistory,
+    Language,
+    LanguageType,
+)
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.schema import ByPosition, CallIds, ExecutorBackground, ExecutorHistory, Language, LanguageType
 from SimpleLLMFunc.errors import CheckpointError
 
 __all__ = ["Step", "StepStatus", "Task", "TaskRuntime", "Waiting"]

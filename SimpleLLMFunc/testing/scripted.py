@@ -21,7 +21,7 @@ from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.testing.answering import answer_message, tool_calls
-from SimpleLLMFunc.testing.replies import assembled, completion_of, message_text, split_reply, text_chunk
+from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply, text_chunk
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
 

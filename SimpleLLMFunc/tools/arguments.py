@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from SimpleLLMFunc.errors import cut
-from SimpleLLMFunc.tools.mending import mended
+from SimpleLLMFunc.tools.lenient_json import mended
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import without_surrogates
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
-from SimpleLLMFunc.viewer.replies import Refusal
+from SimpleLLMFunc.viewer.responses import Refusal
 
 __all__ = ["as_curl", "as_test", "is_omitted"]
 

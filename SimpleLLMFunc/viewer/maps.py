@@ -18,7 +18,7 @@ from SimpleLLMFunc.batch.checkpoint import (
     decode_usage,
 )
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, SimpleLLMFuncError
-from SimpleLLMFunc.viewer.replies import Refusal, clean, reason, reply_of
+from SimpleLLMFunc.viewer.responses import Refusal, clean, reason, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -27,7 +27,7 @@ from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
-from SimpleLLMFunc.viewer.replies import Lines, Refusal, Veil, body_of, clean, error_facts, off_loop, reply_of
+from SimpleLLMFunc.viewer.responses import Lines, Refusal, Veil, body_of, clean, error_facts, off_loop, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

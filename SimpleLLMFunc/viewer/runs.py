@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from SimpleLLMFunc.observability.store import RunDetail, RunQuery, RunStatus, TraceReader, metrics
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
-from SimpleLLMFunc.viewer.replies import Refusal, off_loop, reply_of
+from SimpleLLMFunc.viewer.responses import Refusal, off_loop, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -17,7 +17,7 @@ from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_
 from SimpleLLMFunc.viewer.maps import MapPages
 from SimpleLLMFunc.viewer.offered import offered_of
 from SimpleLLMFunc.viewer.pages import FilePage
-from SimpleLLMFunc.viewer.replies import Refusal, json_reply, reason
+from SimpleLLMFunc.viewer.responses import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
 from SimpleLLMFunc.viewer.security import SEEN, Guard, new_token

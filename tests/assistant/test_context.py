@@ -3,7 +3,7 @@
 import pytest
 
 from SimpleLLMFunc.assistant.caller import LLMCaller
-from SimpleLLMFunc.assistant.context import ContextBuilder, Sessions
+from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSessions
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
@@ -73,7 +73,7 @@ async def test_arguments_that_are_no_object_stay_text():
 
 def test_the_session_unused_longest_goes_first_and_is_closed():
     clock = Clock()
-    sessions = Sessions(most=2, seconds=1000, clock=clock)
+    sessions = DialogueSessions(most=2, seconds=1000, clock=clock)
     first = sessions.add("u", "1", ContextBuilder())
     first.attachments = Closing()
     sessions.add("u", "2", ContextBuilder())
@@ -89,7 +89,7 @@ def test_the_session_unused_longest_goes_first_and_is_closed():
 
 def test_a_session_unused_for_long_is_forgotten():
     clock = Clock()
-    sessions = Sessions(seconds=10, clock=clock)
+    sessions = DialogueSessions(seconds=10, clock=clock)
     sessions.add("u", "1", ContextBuilder())
     clock.now += 9
     assert sessions.find("u", "1")
@@ -100,14 +100,14 @@ def test_a_session_unused_for_long_is_forgotten():
 
 
 def test_adding_what_is_there_gives_what_is_there():
-    sessions = Sessions()
+    sessions = DialogueSessions()
     first = sessions.add("u", "1", ContextBuilder("a"))
     assert sessions.add("u", "1", ContextBuilder("b")) is first
     assert sessions.add("v", "1", ContextBuilder("b")) is not first
 
 
 def test_removing():
-    sessions = Sessions()
+    sessions = DialogueSessions()
     for owner, session_id in (("u", "1"), ("u", "2"), ("v", "1")):
         sessions.add(owner, session_id, ContextBuilder())
     assert sessions.remove("u", "1") == 1
@@ -121,4 +121,4 @@ def test_removing():
 @pytest.mark.parametrize("options", [{"most": 0}, {"seconds": 0}])
 def test_at_least_one_for_some_time(options):
     with pytest.raises(ValueError, match="at least one"):
-        Sessions(**options)
+        DialogueSessions(**options)

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from SimpleLLMFunc.base.templates.jinja import render_template
+from SimpleLLMFunc.calls.call_data import ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.llm import LLM
-from SimpleLLMFunc.calls.schema import ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.summary import Summary
 from SimpleLLMFunc.calls.task import Task

@@ -18,8 +18,8 @@ from SimpleLLMFunc import (
     watching,
 )
 from SimpleLLMFunc.calls.asking import Asker
+from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.schema import CallOutputChunk, CallOutputType, DataBase, LanguageType
 from SimpleLLMFunc.calls.slot import fill_slots
 from SimpleLLMFunc.errors import CallError, ConfigError, EmptyResponseError
 from SimpleLLMFunc.interface.profile import PROFILES, Profile

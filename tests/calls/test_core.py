@@ -21,8 +21,7 @@ from SimpleLLMFunc import (
     use_llm,
     watching,
 )
-from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.schema import (
+from SimpleLLMFunc.calls.call_data import (
     CallIds,
     CallInfo,
     CallOutputChunk,
@@ -33,6 +32,7 @@ from SimpleLLMFunc.calls.schema import (
     ExecutorHistory,
     LanguageType,
 )
+from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.errors import CallError, ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.spending.deadline import current_deadline, deadline_scope
 from SimpleLLMFunc.logger import get_current_context, get_current_trace_id, log_context

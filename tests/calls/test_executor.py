@@ -16,10 +16,10 @@ from pydantic import Field
 
 from SimpleLLMFunc import AbortSignal, RunAborted, UsageError, budget, use_llm, watching
 from SimpleLLMFunc.base.events import RunStarted
+from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, DataBase, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.executor import StepExecutor
 from SimpleLLMFunc.calls.run_tool import RunTool
-from SimpleLLMFunc.calls.schema import CallOutputChunk, CallOutputType, DataBase, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.interface.spending.deadline import current_deadline

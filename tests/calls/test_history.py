@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from SimpleLLMFunc.calls.call_data import ExecutorHistory
 from SimpleLLMFunc.calls.history import read_history
-from SimpleLLMFunc.calls.schema import ExecutorHistory
 
 HISTORY = {
     "weather": ExecutorHistory("weather", "", {"city": "杭州", "days": [{"t": 31}, {"t": 28}], "a/b": 1, "m~n": 2, "": 3, "none": None}),

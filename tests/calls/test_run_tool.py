@@ -15,8 +15,8 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import AbortSignal, RunAborted, Tool, ToolContext, budget, llm_function, tool
+from SimpleLLMFunc.calls.call_data import CallOutputType, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.run_tool import RunTool
-from SimpleLLMFunc.calls.schema import CallOutputType, ExecutorHistory, LanguageType
 from SimpleLLMFunc.errors import CallError, ToolDefinitionError
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.testing import ScriptedLLM

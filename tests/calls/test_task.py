@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 from pydantic import ValidationError
 
+from SimpleLLMFunc.calls.call_data import CallIds, ExecutorBackground, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.run_tool import RunTool
-from SimpleLLMFunc.calls.schema import CallIds, ExecutorBackground, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task, TaskRuntime, Waiting
 from SimpleLLMFunc.errors import CheckpointError
 

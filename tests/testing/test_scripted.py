@@ -14,7 +14,7 @@ from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
 from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, UnmatchedRequest, answer, tool_calls, when
-from SimpleLLMFunc.testing.replies import split_reply
+from SimpleLLMFunc.testing.reply_chunks import split_reply
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 HELLO = [{"role": "user", "content": "hello"}]

@@ -14,7 +14,7 @@ import pytest
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
-from SimpleLLMFunc.viewer.replies import Refusal
+from SimpleLLMFunc.viewer.responses import Refusal
 from tests.support.server import LoopbackServer
 from tests.viewer import shop
 from tests.viewer.filled import showpiece

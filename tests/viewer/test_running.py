@@ -16,7 +16,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.viewer import viewer_app
 from SimpleLLMFunc.viewer.offered import offered_of
-from SimpleLLMFunc.viewer.replies import Lines
+from SimpleLLMFunc.viewer.responses import Lines
 from tests.viewer import shop
 from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
-from SimpleLLMFunc.assistant.builtin.described import Language
 from SimpleLLMFunc.assistant.builtin.document import document_tools
 from SimpleLLMFunc.assistant.builtin.ids import id_tools
 from SimpleLLMFunc.assistant.builtin.image import image_tools
+from SimpleLLMFunc.assistant.builtin.localized_tool import Language
 from SimpleLLMFunc.assistant.builtin.weather import weather_tools
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.tools import Tool

@@ -6,9 +6,9 @@ import asyncio
 import os
 from typing import Any, Final, Literal
 
-from SimpleLLMFunc.assistant.builtin.described import Language, described
 from SimpleLLMFunc.assistant.builtin.digest import Digest, Finding, bare
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
+from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
 from SimpleLLMFunc.assistant.builtin.reading import Document, read_document
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -152,7 +152,7 @@ def document_tools(
                 raise ValueError(words["slow"].format(name=name)) from None
         return await _processed(document, wanted, query, digest, language)
 
-    return [described(process_document, language, _IN_CHINESE, untrusted=True)]
+    return [localized(process_document, language, _IN_CHINESE, untrusted=True)]
 
 
 async def _processed(document: Document, operation: Operation, query: str, digest: Digest, language: Language) -> str:

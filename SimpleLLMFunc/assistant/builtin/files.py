@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from SimpleLLMFunc.assistant.builtin.described import Language
+from SimpleLLMFunc.assistant.builtin.localized_tool import Language
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.tools import ToolContext
 

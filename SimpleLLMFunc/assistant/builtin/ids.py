@@ -13,7 +13,7 @@ import secrets
 import unicodedata
 from typing import Final
 
-from SimpleLLMFunc.assistant.builtin.described import Language, described
+from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
@@ -114,6 +114,6 @@ def id_tools(language: Language = "zh") -> list[Tool]:
             raise ModelRetry(_WRONG[language].format(problem=error, text=cut(ai_id, 60))) from None
 
     return [
-        described(generate_ai_id, language, _NEW_IN_CHINESE),
-        described(generate_frequency_number, language, _FREQUENCY_IN_CHINESE),
+        localized(generate_ai_id, language, _NEW_IN_CHINESE),
+        localized(generate_frequency_number, language, _FREQUENCY_IN_CHINESE),
     ]

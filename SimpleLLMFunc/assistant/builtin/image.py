@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc.assistant.builtin.described import SPOKEN, Language, described
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
+from SimpleLLMFunc.assistant.builtin.localized_tool import SPOKEN, Language, localized
 from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -167,7 +167,7 @@ def image_tools(
             return await reader.describe(picture, question)
         return _listed(await reader.detect(picture), language)
 
-    return [described(analyze_image, language, _IN_CHINESE, untrusted=True)]
+    return [localized(analyze_image, language, _IN_CHINESE, untrusted=True)]
 
 
 def _is_address(image: str) -> bool:

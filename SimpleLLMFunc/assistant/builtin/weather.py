@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from SimpleLLMFunc.assistant.builtin.dates import read_days
-from SimpleLLMFunc.assistant.builtin.described import Language, described
+from SimpleLLMFunc.assistant.builtin.forecast_days import read_days
+from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
 from SimpleLLMFunc.assistant.builtin.weather_words import CONDITIONS, WEEKDAYS, WORDS
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json
@@ -296,7 +296,7 @@ def weather_tools(
             raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
         return _told(weather, days, _rivals(fitting[0], fitting), language)
 
-    return [described(get_weather, language, _IN_CHINESE, timeout=3 * timeout)]
+    return [localized(get_weather, language, _IN_CHINESE, timeout=3 * timeout)]
 
 
 def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], language: Language) -> str:

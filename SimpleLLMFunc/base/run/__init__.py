@@ -20,7 +20,7 @@ from SimpleLLMFunc.base.run.review import (
 from SimpleLLMFunc.base.run.run import Run, generate_trace_id
 from SimpleLLMFunc.base.run.shown import Shown
 from SimpleLLMFunc.base.run.sinks import EventSink, watching, watching_everywhere
-from SimpleLLMFunc.base.run.streamed_reply import Arrived, Settled
+from SimpleLLMFunc.base.run.streamed_reply import QuestionCharge, StreamedReply
 
 __all__ = [
     "LARGE_ANSWER",
@@ -30,16 +30,16 @@ __all__ = [
     "AnswerReview",
     "AnswerSource",
     "AnyReview",
-    "Arrived",
     "EmptyReview",
     "EventSink",
     "Mappable",
     "Preview",
+    "QuestionCharge",
     "Result",
     "Run",
     "RunLimits",
-    "Settled",
     "Shown",
+    "StreamedReply",
     "check_quotes",
     "current_observer",
     "generate_trace_id",

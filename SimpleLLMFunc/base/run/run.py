@@ -27,7 +27,7 @@ from SimpleLLMFunc.base.run.abort import Abort, RunLimits
 from SimpleLLMFunc.base.run.observer import Observer
 from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts import LISTENER, TryListener
+from SimpleLLMFunc.interface.attempts import LISTENER, AttemptListener
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
 from SimpleLLMFunc.logger import begin_run, get_current_trace_id
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
@@ -129,7 +129,7 @@ class Run:
         self._deadline = deadline
         self._sinks = sinks
         self._time_limit: Spent | None = None
-        self._listening: Block[TryListener | None] | None = None
+        self._listening: Block[AttemptListener | None] | None = None
         self._deadline_scope: AbstractContextManager[Deadline] | None = None
 
     def metadata(self) -> RunMetadata:

@@ -22,10 +22,10 @@ from SimpleLLMFunc.interface.spending import Charge, charge_question, estimate_t
 from SimpleLLMFunc.interface.wires import ReplyAssembler, StreamedThoughts
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Usage
 
-__all__ = ["Arrived", "Settled"]
+__all__ = ["QuestionCharge", "StreamedReply"]
 
 
-class Arrived:
+class StreamedReply:
     """A streamed reply as far as it has arrived, its reasoning apart, whatever interface it comes from.
 
     Args:
@@ -84,7 +84,7 @@ class Arrived:
         return self.reply() if self._tries or self._assembler.has_answer else None
 
 
-class Settled:
+class QuestionCharge:
     """Charges the budgets for a question, and settles what it has taken, however it ends.
 
     Answered, broken off, left, or never sent: where the service does not tell, an estimate counts. A limit that counted
@@ -108,7 +108,7 @@ class Settled:
     def __init__(self, llm: LLM_Interface, tokens: int, usd: float) -> None:
         self._charge = charge_question(tokens, usd) if is_charged() else None
         self._llm = llm
-        self.arrived: Arrived | None = None
+        self.arrived: StreamedReply | None = None
         self.reply: ChatCompletion | None = None
 
     def __enter__(self) -> Self:

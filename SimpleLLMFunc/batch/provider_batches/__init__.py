@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine
 from SimpleLLMFunc.batch.provider_batches.engine import answered_in_batches
 from SimpleLLMFunc.batch.provider_batches.lines import (
     MOST_BYTES,
@@ -13,13 +14,12 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     line_id,
     request_line,
 )
-from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine
 
 __all__ = [
     "MOST_BYTES",
     "MOST_LINES",
+    "AnswerStore",
     "BatchFunction",
-    "BatchShelf",
     "KeptLine",
     "RequestId",
     "answer_of",

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 from SimpleLLMFunc.base.run import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint import FileLock, RowFile
 from SimpleLLMFunc.batch.progress import Progress, progress_view
+from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import (
     BatchFunction,
     answer_of,
@@ -29,7 +30,6 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
 )
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
-from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.rows import Feed, Rows, RowSource, can_read_again
 from SimpleLLMFunc.errors import (
@@ -99,8 +99,8 @@ async def answered_in_batches(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-"))
         kept = Path(folder, "batches.sqlite") if place is None else place.with_name(f"{place.name}-batches")
         await stack.enter_async_context(_locked(kept))
-        shelf = BatchShelf(kept)
-        run = BatchRun(function, service, shelf, Path(folder), _teller(progress))
+        store = AnswerStore(kept)
+        run = BatchRun(function, service, store, Path(folder), _teller(progress))
         is_done = False
         try:
             # Closed before the map opens its checkpoint, which it wants for itself.
@@ -110,19 +110,19 @@ async def answered_in_batches(
                     reading.callback(finished.file.close)
                 async with service:
                     await run.gather(rows, finished, retry_errors=retry_errors)
-            yield _Answered(function, shelf, run), rows
-            is_done = await in_thread(shelf.is_empty)
+            yield _Answered(function, store, run), rows
+            is_done = await in_thread(store.is_empty)
         except asyncio.CancelledError:
-            push_warning(await in_thread(_how_to_go_on, shelf, service, place))
+            push_warning(await in_thread(_how_to_go_on, store, service, place))
             raise
         finally:
             run.give_back()
             # What stands in the log goes into the file, which takes the time of the disk; in any case before the lock goes.
-            await in_thread(partial(shelf.close, remove=is_done))
+            await in_thread(partial(store.close, remove=is_done))
 
 
-def _how_to_go_on(shelf: BatchShelf, service: BatchService, checkpoint: Path | None) -> str:
-    names = ", ".join(batch.id for batch in shelf.open_batches(service.address) if batch.id) or "none"
+def _how_to_go_on(store: AnswerStore, service: BatchService, checkpoint: Path | None) -> str:
+    names = ", ".join(batch.id for batch in store.open_batches(service.address) if batch.id) or "none"
     if checkpoint is None:
         return f"stopped. Batches under way at the service: {names}. Without a checkpoint the next call does not know them."
     return f"stopped. Batches under way at the service: {names}. The same call with {str(checkpoint)!r} waits for them."
@@ -193,15 +193,15 @@ async def _readable_again(rows: Rows) -> Rows:
 class _Answered(Relayed[R], Generic[R]):
     """The function, but that most rows are answered already."""
 
-    def __init__(self, function: BatchFunction[R], shelf: BatchShelf, run: BatchRun) -> None:
+    def __init__(self, function: BatchFunction[R], store: AnswerStore, run: BatchRun) -> None:
         super().__init__(function)
         self._asked = function
-        self._shelf = shelf
+        self._store = store
         self._run = run
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         try:
-            line = await in_thread(self._shelf.line, self._run.key(args, kwargs))
+            line = await in_thread(self._store.line, self._run.key(args, kwargs))
         except (UsageError, OSError, ValueError):
             line = None  # arguments that are never recognised again were not sent
         if line is None:

@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.batch.checkpoint import RowFile, key_of, version_of
+from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
     DISCOUNT,
     ENDPOINT,
@@ -26,7 +27,6 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     request_line,
 )
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
-from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.rows import Feed, InputRow, Rows, row_arguments
 from SimpleLLMFunc.errors import (
     AuthenticationError,
@@ -107,7 +107,7 @@ class BatchRun:
         self,
         function: BatchFunction[Any],
         service: BatchService,
-        shelf: BatchShelf,
+        store: AnswerStore,
         folder: Path,
         tell: Callable[[str], object],
     ) -> None:
@@ -115,7 +115,7 @@ class BatchRun:
         self._function = function
         self._version = version_of(function.definition())
         self._service = service
-        self._shelf = shelf
+        self._store = store
         self._folder = folder
         self._finished: RowFile | None = None
         self._retries_errors = False
@@ -145,7 +145,7 @@ class BatchRun:
             retry_errors: see there.
         """
         self._finished, self._retries_errors = finished, retry_errors
-        await in_thread(self._shelf.forget_failures)
+        await in_thread(self._store.forget_failures)
         await self._adopt()
         for left in reversed(range(_ROUNDS)):
             await self._send_missing(rows)
@@ -155,21 +155,21 @@ class BatchRun:
 
     async def _adopt(self) -> None:
         """Find out what became of batches that were being sent when an earlier run ended."""
-        for batch in await in_thread(self._shelf.open_batches, self._service.address):
+        for batch in await in_thread(self._store.open_batches, self._service.address):
             if batch.id is not None:
                 continue
             try:
                 found = await self._service.find(batch.tag)
             except BadRequest as error:
                 push_warning(f"the service does not list its batches, so one that may be under way is lost: {error}")
-                await in_thread(self._shelf.end, batch.tag)
+                await in_thread(self._store.end, batch.tag)
                 continue
             if found is not None:
-                await in_thread(self._shelf.sent, batch.tag, found.id, None)
+                await in_thread(self._store.sent, batch.tag, found.id, None)
                 continue
             if batch.file is not None:
                 await self._take_away(batch.file)
-            await in_thread(self._shelf.end, batch.tag)
+            await in_thread(self._store.end, batch.tag)
 
     # --- out ---------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class BatchRun:
                 continue  # the map says of it what is wrong
             if key not in under_way:
                 rows.setdefault(key, (row, args, kwargs))
-        known = self._shelf.known(list(rows))
+        known = self._store.known(list(rows))
         keys = [key for key in rows if key not in known]
         if self._finished is not None:
             found = self._finished.find(keys)
@@ -241,11 +241,11 @@ class BatchRun:
         with charge_question(part.tokens, usd) as charge:
             is_sent = False
             try:
-                await in_thread(self._shelf.begin, tag, self._service.address, list(part.requests.items()))
+                await in_thread(self._store.begin, tag, self._service.address, list(part.requests.items()))
                 file_id = await self._service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
-                await in_thread(self._shelf.uploaded, tag, file_id)
+                await in_thread(self._store.uploaded, tag, file_id)
                 state = await self._begun(file_id, tag)
-                await in_thread(self._shelf.sent, tag, state.id, file_id)
+                await in_thread(self._store.sent, tag, state.id, file_id)
                 is_sent = True
             finally:
                 if is_sent:
@@ -309,7 +309,7 @@ class BatchRun:
         try:
             state = await self._state_of(batch)
             if state is None:
-                await in_thread(self._shelf.end, batch.tag)
+                await in_thread(self._store.end, batch.tag)
                 return True
             again = await self._take(batch, state, is_last=is_last) if state.has_ended else None
         except (ConnectionFailed, RateLimited, ServerUnavailable) as error:
@@ -323,7 +323,7 @@ class BatchRun:
         return state if again is None else again
 
     async def _under_way(self) -> list[OpenBatch]:
-        batches = await in_thread(self._shelf.open_batches, self._service.address)
+        batches = await in_thread(self._store.open_batches, self._service.address)
         return [batch for batch in batches if batch.id is not None]
 
     async def _state_of(self, batch: OpenBatch) -> BatchState | None:
@@ -361,7 +361,7 @@ class BatchRun:
 
     def _keep(self, batch: OpenBatch, state: BatchState, files: Iterable[Path], is_again: bool) -> Usage:
         """Keep the lines of a batch, and lines that say what became of the rest; return what it took."""
-        requests = self._shelf.requests_of(batch.tag)
+        requests = self._store.requests_of(batch.tag)
         counted = is_limited()
         total = NO_USAGE
 
@@ -380,7 +380,7 @@ class BatchRun:
                     data = {"error": {"code": f"batch_{state.status}", "message": said}, "response": None}
                     yield KeptLine(key, mode, 0, is_good=False, line=to_json(data))
 
-        self._shelf.end(batch.tag, lines())
+        self._store.end(batch.tag, lines())
         return total
 
     def _usage_in(self, line: bytes) -> Usage:

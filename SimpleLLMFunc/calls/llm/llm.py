@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
+from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.conversation import conversation_records
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
 from SimpleLLMFunc.calls.llm.schema import LLMInput, LLMOutput
-from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE, zone_of
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.runtime import in_thread

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.base.schemas import compile_output
+from SimpleLLMFunc.calls.call_data import ExecutorBackground, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.schema import ExecutorBackground, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.slot.schema import SlotOutput
 from SimpleLLMFunc.calls.slot.slot import Slot
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.building import Building, checked_data
-from SimpleLLMFunc.calls.slot.mend import Mending
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
 from SimpleLLMFunc.calls.slot.subschemas import Places, check_growth, copied, rebuilt, with_null
 from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, Timing, in_standard_words
+from SimpleLLMFunc.calls.slot.value_repair import ValueRepair
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import SchemaError
 from SimpleLLMFunc.logger import push_warning
@@ -109,7 +109,7 @@ class SlotProcessor:
         building = Building(places, self._schema)
         nested = building.built(checked_data(data, "the data"), checked_data(onto or {}, "the data so far"))
         checked_data(nested, "the data")
-        mending = Mending(places, may_align=bool(self._validation.errors(nested, limit=1)))
+        mending = ValueRepair(places, may_align=bool(self._validation.errors(nested, limit=1)))
         made = mending.mended(self._schema, nested)
         return Converted(made, [*building.receipts, *mending.receipts], [*building.dropped, *mending.dropped])
 

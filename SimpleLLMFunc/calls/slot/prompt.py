@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.templates import Finished, guard_tags
-from SimpleLLMFunc.calls.schema import LanguageType
+from SimpleLLMFunc.calls.call_data import LanguageType
 from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["NOTHING", "SLOT_FUNCTION_PROMPT", "SLOT_GEN_PROMPT", "SLOT_SYSTEM_PROMPT", "as_json", "guard_text"]

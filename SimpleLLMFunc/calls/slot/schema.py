@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from SimpleLLMFunc.calls.schema import DataBase
+from SimpleLLMFunc.calls.call_data import DataBase
 
 __all__ = ["SlotInput", "SlotOutput"]
 

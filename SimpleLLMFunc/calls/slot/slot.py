@@ -13,8 +13,8 @@ from SimpleLLMFunc.base.parsing import Repair, without_reasoning
 from SimpleLLMFunc.base.run import read_answer
 from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.base.templates import render_template
+from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.schema import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.slot.filling import Filling
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.prompt import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from SimpleLLMFunc.calls.schema import LanguageType
+from SimpleLLMFunc.calls.call_data import LanguageType
 
 __all__ = ["SUMMARY_PROMPT"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from SimpleLLMFunc.calls.schema import DataBase
+from SimpleLLMFunc.calls.call_data import DataBase
 
 __all__ = ["SummaryOutput"]
 

@@ -10,10 +10,7 @@ from typing import Any
 from pydantic import Field, PrivateAttr
 
 from SimpleLLMFunc.base.templates import guard_tags, render_template
-from SimpleLLMFunc.calls.conversation import conversation_records
-from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.schema import (
+from SimpleLLMFunc.calls.call_data import (
     CallInfo,
     CallOutputChunk,
     CallOutputType,
@@ -22,6 +19,9 @@ from SimpleLLMFunc.calls.schema import (
     ExecutorBackground,
     LanguageType,
 )
+from SimpleLLMFunc.calls.conversation import conversation_records
+from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
 from SimpleLLMFunc.calls.summary.schema import SummaryOutput
 from SimpleLLMFunc.errors import CallError

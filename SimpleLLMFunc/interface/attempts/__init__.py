@@ -15,7 +15,7 @@ from SimpleLLMFunc.interface.attempts.guard import (
 from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
 from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES, get_json
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, key_pool_again
-from SimpleLLMFunc.interface.attempts.listener import LISTENER, TryListener, tell_failed_try
+from SimpleLLMFunc.interface.attempts.listener import LISTENER, AttemptListener, tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
@@ -26,6 +26,7 @@ __all__ = [
     "LISTENER",
     "MAX_BYTES",
     "APIKeyPool",
+    "AttemptListener",
     "Call",
     "Credentials",
     "HttpModel",
@@ -34,7 +35,6 @@ __all__ = [
     "RealCallsForbidden",
     "TokenBucket",
     "Told",
-    "TryListener",
     "check_real_call_allowed",
     "check_status",
     "decide",

@@ -7,17 +7,17 @@ from typing import Protocol
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = ["LISTENER", "TryListener", "tell_failed_try"]
+__all__ = ["LISTENER", "AttemptListener", "tell_failed_try"]
 
 
-class TryListener(Protocol):
+class AttemptListener(Protocol):
     """Is told of each failed try that another one follows."""
 
     def try_failed(self, error: SimpleLLMFuncError, *, tries: int, pause: float, model: str, next_model: str) -> None:
         """Take in one failed try; the arguments are the fields of the event `TryFailed`."""
 
 
-LISTENER: ScopedVar[TryListener | None] = ScopedVar("SimpleLLMFunc.try_listener")
+LISTENER: ScopedVar[AttemptListener | None] = ScopedVar("SimpleLLMFunc.try_listener")
 """Whoever watches the run that goes on here; nobody else is told."""
 
 

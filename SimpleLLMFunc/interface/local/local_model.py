@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.schema import bounded_response_format
+from SimpleLLMFunc.interface.local.bounded_schema import bounded_response_format
 from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, require_llama, running_server
 from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, Weights, fetch_weights
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible

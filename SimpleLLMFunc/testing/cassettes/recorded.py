@@ -14,7 +14,7 @@ from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, plain_request, scrubbed
-from SimpleLLMFunc.testing.replies import assembled, split_reply
+from SimpleLLMFunc.testing.reply_chunks import assembled, split_reply
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc import budget, forbid_real_calls, llm_function
 from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
-from SimpleLLMFunc.batch.provider_batches.shelf import BatchShelf, KeptLine
+from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadRequest,
@@ -458,7 +458,7 @@ async def test_a_rerun_sends_only_rows_without_a_value(server, echo, tmp_path):
 async def test_no_key_stands_in_the_file_beside_the_checkpoint(server, echo, tmp_path):
     server.answer_to = lambda body: f"the key is {KEY}"
     await mapped(echo, ["a"], checkpoint=tmp_path / "run.sqlite")
-    shelf = BatchShelf(tmp_path / "b.sqlite")
+    shelf = AnswerStore(tmp_path / "b.sqlite")
     shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=server.files["file-1"])])
     shelf.close()
     assert KEY.encode() in server.files["file-1"]
@@ -570,7 +570,7 @@ async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path):
 
 
 def test_an_answer_that_was_changed_on_the_disk_is_not_believed(tmp_path):
-    shelf = BatchShelf(tmp_path / "b.sqlite")
+    shelf = AnswerStore(tmp_path / "b.sqlite")
     shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=b"{}")])
     assert shelf.line(b"k" * 16).line == b"{}"
     shelf.close()

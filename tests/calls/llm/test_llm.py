@@ -13,10 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc import OpenAICompatible, use_llm
-from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
-from SimpleLLMFunc.calls.llm import llm as llm_module
-from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
-from SimpleLLMFunc.calls.schema import (
+from SimpleLLMFunc.calls.call_data import (
     CallIds,
     CallOutputType,
     CallVars,
@@ -25,6 +22,9 @@ from SimpleLLMFunc.calls.schema import (
     ExecutorHistory,
     LanguageType,
 )
+from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
+from SimpleLLMFunc.calls.llm import llm as llm_module
+from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
 from SimpleLLMFunc.calls.task import Task, TaskRuntime
 from SimpleLLMFunc.errors import CallError, RateLimited, StreamInterrupted, TemplateError
 from SimpleLLMFunc.testing import ScriptedLLM

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import CallError, ConfigError, LocalModel, SchemaError, SignatureError, use_llm
-from SimpleLLMFunc.calls.schema import ExecutorHistory, LanguageType
+from SimpleLLMFunc.calls.call_data import ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.slot import SlotOutput, fill_slots
 from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls

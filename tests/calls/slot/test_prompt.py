@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.calls.schema import ExecutorBackground, ExecutorHistory, LanguageType
+from SimpleLLMFunc.calls.call_data import ExecutorBackground, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.slot import Slot
 from SimpleLLMFunc.calls.slot.prompt import SLOT_FUNCTION_PROMPT, SLOT_GEN_PROMPT, SLOT_SYSTEM_PROMPT, as_json
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls

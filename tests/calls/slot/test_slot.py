@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc import BadRequest, CallError, OpenAICompatible, RateLimited, SchemaError, TemplateError
-from SimpleLLMFunc.calls.schema import (
+from SimpleLLMFunc.calls.call_data import (
     CallInfo,
     CallOutputChunk,
     CallOutputType,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc import OpenAICompatible, use_llm
-from SimpleLLMFunc.calls.schema import CallOutputType, DataBase, ExecutorBackground, LanguageType
+from SimpleLLMFunc.calls.call_data import CallOutputType, DataBase, ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.summary import Summary, SummaryOutput, summarize
 from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
 from SimpleLLMFunc.calls.task import Task

@@ -22,8 +22,8 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.local import local_model
 from SimpleLLMFunc.interface.local import server as local_server
+from SimpleLLMFunc.interface.local.bounded_schema import MAX_STRING
 from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, LocalModel, default_threads
-from SimpleLLMFunc.interface.local.schema import MAX_STRING
 from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server, start_server, stop_servers
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from SimpleLLMFunc.calls.slot.subschemas import Places, Schema, rebuilt
-from SimpleLLMFunc.calls.slot.time_words.dates import Calendar, Span
+from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Span
 from SimpleLLMFunc.tools.schemas import ExtraTypes
 
 __all__ = ["CUSTOM_TYPES", "Timing", "in_standard_words"]

@@ -8,7 +8,7 @@ import uuid
 import pytest
 from pydantic import Field, ValidationError
 
-from SimpleLLMFunc.calls.schema import (
+from SimpleLLMFunc.calls.call_data import (
     CallIds,
     CallInfo,
     CallOutputChunk,

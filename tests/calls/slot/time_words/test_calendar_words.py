@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.calls.slot.time_words.dates import Calendar
+from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar
 from SimpleLLMFunc.errors import CallError
 
 NOW = dt.datetime(2026, 11, 18, 14, 30, 15)  # a Wednesday

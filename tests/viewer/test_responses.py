@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import RateLimited
 from SimpleLLMFunc.logger.redact import MASK, redact, remember_secret
-from SimpleLLMFunc.viewer import replies
-from SimpleLLMFunc.viewer.replies import Veil, clean, error_facts, json_text, reason
+from SimpleLLMFunc.viewer.responses import Veil, clean, error_facts, json_text, reason
 
 KEYS = ["q7Zr2LmVx9TbK4nWc8YpD1sGh6JfAe3u", "two words of a secret", "a\"b\\c'd<e>#f&g=h", "密钥密钥密钥密钥密钥"]
 
@@ -89,7 +88,7 @@ def test_the_work_on_a_long_line_is_proportional_to_it(text, monkeypatch):
         looked_at += len(part)
         return redact(part)
 
-    monkeypatch.setattr(replies, "redact", counted)
+    monkeypatch.setattr("SimpleLLMFunc.viewer.responses.redact", counted)
     veil = Veil()
     shown = "".join(veil.add(text[at : at + 4]) for at in range(0, len(text), 4)) + veil.rest()
     assert shown == text

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from SimpleLLMFunc.interface.local.schema import (
+from SimpleLLMFunc.interface.local.bounded_schema import (
     MAX_ITEMS,
     MAX_STRING,
     bounded,

@@ -18,7 +18,7 @@ from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger import mask_known, redacted_cause
 from SimpleLLMFunc.storage import SqliteFile, transaction
 
-__all__ = ["BatchShelf", "KeptLine", "OpenBatch"]
+__all__ = ["AnswerStore", "KeptLine", "OpenBatch"]
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class KeptLine:
     line: bytes
 
 
-class BatchShelf:
+class AnswerStore:
     """See the module; its methods wait for the disk.
 
     Args:

@@ -25,7 +25,7 @@ from SimpleLLMFunc.calls.slot.building import NULL_UNWANTED, UNKNOWN_FIELD
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
 from SimpleLLMFunc.calls.slot.subschemas import ALL_KINDS, Places, Schema, kinds_of_value
 
-__all__ = ["Mending"]
+__all__ = ["ValueRepair"]
 
 _LEAVES: Final[dict[str, LeafKind]] = {
     "null": "none", "boolean": "bool", "integer": "int", "number": "float", "string": "str",
@@ -33,7 +33,7 @@ _LEAVES: Final[dict[str, LeafKind]] = {
 _LARGEST_EXACT: Final = 2**53
 
 
-class Mending:
+class ValueRepair:
     """One pass over nested data.
 
     Attributes:

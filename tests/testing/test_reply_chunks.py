@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.testing.answering import tool_calls
-from SimpleLLMFunc.testing.replies import assembled, completion_of, message_text, split_reply, text_chunk
+from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply, text_chunk
 
 ASKED = [{"role": "user", "content": "eight by"}]
 

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from SimpleLLMFunc.assistant.builtin.dates import read_days
+from SimpleLLMFunc.assistant.builtin.forecast_days import read_days
 
 WEDNESDAY = date(2026, 11, 25)
 SUNDAY = date(2026, 11, 29)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from SimpleLLMFunc.tools import Tool
 
-__all__ = ["SPOKEN", "Language", "described"]
+__all__ = ["SPOKEN", "Language", "localized"]
 
 Language: TypeAlias = Literal["zh", "en"]
 """Of the descriptions of tools, and of what they say."""
@@ -16,7 +16,7 @@ SPOKEN: Final = {"zh": "Simplified Chinese", "en": "English"}
 """What a model is told to write in."""
 
 
-def described(func: Callable[..., Any], language: Language, in_chinese: str, **options: Any) -> Tool:
+def localized(func: Callable[..., Any], language: Language, in_chinese: str, **options: Any) -> Tool:
     """Return a function as a tool: described by its docstring, or by the Chinese one given.
 
     Args:
