@@ -18,6 +18,7 @@ from SimpleLLMFunc.assistant.search import (
     is_uncertain,
 )
 from SimpleLLMFunc.assistant.tools import ToolInvoker
+from SimpleLLMFunc.assistant.turn import StreamItem
 
 __all__ = [
     "AIAssistant",
@@ -38,4 +39,4 @@ __all__ = [
     "explain",
     "is_uncertain",
 ]
-__all__ += ["new_session_id"]  # for other rooms
+__all__ += ["StreamItem", "new_session_id"]  # for other rooms

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from SimpleLLMFunc.assistant.search import SearchReview
 from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
     MessageAppended,
     ReActEvent,
     ReplyDelta,
+    ReplyReceived,
+    RunFailed,
     RunFinished,
+    RunStarted,
     ToolCallFinished,
+    ToolCallProgress,
     ToolCallStarted,
+    TryFailed,
     TurnStarted,
 )
 from SimpleLLMFunc.tools import read_arguments
@@ -48,10 +54,10 @@ class Turn:
         match event:
             case TurnStarted():
                 self._held.clear()  # a reply that was sent back, or a stream that began anew
-            case ReplyDelta(text=text) if text:
-                if self.review is not None and self.review.may_search:
+            case ReplyDelta(text=text):
+                if text and self.review is not None and self.review.may_search:
                     self._held.append(text)
-                else:
+                elif text:
                     yield text
             case ToolCallStarted():
                 yield from self.release()
@@ -71,8 +77,12 @@ class Turn:
                 self.grown.append(message)
             case RunFinished(reply=reply):
                 self.answer = reply.text
-            case _:
+            case RunStarted() | ReplyReceived() | ToolCallProgress():
                 pass
+            case TryFailed() | AnswerReviewed() | RunFailed():
+                pass  # shown to sinks only
+            case _:
+                assert_never(event)
 
     def release(self) -> Iterator[str]:
         """Yield the text that was held back: it stands."""

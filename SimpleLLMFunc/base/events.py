@@ -1,7 +1,7 @@
 """The facts that a run can produce: a closed union, frozen and without behaviour.
 
-A `match` over `ReActEvent` is checked for completeness by the type checkers, so a new fact shows every
-place that has to know it.
+A `match` over `ReActEvent` ends in `assert_never`, and names what it ignores. So the type checkers show each place that has
+to know of a new event. `to_dict` is the one form of events as data.
 
 Whoever watches a run (`base/run/sinks.py`) is shown more than whoever reads its stream: `TryFailed`, `AnswerReviewed` and
 `RunFailed`, and the fields that say so. A sink sees `RunStarted` first and either `RunFinished` or `RunFailed` last.
@@ -9,8 +9,8 @@ Whoever watches a run (`base/run/sinks.py`) is shown more than whoever reads its
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias, assert_never
 
 from SimpleLLMFunc.base.metadata import RunMetadata, SentRequest
 from SimpleLLMFunc.base.parsing import Repair
@@ -32,6 +32,7 @@ __all__ = [
     "ToolCallStarted",
     "TryFailed",
     "TurnStarted",
+    "to_dict",
 ]
 
 
@@ -251,3 +252,51 @@ ReActEvent: TypeAlias = (
     | RunFailed
 )
 """Any fact of a run."""
+
+
+def to_dict(event: ReActEvent) -> dict[str, Any]:  # noqa: C901, PLR0912 - one line for each kind of event
+    """Return an event as data: `type` is the name of its class, the other keys are what it tells.
+
+    A call is told as `id`, `name` and `arguments`, a reply by its `text`, an error by `error` (its type) and `message`.
+    Left out is what is there for code: raw replies, the function that runs, the value. Messages, contents and progress
+    are the event's own objects, and nothing is masked: what leaves the process has to go through `logger.redact`.
+    """
+    told: dict[str, Any]
+    match event:
+        case RunStarted(trace_id=trace_id, messages=messages):
+            told = {"trace_id": trace_id, "messages": messages}
+        case TurnStarted(turn=turn):
+            told = {"turn": turn}
+        case TryFailed(turn=turn, error=error, tries=tries, pause=pause, model=model, next_model=next_model):
+            told = {"turn": turn, **_error(error), "tries": tries, "pause": pause}
+            told |= {"model": model, "next_model": next_model}
+        case ReplyDelta(turn=turn, text=text, tool_calls=calls):
+            told = {"turn": turn, "text": text, "tool_calls": [asdict(call) for call in calls]}
+        case ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
+            told = {"turn": turn, "text": reply.text, "usage": asdict(usage), "seconds": seconds}
+        case AnswerReviewed(turn=turn, attempt=attempt, accepted=accepted):
+            told = {"turn": turn, "accepted": accepted, **asdict(attempt)}
+        case ToolCallStarted(turn=turn, call=call):
+            told = {"turn": turn, **_call(call)}
+        case ToolCallProgress(turn=turn, call=call, progress=progress):
+            told = {"turn": turn, **_call(call), "progress": progress}
+        case ToolCallFinished(turn=turn, call=call, content=content, failed=failed, seconds=seconds):
+            told = {"turn": turn, **_call(call), "content": content, "failed": failed, "seconds": seconds}
+            told["error_type"] = event.error_type
+        case MessageAppended(turn=turn, message=message):
+            told = {"turn": turn, "message": message}
+        case RunFinished(reply=reply, messages=messages, usage=usage, turns=turns):
+            told = {"text": reply.text, "messages": messages, "usage": asdict(usage), "turns": turns}
+        case RunFailed(how=how, error=failure):
+            told = {"how": how, **_error(failure)}
+        case _:
+            assert_never(event)
+    return {"type": type(event).__name__, **told}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
+
+
+def _error(error: BaseException) -> dict[str, Any]:
+    return {"error": type(error).__name__, "message": str(error)}

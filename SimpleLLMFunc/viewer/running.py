@@ -8,17 +8,24 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
     Attempt,
+    MessageAppended,
     ReActEvent,
     ReplyDelta,
     ReplyReceived,
+    RunFailed,
+    RunFinished,
     RunStarted,
     ToolCallFinished,
+    ToolCallProgress,
     ToolCallStarted,
+    TryFailed,
     TurnStarted,
+    to_dict,
 )
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.run import EventSink, Run, watching
@@ -188,29 +195,22 @@ def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, An
     if not isinstance(event, ReplyDelta) and (rest := veil.rest()):
         lines.append({"type": "text", "text": rest})
     match event:
-        case RunStarted(trace_id=trace_id):
-            lines.append({"type": "started", "trace_id": trace_id})
-        case TurnStarted(turn=turn):
-            lines.append({"type": "turn", "turn": turn})
         case ReplyDelta(text=text, tool_calls=calls):
             if in_tool:
                 text += "".join(call.arguments or "" for call in calls if call.name in {None, ANSWER_TOOL})
             if shown := veil.add(text):
                 lines.append({"type": "text", "text": shown})
-        case ReplyReceived(turn=turn, usage=usage, seconds=seconds):
-            lines.append({"type": "reply", "turn": turn, "seconds": seconds, "usage": asdict(usage)})
-        case ToolCallStarted(call=call):
-            lines.append({"type": "tool", "id": call.id, **clean(_call(call))})
-        case ToolCallFinished(call=call, content=content, failed=failed, seconds=seconds):
-            said = {"content": clean(content), "failed": failed, "seconds": seconds}
-            lines.append({"type": "tool_done", "id": call.id, **clean(_call(call)), **said})
+        case (
+            RunStarted() | TurnStarted() | ReplyReceived() | ToolCallStarted() | ToolCallProgress() | ToolCallFinished()
+        ):
+            told = to_dict(event)
+            told.pop("messages", None)  # they are in the trace
+            lines.append(clean(told))
+        case TryFailed() | AnswerReviewed() | MessageAppended() | RunFinished() | RunFailed():
+            pass  # `done` and `error`, the last line, tell of the end
         case _:
-            pass
+            assert_never(event)
     return lines
-
-
-def _call(call: Any) -> dict[str, Any]:
-    return {"name": call.function.name, "arguments": call.function.arguments}
 
 
 def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:

@@ -81,11 +81,14 @@ def test_functions_are_offered_with_their_forms(client):
 def test_a_function_is_run_and_watched(client, store):
     told = play(client, "read_order", letter=shop.LETTER)
     kinds = [line["type"] for line in told]
-    assert kinds[0] == "started"
+    assert kinds[0] == "RunStarted"
     assert kinds[-1] == "done"
-    assert [line["turn"] for line in told if line["type"] == "turn"] == [1, 2, 3]
-    assert [line["arguments"] for line in told if line["type"] == "tool"] == ['{"item": "teapot"}', '{"item": "tray"}']
-    assert {line["content"] for line in told if line["type"] == "tool_done"} == {
+    assert [line["turn"] for line in told if line["type"] == "TurnStarted"] == [1, 2, 3]
+    assert [line["arguments"] for line in told if line["type"] == "ToolCallStarted"] == [
+        '{"item": "teapot"}',
+        '{"item": "tray"}',
+    ]
+    assert {line["content"] for line in told if line["type"] == "ToolCallFinished"} == {
         "7 on the shelf, 12 on the way",
         "31 on the shelf",
     }
@@ -322,7 +325,7 @@ def test_tools_of_a_chat_are_shown(store):
         raise NotImplementedError
 
     told = say(client_of(app_of(store, allow_run=[guide]), **POST), "guide", "What time is it?")
-    assert [line["type"] for line in told if line["type"].startswith("tool")] == ["tool", "tool_done"]
+    assert [line["type"] for line in told if line["type"].startswith("Tool")] == ["ToolCallStarted", "ToolCallFinished"]
     assert told[-1]["type"] == "done"
 
 

@@ -6,16 +6,21 @@ import asyncio
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
     Attempt,
     MessageAppended,
     ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
     RunFailed,
     RunFinished,
     RunStarted,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
     TryFailed,
     TurnStarted,
 )
@@ -82,8 +87,14 @@ class Observer:
             case RunFinished(reply=reply):
                 parsed = self.run.parsed
                 event = replace(event, value=reply.text if parsed is None else parsed.value)
-            case _:
+            case ReplyDelta() | ReplyReceived() | MessageAppended():
                 pass
+            case ToolCallStarted() | ToolCallProgress() | ToolCallFinished():
+                pass
+            case TryFailed() | AnswerReviewed() | RunFailed():
+                pass  # made here
+            case _:
+                assert_never(event)
         self._show(event)
         return event
 

@@ -7,17 +7,23 @@ import uuid
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, assert_never
 
 from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
     Attempt,
     MessageAppended,
     ReActEvent,
     ReplyDelta,
     ReplyReceived,
+    RunFailed,
     RunFinished,
     RunStarted,
+    ToolCallFinished,
+    ToolCallProgress,
     ToolCallStarted,
+    TryFailed,
+    TurnStarted,
 )
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
@@ -195,21 +201,28 @@ class Run:
 
     def tell(self, event: ReActEvent) -> ReActEvent:
         """Take in one event and show it to the sinks; return it with what those who watch are told more."""
-        if type(event) is ReplyDelta:
-            pass  # most of them, and nothing is kept of it
-        elif isinstance(event, MessageAppended):
-            self.messages.append(event.message)
-        elif isinstance(event, ReplyReceived):
-            self.last = event
-            self.usage += event.usage
-        elif isinstance(event, RunStarted):
-            self.messages = list(event.messages)
-        elif isinstance(event, RunFinished):
-            self.finished = event
-        elif isinstance(event, ToolCallStarted):
-            if not isinstance(self.tool_calls, list):
-                self.tool_calls = []
-            self.tool_calls.append(event.call)
+        match event:
+            case ReplyDelta() | TurnStarted():
+                pass
+            case MessageAppended(message=message):
+                self.messages.append(message)
+            case ReplyReceived(usage=usage):
+                self.last = event
+                self.usage += usage
+            case RunStarted(messages=messages):
+                self.messages = list(messages)
+            case RunFinished():
+                self.finished = event
+            case ToolCallStarted(call=call):
+                if not isinstance(self.tool_calls, list):
+                    self.tool_calls = []
+                self.tool_calls.append(call)
+            case ToolCallProgress() | ToolCallFinished():
+                pass
+            case TryFailed() | AnswerReviewed() | RunFailed():
+                pass  # the observer shows them
+            case _:
+                assert_never(event)
         return event if self.observer is None else self.observer.shown(event)
 
     def attempted(self, attempt: Attempt) -> None:

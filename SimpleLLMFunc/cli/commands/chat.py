@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, assert_never
 
 import click
 
@@ -17,6 +17,7 @@ from SimpleLLMFunc.assistant import (
     AIAssistant,
     SearchClient,
     SqliteMemory,
+    StreamItem,
     TavilySearch,
     WikipediaSearch,
     new_session_id,
@@ -71,25 +72,26 @@ class _Talk:
             click.echo()
 
     @staticmethod
-    def _show(item: object) -> None:
+    def _show(item: StreamItem) -> None:
         match item:
             case str():
                 click.echo(printable(item), nl=False)
             case ToolCallStarted(call=call):
                 arguments = cut(escape_control(call.function.arguments), 200)
                 click.secho(f"[{escape_control(call.function.name)} {arguments}]", dim=True)
-            case ToolCallFinished(call=call, failed=True, content=content):
-                click.secho(
-                    f"[{escape_control(call.function.name)}: {cut(escape_control(str(content)), 200)}]", fg="yellow"
-                )
-            case {"sources": [_, *_] as sources}:
-                click.echo()
-                for number, source in enumerate(sources, 1):
+            case ToolCallFinished(call=call, failed=failed, content=content):
+                said = cut(escape_control(str(content)), 200)
+                if failed:
+                    click.secho(f"[{escape_control(call.function.name)}: {said}]", fg="yellow")
+            case dict():
+                if item["sources"]:
+                    click.echo()
+                for number, source in enumerate(item["sources"], 1):
                     click.secho(
                         f"  [{number}] {escape_control(source['title'])} {escape_control(source['url'])}", dim=True
                     )
             case _:
-                pass
+                assert_never(item)
 
     # --- commands ---
 

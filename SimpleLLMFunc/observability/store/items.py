@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
+    MessageAppended,
     ReActEvent,
     ReplyDelta,
     ReplyReceived,
@@ -15,6 +17,7 @@ from SimpleLLMFunc.base.events import (
     RunStarted,
     ToolCallFinished,
     ToolCallProgress,
+    ToolCallStarted,
     TryFailed,
     TurnStarted,
 )
@@ -45,7 +48,19 @@ class FailedTry:
     next_model: str
 
 
-Item: TypeAlias = ReActEvent | Ended | FailedTry
+Item: TypeAlias = (
+    RunStarted
+    | TurnStarted
+    | FailedTry
+    | ReplyDelta
+    | ReplyReceived
+    | AnswerReviewed
+    | ToolCallStarted
+    | ToolCallFinished
+    | MessageAppended
+    | RunFinished
+    | Ended
+)
 """What comes from the runs."""
 
 
@@ -88,8 +103,10 @@ class Intake:
             case TurnStarted():
                 self._streaming.pop(trace_id, None)
                 return event
-            case _:
+            case AnswerReviewed() | ToolCallStarted() | ToolCallFinished() | MessageAppended():
                 return event
+            case _:
+                assert_never(event)
 
 
 def size_of(item: Item) -> int:
@@ -101,8 +118,12 @@ def size_of(item: Item) -> int:
             return len(reply.text)
         case ToolCallFinished(content=content):
             return _length(content)
-        case _:
+        case TurnStarted() | ReplyDelta() | AnswerReviewed() | ToolCallStarted() | MessageAppended() | RunFinished():
             return 0
+        case Ended() | FailedTry():
+            return 0
+        case _:
+            assert_never(item)
 
 
 def _length(content: Any) -> int:

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
@@ -156,8 +156,10 @@ class Fold:
                 self._finish(run, since, item)
             case Ended():
                 self._end(run, since, item)
+            case RunStarted():
+                pass  # taken in before
             case _:
-                pass  # a tool's progress is shown while it happens, and not kept
+                assert_never(item)
 
     # --- the run -----------------------------------------------------------------------------------------
 

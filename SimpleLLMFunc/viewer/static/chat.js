@@ -66,8 +66,8 @@ export async function chatPage(frame, name) {
     try {
       for await (const line of lines("chats/" + segment(name), { message, session: session ?? undefined }, mine.signal)) {
         if (line.type === "text") add(line.text);
-        else if (line.type === "tool") add(h("div.small", h("span.tag.tool", line.name), " ", h("code.quiet", line.arguments)));
-        else if (line.type === "tool_done" && line.failed) add(h("div.small.bad", line.name + ": " + pretty(line.content).slice(0, 300)));
+        else if (line.type === "ToolCallStarted") add(h("div.small", h("span.tag.tool", line.name), " ", h("code.quiet", line.arguments)));
+        else if (line.type === "ToolCallFinished" && line.failed) add(h("div.small.bad", line.name + ": " + pretty(line.content).slice(0, 300)));
         else if (line.type === "sources" && line.sources.length) add(h("ol.small.quiet", line.sources.map((source) => h("li", pretty(source.title) + " — " + pretty(source.url)))));
         else if (line.type === "done") session = line.session;
         else if (line.type === "error") {

@@ -105,15 +105,15 @@ export async function playPage(frame, name) {
     let text = "";
     try {
       for await (const line of lines("play/" + segment(name), { arguments: values }, running.signal)) {
-        if (line.type === "turn") {
+        if (line.type === "TurnStarted") {
           text = "";
           live.textContent = "";
           if (line.turn > 1) steps.append(h("div.quiet.small", t("play.turn", { turn: line.turn })));
         } else if (line.type === "text") {
           text += line.text;
           live.append(line.text);
-        } else if (line.type === "tool") steps.append(h("div", h("span.tag.tool", line.name), " ", h("code.small.quiet", line.arguments)));
-        else if (line.type === "tool_done") steps.append(h("div.small", { class: line.failed ? "bad" : "quiet" }, line.name + " → " + pretty(line.content).slice(0, 400)));
+        } else if (line.type === "ToolCallStarted") steps.append(h("div", h("span.tag.tool", line.name), " ", h("code.small.quiet", line.arguments)));
+        else if (line.type === "ToolCallFinished") steps.append(h("div.small", { class: line.failed ? "bad" : "quiet" }, line.name + " → " + pretty(line.content).slice(0, 400)));
         else if (line.type === "done") finished(line);
         else if (line.type === "error") show(output, problem(line), earlier && answerCard(earlier.title, earlier));
       }
