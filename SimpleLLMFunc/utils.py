@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
-from contextlib import AsyncExitStack
 from contextvars import Context, ContextVar
 from typing import Any, Generic, TypeVar, cast
 
@@ -19,12 +18,12 @@ async def get_last_item_of_async_generator(generator: AsyncIterable[T]) -> T | N
     It is closed in any case: also when it raises, and when the waiting task is cancelled.
     """
     last: T | None = None
-    async with AsyncExitStack() as stack:
-        aclose = getattr(generator, "aclose", None)
-        if aclose is not None:
-            stack.push_async_callback(aclose)
+    try:
         async for item in generator:
             last = item
+    finally:
+        if (aclose := getattr(generator, "aclose", None)) is not None:
+            await aclose()
     return last
 
 
