@@ -6,7 +6,7 @@ import asyncio
 import sys
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
@@ -48,7 +48,6 @@ class LocalMap(Generic[R]):
 
     Args:
         pace: how many places; None is what the options say, as far as this process may open sockets.
-        foresee: told the arguments of each row that will be asked when there is a place for it.
     """
 
     def __init__(
@@ -58,12 +57,10 @@ class LocalMap(Generic[R]):
         options: MapOptions,
         clock: Deadline,
         pace: Concurrency | None = None,
-        foresee: Callable[[tuple[Any, ...], Mapping[str, Any]], None] | None = None,
     ) -> None:
         self._function = function
         self._options = options
         self._clock = clock
-        self._foresee = foresee
         self._feed = Feed(rows)
         self._store = Store(function, options.checkpoint, self._state)
         self._pace = concurrency_of(options.concurrency, _most_sockets()) if pace is None else pace
@@ -159,7 +156,7 @@ class LocalMap(Generic[R]):
         for row in fresh:
             known = found.get(row.key)
             if known is None and row.problem is None:
-                self._queue(row)
+                self._ready.append(row)
             else:
                 await self._sort(row, known)
         self._fill_places()
@@ -185,17 +182,12 @@ class LocalMap(Generic[R]):
             row.id = found.id
             self._retried.add(found.id)
         if row.problem is None:
-            self._queue(row)
+            self._ready.append(row)
         elif self._options.on_error == "raise":
             self._fail(row.problem)
         else:
             number = self._keep(row, None, row.problem, NO_USAGE)
             self._settle(row, number if isinstance(number, int) else await number, _name_of(row.problem), "invalid")
-
-    def _queue(self, row: KeyedRow) -> None:
-        self._ready.append(row)
-        if self._foresee is not None:
-            self._foresee(row.args, row.kwargs)
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ async def map_rows(
         pace = concurrency_of(options.concurrency)
         with options.budget_scope(), deadline_scope(options.deadline) as clock:
             async with asked_on_ray(asked, RayEngine() if engine == "ray" else engine, pace) as there:
-                return await LocalMap(there, rows, options, clock, pace, there.foresee).result()
+                return await LocalMap(there, rows, options, clock, pace).result()
     if engine == "openai-batch":
         with options.budget_scope(), deadline_scope(options.deadline) as clock:
             async with answered_in_batches(

@@ -18,7 +18,7 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = ["StandIn", "named_model", "resolve_llm", "standing_in", "use_llm"]
+__all__ = ["StandIn", "named_model", "resolve_llm", "standing_in", "use_llm", "used_llm"]
 
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
@@ -52,6 +52,11 @@ def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
     if not isinstance(llm, LLM_Interface):
         raise UsageError(f"use_llm takes a model (OpenAICompatible, LocalModel …), not {type(llm).__name__}.")
     return _Use(llm)
+
+
+def used_llm() -> LLM_Interface | None:
+    """Return the model of the nearest `use_llm`, None where there is none."""
+    return _used.get()
 
 
 def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:

@@ -43,7 +43,7 @@ class _Pipelines:
         Args:
             columns: parameters by the names of columns, for columns that are called otherwise.
             concurrency: rows at a time in one actor.
-            actors: how many there will be, to share what the service says is left.
+            actors: how many there will be; each keeps its part of the model's rates.
             on_error: "keep" puts it into the column ``error``, "raise" fails the batch.
 
         Raises:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from SimpleLLMFunc.batch.ray.cluster import ray_package, shipped, unpacked
 from SimpleLLMFunc.batch.ray.engine import ShippedFunction
-from SimpleLLMFunc.batch.ray.limits import Limiter, share_limits
 from SimpleLLMFunc.batch.rows import InputRow, Table, plain, row_arguments
 from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.interface.attempts import part_of_rates
 
 __all__ = ["RayActor", "ray_actor"]
 
@@ -31,7 +30,7 @@ def ray_actor(
         function: what is asked for each row.
         columns: parameters by the names of columns, for columns that are called otherwise.
         concurrency: rows at a time in one actor.
-        actors: how many there will be, to share what the service says is left.
+        actors: how many there will be; each keeps its part of the model's rates.
         on_error: "keep" puts it into the column ``error``, "raise" fails the batch.
 
     Raises:
@@ -62,15 +61,14 @@ class _Settings:
 class RayActor:
     """Asks for every row of a batch; gives the batch back with the columns of the result, and ``error``.
 
-    One event loop, on which several batches may be under way; the actors of a job share the rates of the model.
+    It has one event loop, on which several batches may be under way.
     """
 
     settings: ClassVar[_Settings]
 
     def __init__(self) -> None:
-        self._function: ShippedFunction[Any] = unpacked(self.settings.pickled)
-        name = f"SimpleLLMFunc-{hashlib.blake2b(self.settings.pickled, digest_size=8).hexdigest()}"
-        share_limits(self._function.models, _NamedLimiter(name), self.settings.actors)
+        with part_of_rates(self.settings.actors):
+            self._function: ShippedFunction[Any] = unpacked(self.settings.pickled)
         self._places = asyncio.Semaphore(self.settings.concurrency)
 
     async def __call__(self, batch: Any) -> AsyncGenerator[dict[str, Any], None]:
@@ -111,49 +109,6 @@ class _Answered:
 
 def _columns_of(batch: Any) -> dict[str, list[Any]]:
     """Return a batch of any of Ray's formats as lists of plain values."""
-    if isinstance(batch, Mapping):
-        return {str(name): _list(cells) for name, cells in batch.items()}
     if hasattr(batch, "to_pydict"):  # pyarrow
         return dict(batch.to_pydict())
-    return {str(name): cells.tolist() for name, cells in batch.items()}  # pandas
-
-
-def _list(cells: Any) -> list[Any]:
-    tolist = getattr(cells, "tolist", None)
-    values: Sequence[Any] = cells if tolist is None else tolist()
-    return list(values)
-
-
-class _NamedLimiter:
-    """The `Limiter` of a job, known by its name; made by whoever needs it first, and again when it is gone."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._handle: Any = None
-
-    def __getattr__(self, method: str) -> _NamedMethod:
-        if method.startswith("_"):
-            raise AttributeError(method)
-        return _NamedMethod(self, method)
-
-    def handle(self, *, is_gone: bool = False) -> Any:
-        """Return the actor; another one where the last was gone."""
-        if self._handle is None or is_gone:
-            options = {"name": self._name, "get_if_exists": True, "num_cpus": 0, "max_restarts": -1}
-            self._handle = ray_package().remote(num_cpus=0)(Limiter).options(**options).remote()
-        return self._handle
-
-
-class _NamedMethod:
-    def __init__(self, limiter: _NamedLimiter, method: str) -> None:
-        self._limiter = limiter
-        self._method = method
-
-    def remote(self, *args: Any) -> asyncio.Task[Any]:
-        return asyncio.ensure_future(self._call(args))
-
-    async def _call(self, args: tuple[Any, ...]) -> Any:
-        try:
-            return await getattr(self._limiter.handle(), self._method).remote(*args)
-        except ray_package().exceptions.RayActorError:
-            return await getattr(self._limiter.handle(is_gone=True), self._method).remote(*args)
+    return {str(name): list(getattr(cells, "tolist", lambda cells=cells: cells)()) for name, cells in batch.items()}

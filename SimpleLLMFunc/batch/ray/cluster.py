@@ -6,151 +6,128 @@ import asyncio
 import io
 import logging
 import os
-import threading
 from collections import ChainMap
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from concurrent.futures import Future, InvalidStateError
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import mask_known
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import renew_in_child
 
-__all__ = ["connected", "packed", "ray_package", "shipped", "unpacked"]
+__all__ = ["connection", "ray_package", "shipped", "unpacked"]
 
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
-"""For a cluster of ours, where nobody has said otherwise: it tells nobody that it runs."""
+T = TypeVar("T")
 
 
-def ray_package(name: str = "ray") -> Any:
-    """Return Ray, or a module of it, or one that comes with it.
+def ray_package() -> Any:
+    """Return Ray.
 
     Raises:
         ConfigError: it is not installed.
     """
     return load_extra(
-        name, "ray", purpose='engine="ray"', advice='On one machine engine="local" does the same without it.'
+        "ray", "ray", purpose='engine="ray"', advice='On one machine engine="local" does the same without it.'
     )
 
 
-@asynccontextmanager
-async def connected(address: str | None) -> AsyncGenerator[Any, None]:
-    """Give Ray, connected to a cluster; what was not there before is gone after the block.
+class _Connection:
+    """The connection that the maps of this process share, and the one thread in which all happens to it that blocks.
 
-    Raises:
-        ConfigError: Ray is not installed, or no cluster answers at the address.
+    The processes of a cluster of ours end with the thread that has started them, so that none outlives this process.
     """
-    home = _Home(address)
-    home.start()
-    try:
-        # A thread that connects cannot be stopped; it sees afterwards that nobody wants it any more.
-        yield await asyncio.wrap_future(home.ray)
-    finally:
-        home.is_over.set()
-        if home.ray.done() and not home.ray.cancelled():
-            await asyncio.shield(in_thread(home.join))
+
+    def __init__(self) -> None:
+        self.renew_in_child()
+        renew_in_child(self)
+
+    def renew_in_child(self) -> None:
+        """Forget the connection and its thread: they are the parent's."""
+        self._thread = ThreadPoolExecutor(1, "SimpleLLMFunc-ray")
+        self._maps = 0
+        self._is_ours = False
+
+    def run(self, work: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """Have the thread do some work, which goes on to its end even if the caller is cancelled."""
+        return asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *args))
+
+    def enter(self, address: str | None) -> Any:
+        """Connect where that is not done, and return Ray; each call wants one of `leave`, also where it raises.
+
+        Raises:
+            ConfigError: Ray is not installed, or no cluster answers at the address.
+        """
+        self._maps += 1
+        ray = ray_package()
+        if not ray.is_initialized():
+            _connect(ray, address)
+            self._is_ours = True
+        return ray
+
+    def leave(self, actors: Iterable[Any]) -> None:
+        """End the actors of a map; and with the last map the connection, unless it was there before."""
+        self._maps -= 1
+        if actors:
+            ray = ray_package()
+            for actor in actors:
+                with suppress(ray.exceptions.RayError):  # the cluster is gone
+                    ray.kill(actor)
+        if not self._maps and self._is_ours:
+            self._is_ours = False
+            ray_package().shutdown()
 
 
-class _Home(threading.Thread):
-    """The thread that a cluster of ours lives with: its processes end with the thread that has started them."""
-
-    def __init__(self, address: str | None) -> None:
-        super().__init__(name="SimpleLLMFunc-ray", daemon=True)
-        self._address = address
-        self.ray: Future[Any] = Future()
-        self.is_over = threading.Event()
-
-    def run(self) -> None:
-        """Connect, and end the connection when it is over."""
-        try:
-            ray, is_ours = _connect(self._address)
-        except BaseException as error:  # noqa: BLE001 - raised where Ray is waited for
-            if not self.ray.cancelled():
-                self.ray.set_exception(error)
-            return
-        try:
-            with suppress(InvalidStateError):  # it was given up
-                self.ray.set_result(ray)
-            self.is_over.wait()
-        finally:
-            if is_ours:
-                ray.shutdown()
+connection: Final = _Connection()
 
 
-def _connect(address: str | None) -> tuple[Any, bool]:
-    """Return Ray, and whether the connection is ours to end."""
-    ray = ray_package()
-    if ray.is_initialized():
-        return ray, False
+def _connect(ray: Any, address: str | None) -> None:
     told = {"log_to_driver": False, "configure_logging": False, "logging_level": "warning"}
     logger = logging.getLogger("ray")
     level = logger.level
-    # It would say that SIGTERM does not end it: the process that it lives in does.
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.ERROR)  # it would say that SIGTERM is left to the program
     try:
         if address is not None or os.environ.get("RAY_ADDRESS"):
             ray.init(address=address or "auto", **told)
         else:
-            with _environment(_QUIET):
-                # Nothing of it can be reached from another machine.
-                ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **told)
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it reports to no one that it runs
+            # Nothing of it can be reached from another machine.
+            ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **told)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         where = "on this machine" if address is None else f"at {address!r}"
         raise ConfigError(f"no Ray cluster can be had {where}: {error}") from error
     finally:
         logger.setLevel(level)
-    return ray, True
-
-
-@contextmanager
-def _environment(wanted: dict[str, str]) -> Iterator[None]:
-    added = [name for name in wanted if name not in os.environ]
-    os.environ.update({name: wanted[name] for name in added})
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-
-
-# --- what goes there and back --------------------------------------------------------------------------------
-
-
-def packed(value: Any, reducers: Mapping[type, Any] | None = None) -> bytes:
-    """Return `value` pickled, with what another process could not import; `reducers` are as in `copyreg`."""
-    file = io.BytesIO()
-    pickler: Any = import_module("ray.cloudpickle").Pickler
-    if reducers:
-        # A pickler reads the table once, from its class.
-        pickler = type("Pickler", (pickler,), {"dispatch_table": ChainMap(dict(reducers), pickler.dispatch_table)})
-    pickler(file).dump(value)
-    return file.getvalue()
-
-
-def unpacked(data: bytes) -> Any:
-    """Return what was `packed`."""
-    return import_module("ray.cloudpickle").loads(data)
 
 
 def shipped(value: Any, reducers: Mapping[type, Any] | None = None) -> bytes:
-    """Return `value` pickled, for workers.
+    """Return `value` pickled for workers, with what they could not import; `reducers` are as in `copyreg`.
 
     Raises:
         UsageError: it cannot be pickled, or holds a key.
     """
+    file = io.BytesIO()
     try:
-        data = packed(value, reducers)
+        pickler: Any = import_module("ray.cloudpickle").Pickler
+        if reducers:
+            # A pickler reads the table once, from its class.
+            pickler = type("Pickler", (pickler,), {"dispatch_table": ChainMap(dict(reducers), pickler.dispatch_table)})
+        pickler(file).dump(value)
     except SimpleLLMFuncError:
         raise
     except Exception as error:
         raise UsageError(f"it cannot be sent to the workers: {type(error).__name__}: {error}") from error
-    text = data.decode("latin-1")
+    text = file.getvalue().decode("latin-1")
     if mask_known(text) != text:
         raise UsageError(
             "a key would travel to the workers with it, and keys stay where they are: let the workers read it from "
             "OPENAI_API_KEY, from the provider file or from a variable of their own environment."
         )
-    return data
+    return file.getvalue()
+
+
+def unpacked(data: bytes) -> Any:
+    """Return what was `shipped`."""
+    return import_module("ray.cloudpickle").loads(data)

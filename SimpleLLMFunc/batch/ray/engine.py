@@ -1,18 +1,14 @@
-"""The engine "ray": the rows of a map go through a Ray dataset, to actors that ask; everything else is as ever.
+"""The engine "ray": each row of a map is asked by an actor of a Ray cluster; everything else is as ever.
 
 The driver runs the same map as the engine "local": it reads the rows, decides how many are under way, keeps budget and
-deadline, and alone writes the checkpoint. What is under way is the dataset: its rows are read at the `Hub` as the driver
-puts them there, an actor pool asks for them, and its results are receipts. A dataset hands its results on in blocks, so
-what came of a row does not wait for them: it comes back through the hub at once, and is committed before the place of
-the row is given to another one, here too.
+deadline, and alone writes the checkpoint. An actor that dies is started again by Ray, which runs its calls again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,28 +16,27 @@ from SimpleLLMFunc.base.run import Abort, Answer, Mappable, RunLimits
 from SimpleLLMFunc.batch.checkpoint import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
-from SimpleLLMFunc.batch.ray.cluster import connected, packed, ray_package, shipped, unpacked
-from SimpleLLMFunc.batch.ray.dataset import DatasetRun
-from SimpleLLMFunc.batch.ray.guard import guarded
-from SimpleLLMFunc.batch.ray.hub import MOST_LOSSES, Hub
-from SimpleLLMFunc.batch.ray.limits import Charges, Limiter
-from SimpleLLMFunc.batch.ray.worker import Outcome, Rules
+from SimpleLLMFunc.batch.ray.cluster import connection, ray_package, shipped
+from SimpleLLMFunc.batch.ray.grants import Grant, Grants
+from SimpleLLMFunc.batch.ray.worker import Outcome, RowWorker
 from SimpleLLMFunc.batch.relayed import Relayed
-from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, RunError, SignatureError, SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.interface.attempts import check_real_call_allowed
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import (
-    Deadline,
-    charge_question,
-    current_deadline,
-    is_limited,
-    strictest_time_limit,
+from SimpleLLMFunc.errors import (
+    BudgetExceeded,
+    ConfigError,
+    DeadlineExceeded,
+    RunError,
+    SignatureError,
+    SimpleLLMFuncError,
+    UsageError,
 )
+from SimpleLLMFunc.interface.attempts import check_real_call_allowed
+from SimpleLLMFunc.interface.current import used_llm
+from SimpleLLMFunc.interface.spending import Deadline, current_deadline, scopes_around, strictest_time_limit
 from SimpleLLMFunc.logger import mask_known, push_warning
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.type import Usage
+from SimpleLLMFunc.type import NO_USAGE
 
-__all__ = ["asked_on_ray"]
+__all__ = ["ShippedFunction", "asked_on_ray"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -49,13 +44,11 @@ R_co = TypeVar("R_co", covariant=True)
 _MOST_WORKERS = 1_000
 """More of them one driver cannot feed; a number that is given counts all the same."""
 
-_MOST_RUNS = 3
-"""So often the dataset is started again when the process that runs it dies."""
+_MOST_RETRIES = 3
+"""So often Ray asks for a row again whose worker died; a row that kills its worker must not do so for ever."""
 
-_LINGER_SECONDS = 0.01
-_PAUSE_SECONDS = 0.2
-_GRACE_SECONDS = 3.0
-"""How long the workers may take to end; they are killed then."""
+_OTHERS_SECONDS = 5.0
+"""How long the first worker waits for the others: else it would have the rows of all of them."""
 
 
 class ShippedFunction(Mappable[R_co], Protocol[R_co]):
@@ -67,11 +60,6 @@ class ShippedFunction(Mappable[R_co], Protocol[R_co]):
         ...
 
     @property
-    def models(self) -> Sequence[LLM_Interface]:
-        """All models that it may ask, the first one first."""
-        ...
-
-    @property
     def reducers(self) -> Mapping[type, Any]:
         """How what belongs to it is pickled, as in `copyreg`."""
         ...
@@ -80,7 +68,7 @@ class ShippedFunction(Mappable[R_co], Protocol[R_co]):
 @asynccontextmanager
 async def asked_on_ray(
     function: ShippedFunction[R], engine: RayEngine, pace: Concurrency
-) -> AsyncGenerator[_OnRay[R], None]:
+) -> AsyncGenerator[Relayed[R], None]:
     """Give the function, asked by the workers of a cluster; they are started with its first row, and gone afterwards.
 
     Args:
@@ -96,18 +84,17 @@ async def asked_on_ray(
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
-    """A row that is under way.
+class _Worker:
+    """An actor that can ask.
 
     Attributes:
-        worker: who has it since one died with it.
-        losses: how many workers died with it.
+        processes: that it was seen to be; more than one after a death.
+        rows: how many it has.
     """
 
-    outcome: asyncio.Future[Outcome]
-    charges: Charges
-    worker: str = ""
-    losses: int = 0
+    actor: Any
+    processes: set[int]
+    rows: int = 0
 
 
 class _OnRay(Relayed[R], Generic[R]):
@@ -118,17 +105,13 @@ class _OnRay(Relayed[R], Generic[R]):
         self._shipped = function
         self._engine = engine
         self._pace = pace
-        self._starting: asyncio.Task[_Rows] | None = None
-        self._rows: _Rows | None = None
-        self._foreseen: list[tuple[tuple[Any, ...], Mapping[str, Any]]] = []
-        self._stack = AsyncExitStack()
-
-    def foresee(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Have a row go to its worker, which will be asked with just these objects."""
-        if self._rows is None:
-            self._foreseen.append((args, kwargs))
-        else:
-            self._rows.foresee(args, kwargs)
+        self._grants = Grants(scopes) if (scopes := scopes_around()) else None
+        self._starting: asyncio.Task[None] | None = None
+        self._is_connected = False
+        self._actors: list[Any] = []
+        self._joining: list[asyncio.Task[None]] = []
+        self._workers: list[_Worker] = []
+        self._rows = 0
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         """Have one of the workers ask."""
@@ -136,16 +119,66 @@ class _OnRay(Relayed[R], Generic[R]):
             self._starting = asyncio.create_task(self._start())
         clock, limited = current_deadline() or Deadline.after(None), strictest_time_limit()
         strictest = clock.stricter(None if limited is None else Deadline.after(limited.left()))
-        limits = RunLimits(strictest, self._shipped.abort)
+        self._rows += 1
         try:
-            rows = await limits.wait(asyncio.shield(self._starting), "starting the workers")
-            return self._answer(await rows.outcome(args, kwargs, limits))
+            asked = self._asked(args, kwargs, self._starting, strictest)
+            return await RunLimits(strictest, self._shipped.abort).wait(asked, "waiting for a worker")
         except DeadlineExceeded as error:
             if limited is not None and limited.left() == 0:
                 raise limited.out_of_time() from error
             told = clock.retold(error)
             told.usage = error.usage
             raise told from error
+        finally:
+            self._rows -= 1
+
+    async def _asked(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], starting: asyncio.Task[None], clock: Deadline
+    ) -> Answer[R]:
+        await asyncio.shield(starting)
+        try:
+            row = shipped((args, dict(kwargs)))
+        except UsageError as error:
+            raise SignatureError(f"the row: {error}") from error  # of this row, not of all
+        if self._grants is None:
+            return self._answer(await self._outcome(row, clock, None))
+        while True:
+            outcome = None
+            grant = await self._grants.take(self._rows)
+            try:
+                outcome = await self._outcome(row, clock, grant)
+            finally:
+                self._grants.give_back(grant, None if outcome is None else outcome.spent)
+            try:
+                return self._answer(outcome)
+            except BudgetExceeded as error:
+                if not self._grants.has_more(error, outcome.spent):
+                    raise self._grants.exceeded(error) from None
+
+    async def _outcome(self, row: bytes, clock: Deadline, grant: Grant | None) -> Outcome:
+        ray, worker = ray_package(), min(self._workers, key=lambda each: each.rows)
+        worker.rows += 1
+        call = worker.actor.ask.remote(row, clock.left(), grant)
+        try:
+            outcome: Outcome = await call
+        except ray.exceptions.RayActorError as error:
+            raise RunError(
+                f"the worker that asked died {_MOST_RETRIES + 1} times. What kills it may be this row or one that was "
+                f"under way with it: look at the memory and at the logs of the workers. {_told(error)}"
+            ) from error
+        except ray.exceptions.RayError as error:
+            raise RunError(f"the row was lost on the cluster: {_told(error)}") from error
+        except asyncio.CancelledError:
+            ray.cancel(call)
+            raise
+        finally:
+            worker.rows -= 1
+        if outcome.process not in worker.processes:
+            worker.processes.add(outcome.process)
+            push_warning(
+                f"a worker of the map of {self.name!r} died and is there again; the rows that it had are asked anew."
+            )
+        return outcome
 
     def _answer(self, outcome: Outcome) -> Answer[R]:
         # The worker does not know all secrets that are known here.
@@ -155,237 +188,64 @@ class _OnRay(Relayed[R], Generic[R]):
             return Answer(value, "", outcome.mode, outcome.usage, outcome.tries, encoded=data)
         raise decode_error(data, outcome.usage)
 
+    # --- the workers ---------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        """Start the workers, and return when there is one that can ask; others may join later."""
+        await in_thread(ray_package)
+        function = await in_thread(shipped, (self._shipped, used_llm()), self._shipped.reducers)
+        self._is_connected = True
+        await connection.run(self._make, function, _is_forbidden())
+        self._pace.most = MOST_AT_A_TIME * len(self._actors)
+        self._joining = [asyncio.create_task(self._join(actor)) for actor in self._actors]
+        done, _ = await asyncio.wait(self._joining, return_when=asyncio.FIRST_COMPLETED)
+        if not self._workers:
+            await done.pop()
+        await asyncio.wait(self._joining, timeout=_OTHERS_SECONDS)
+
+    def _make(self, function: bytes, is_forbidden: bool) -> None:
+        """Make the actors; in the thread of the connection."""
+        ray = connection.enter(self._engine.address)
+        room = int(ray.cluster_resources().get("CPU", 1) // max(self._engine.cpus, 0.01))
+        count = self._engine.workers or min(max(1, room), _MOST_WORKERS)
+        most = MOST_AT_A_TIME
+        if self._pace.is_fixed:
+            count, most = min(count, self._pace.limit), max(most, self._pace.limit)
+        told = {"num_cpus": self._engine.cpus, "max_restarts": -1, "max_task_retries": _MOST_RETRIES}
+        told |= {"max_concurrency": most, **self._engine.options}
+        try:
+            kind = ray.remote(RowWorker).options(**told)
+            for _ in range(count):
+                self._actors.append(kind.remote(function, count, is_forbidden))
+        except (ValueError, TypeError, ray.exceptions.RayError) as error:
+            raise self._cannot_start(error) from error
+
+    async def _join(self, actor: Any) -> None:
+        try:
+            process, failure = await actor.joined.remote()
+        except ray_package().exceptions.RayError as error:
+            problem: SimpleLLMFuncError = self._cannot_start(error)
+        else:
+            if not failure:
+                self._workers.append(_Worker(actor, {process}))
+                return
+            problem = decode_error(failure, NO_USAGE)
+        if self._workers:
+            push_warning(f"a worker of the map of {self.name!r} cannot help the others: {problem}")
+        raise problem
+
+    def _cannot_start(self, error: Exception) -> ConfigError:
+        return ConfigError(f"the workers of the map of {self.name!r} cannot be started: {_told(error)}")
+
     async def close(self) -> None:
         """End the workers, and the cluster where it is ours."""
         if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
-        await self._stack.aclose()
-
-    async def _start(self) -> _Rows:
-        ray = await self._stack.enter_async_context(connected(self._engine.address))
-        resources: Mapping[str, float] = await in_thread(ray.cluster_resources)
-        room = int(resources.get("CPU", 1) // max(self._engine.cpus, 0.01))
-        count = self._engine.workers or min(max(1, room), _MOST_WORKERS)
-        if self._pace.is_fixed:
-            count = min(count, self._pace.limit)
-        self._pace.most = MOST_AT_A_TIME * count
-        rules = Rules(count, is_limited(), is_limited("usd"), _is_forbidden())
-        function = await in_thread(shipped, self._shipped, self._shipped.reducers)
-        making = asyncio.create_task(in_thread(_started, ray, count))
-        self._stack.push_async_callback(_killed, ray, making)
-        limiter, hub, dataset = await asyncio.shield(making)
-        options = {"num_cpus": self._engine.cpus, **self._engine.options}
-        rows = _Rows(ray, hub, _run(ray, dataset, hub, (function, limiter, rules), count, options), self.name)
-        self._stack.push_async_callback(rows.close)
-        self._rows = rows
-        for row in self._foreseen:
-            rows.foresee(*row)
-        self._foreseen.clear()
-        return rows
-
-
-class _Rows:
-    """The rows under way: the driver's end of the hub.
-
-    Args:
-        run: returns when the dataset has ended.
-    """
-
-    def __init__(self, ray: Any, hub: Any, run: Coroutine[Any, Any, int], name: str) -> None:
-        self._ray = ray
-        self._hub = hub
-        self._run = asyncio.create_task(run)
-        self._name = name
-        self._tickets = itertools.count(1)
-        self._ahead: dict[int, tuple[int, Mapping[str, Any]]] = {}
-        self._places: dict[int, _Place] = {}
-        self._failure: SimpleLLMFuncError | None = None
-        self._letters: list[tuple[Any, ...]] = []
-        self._has_letters = asyncio.Event()
-        self._successors: set[str] = set()
-        self._tasks = [asyncio.create_task(work) for work in (self._send(), self._listen(), self._watch())]
-        for task in self._tasks:
-            task.add_done_callback(self._ended)
-
-    def foresee(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Have a row go to its worker."""
-        with suppress(UsageError):  # it is raised when the row is asked
-            self._ahead[id(kwargs)] = self._sent(args, kwargs), kwargs
-
-    async def outcome(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], limits: RunLimits) -> Outcome:
-        """Return what comes of a row; one that nobody waits for any more is cancelled."""
-        if self._failure is not None:
-            raise self._failure
-        ticket, _ = self._ahead.pop(id(kwargs), None) or (self._sent(args, kwargs), None)
-        place = _Place(asyncio.get_running_loop().create_future(), Charges(charge_question(0).scopes))
-        self._places[ticket] = place
-        self._write(("ask", ticket, limits.clock.left()))
-        try:
-            return await limits.wait(place.outcome, "waiting for a worker")
-        finally:
-            if self._places.pop(ticket, None) is not None:
-                place.charges.end(None)
-                self._write(("drop", ticket))
-
-    def _sent(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
-        """Write down a row for the dataset, and return its ticket."""
-        data = _row(args, kwargs)
-        ticket = next(self._tickets)
-        self._write(("row", ticket, data))
-        return ticket
-
-    async def close(self) -> None:
-        """End the dataset, and whoever works for it."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        try:
-            with suppress(TimeoutError, self._ray.exceptions.RayError):
-                async with asyncio.timeout(_GRACE_SECONDS):
-                    await self._hub.end.remote()
-                    await asyncio.shield(self._run)
-        finally:
-            self._run.cancel()
-            await asyncio.gather(self._run, return_exceptions=True)
-
-    # --- letters, see `ray_hub` ----------------------------------------------------------------------------------
-
-    def _write(self, letter: tuple[Any, ...]) -> None:
-        self._letters.append(letter)
-        self._has_letters.set()
-
-    async def _send(self) -> None:
-        number = 0
-        while True:
-            await self._has_letters.wait()
-            await asyncio.sleep(_LINGER_SECONDS)
-            self._has_letters.clear()
-            letters, self._letters = self._letters, []
-            number += 1
-            await self._called("give", number, packed(letters))
-
-    async def _listen(self) -> None:
-        seen = 0
-        while True:
-            for number, (worker, letters) in await self._called("take", seen):
-                seen = number
-                for letter in unpacked(letters):
-                    self._read(worker, *letter)
-
-    async def _called(self, method: str, *args: Any) -> Any:
-        """Call the hub; again where nobody knows whether the call arrived."""
-        while True:
-            try:
-                return await getattr(self._hub, method).remote(*args)
-            except self._ray.exceptions.ActorUnavailableError as error:
-                push_warning(f"the hub of the map of {self._name!r} does not answer ({type(error).__name__}).")
-                await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _watch(self) -> None:
-        """Say why the dataset ended, which it does not do by itself."""
-        try:
-            await asyncio.shield(self._run)
-        except self._ray.exceptions.RayError as error:
-            raise ConfigError(
-                f"the workers of the map of {self._name!r} cannot be started, or cannot go on: {_told(error)}"
-            ) from error
-        raise RunError(f"the dataset of the map of {self._name!r} ended before its rows did.")
-
-    def _read(self, worker: str, kind: str, *rest: Any) -> None:
-        if kind == "failed":
-            raise decode_error(rest[0], Usage())
-        ticket, *rest_of_it = rest
-        place = self._places.get(ticket)
-        if kind == "may?":
-            number, needed, spent = rest_of_it
-            # A row without a place was dropped, and what asks for it is cancelled; another worker has died since.
-            if place is not None and place.worker in {"", worker}:
-                self._write(("may", ticket, number, place.charges.let(needed, spent), worker))
-        elif place is not None and kind == "lost":
-            self._lose(ticket, place, worker)
-        elif place is not None:
-            (outcome,) = rest_of_it
-            del self._places[ticket]
-            place.charges.end(outcome.spent)
-            if not place.outcome.done():
-                place.outcome.set_result(outcome)
-
-    def _lose(self, ticket: int, place: _Place, worker: str) -> None:
-        """Take note that a worker has died with a row."""
-        if worker not in self._successors:
-            self._successors.add(worker)
-            push_warning(
-                f"a worker of the map of {self._name!r} died and is there again; the rows that it had are asked anew."
-            )
-        place.worker = worker
-        place.losses += 1
-        place.charges.lose()
-        if place.losses > MOST_LOSSES:
-            del self._places[ticket]
-            if not place.outcome.done():
-                place.outcome.set_exception(
-                    RunError(
-                        f"the worker that asked died {place.losses} times. What kills it may be this row or one that "
-                        "was under way with it: look at the memory and at the logs of the workers."
-                    )
-                )
-
-    # --- failures ------------------------------------------------------------------------------------------------
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        self._failure = self._failure or (error if isinstance(error, SimpleLLMFuncError) else _unexpected(error))
-        places, self._places = self._places, {}
-        for place in places.values():
-            place.charges.end(None)
-            if not place.outcome.done():
-                place.outcome.set_exception(self._failure)
-
-
-def _row(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
-    try:
-        return shipped((args, dict(kwargs)))
-    except UsageError as error:
-        raise SignatureError(f"the row: {error}") from error  # of this row, not of all
-
-
-def _started(ray: Any, count: int) -> list[Any]:
-    """Return the limiter, the hub and who runs the dataset; exporting their classes takes its time.
-
-    They take no processor from the workers, and live where the driver does.
-    """
-    here = ray_package("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy(
-        ray.get_runtime_context().get_node_id(), soft=True
-    )
-    light = {"num_cpus": 0, "scheduling_strategy": here}
-    again = {"max_restarts": -1, "max_task_retries": -1}
-    limiter = ray.remote(**light, **again)(guarded(Limiter)).remote()
-    hub = ray.remote(**light, max_concurrency=100 + 8 * count)(guarded(Hub)).remote(count)
-    dataset = ray.remote(**light, max_restarts=_MOST_RUNS)(DatasetRun).remote()
-    return [limiter, hub, dataset]
-
-
-async def _killed(ray: Any, making: asyncio.Task[list[Any]]) -> None:
-    """Kill the actors, the last one first; a thread that makes them cannot be stopped, and must not go on without Ray."""
-    await asyncio.wait([making])
-    if making.exception() is None:
-        for actor in reversed(making.result()):
-            ray.kill(actor)
-
-
-async def _run(ray: Any, dataset: Any, *told: Any) -> int:
-    """Run the dataset to its end, again where the process that runs it dies; Ray would tell about it."""
-    for _ in range(_MOST_RUNS):
-        with suppress(ray.exceptions.RayActorError):
-            return int(await dataset.run.remote(*told))
-        await asyncio.sleep(_PAUSE_SECONDS)
-    return int(await dataset.run.remote(*told))
-
-
-def _unexpected(error: BaseException) -> SimpleLLMFuncError:
-    return RunError(f"a map on a cluster failed: {_told(error)}")
+            tasks = [self._starting, *self._joining]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if self._is_connected:
+            await connection.run(connection.leave, self._actors)
 
 
 def _told(error: BaseException) -> str:

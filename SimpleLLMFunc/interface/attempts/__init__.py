@@ -17,7 +17,7 @@ from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES, get_json
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, key_pool_again
 from SimpleLLMFunc.interface.attempts.listener import LISTENER, AttemptListener, tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
-from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.attempts.retry import decide, now
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
@@ -43,6 +43,7 @@ __all__ = [
     "get_json",
     "key_pool_again",
     "now",
+    "part_of_rates",
     "read_chunks",
     "read_reply",
     "real_calls_asked_for",

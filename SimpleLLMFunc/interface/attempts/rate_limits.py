@@ -6,8 +6,10 @@ headers of replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -17,7 +19,19 @@ from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.type import CompletionUsage
 
-__all__ = ["Flight", "LimitSettings", "Limits"]
+__all__ = ["Flight", "LimitSettings", "Limits", "part_of_rates"]
+
+_PARTS: ContextVar[int] = ContextVar("SimpleLLMFunc.parts_of_rates", default=1)
+
+
+@contextmanager
+def part_of_rates(parts: int) -> Generator[None, None, None]:
+    """Let models that are made in the block keep one of so many equal parts of their rates: other processes have the rest."""
+    token = _PARTS.set(parts)
+    try:
+        yield
+    finally:
+        _PARTS.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +68,26 @@ class Limits:
 
     def __init__(self, settings: LimitSettings) -> None:
         self.settings = settings
+        self._parts = _PARTS.get()
         if (settings.rate_limit_capacity is None) != (settings.rate_limit_refill_rate is None):
             raise ConfigError("rate_limit_capacity and rate_limit_refill_rate only make sense together; give both.")
         self._requests: list[TokenBucket] = []
         if settings.rate_limit_capacity is not None and settings.rate_limit_refill_rate is not None:
-            self._requests.append(TokenBucket(settings.rate_limit_capacity, settings.rate_limit_refill_rate))
+            self._requests.append(self._bucket(settings.rate_limit_capacity, settings.rate_limit_refill_rate))
         if settings.requests_per_minute is not None:
-            self._requests.append(_per_minute(settings.requests_per_minute))
-        self._tokens = None if settings.tokens_per_minute is None else _per_minute(settings.tokens_per_minute)
+            self._requests.append(self._bucket(settings.requests_per_minute, settings.requests_per_minute / 60))
+        tokens = settings.tokens_per_minute
+        self._tokens = None if tokens is None else self._bucket(tokens, tokens / 60)
         self._learned_requests = _Learned()
         self._learned_tokens = _Learned()
+
+    def _bucket(self, capacity: float, rate: float) -> TokenBucket:
+        """Return a bucket of this part; whole, it holds as much as ever, so that what fits into a rate fits into its part."""
+        if self._parts == 1:
+            return TokenBucket(capacity, rate)
+        bucket = TokenBucket(capacity, rate / self._parts)
+        bucket.limit_to(capacity / self._parts)
+        return bucket
 
     @property
     def counts_tokens(self) -> bool:
@@ -129,7 +153,7 @@ class Limits:
 
     def learn(self, headers: Mapping[str, str], now: float) -> None:
         """Take in what a reply says is left; `now` is seconds since the epoch."""
-        requests, tokens = told_limits(headers, now)
+        requests, tokens = (told and self._part_of(told) for told in told_limits(headers, now))
         if requests is not None:
             # Only less than was said: a user who wants to send no more than so many has reasons.
             for bucket in self._requests:
@@ -139,6 +163,10 @@ class Limits:
             if self._tokens is not None:
                 self._tokens.limit_to(tokens.left)
             self._learned_tokens.learn(tokens)
+
+    def _part_of(self, told: Told) -> Told:
+        limit = None if told.limit is None else max(1.0, told.limit / self._parts)
+        return told if self._parts == 1 else replace(told, left=told.left / self._parts, limit=limit)
 
 
 class _Learned:
@@ -198,7 +226,3 @@ class _Learned:
 async def _take(bucket: TokenBucket, count: float, deadline: Deadline, doing: str) -> None:
     if not await bucket.acquire(count, timeout=deadline.left()):
         raise DeadlineExceeded(deadline.seconds, doing=doing)
-
-
-def _per_minute(count: float) -> TokenBucket:
-    return TokenBucket(count, count / 60)

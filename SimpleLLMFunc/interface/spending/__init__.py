@@ -14,6 +14,8 @@ from SimpleLLMFunc.interface.spending.budget import (
     is_charged,
     is_limited,
     paid_already,
+    reserve,
+    scopes_around,
     strictest_time_limit,
 )
 from SimpleLLMFunc.interface.spending.cost import load_prices, price_of, priced, require_prices
@@ -42,5 +44,7 @@ __all__ = [
     "price_of",
     "priced",
     "require_prices",
+    "reserve",
+    "scopes_around",
     "strictest_time_limit",
 ]

@@ -31,6 +31,8 @@ __all__ = [
     "is_charged",
     "is_limited",
     "paid_already",
+    "reserve",
+    "scopes_around",
     "strictest_time_limit",
 ]
 
@@ -98,10 +100,26 @@ class Spent:
         """Say whether the scope limits this unit: "usd", "tokens", "requests" or "seconds"."""
         return self._limits[unit] is not None
 
+    def left_of(self, unit: str) -> float | None:
+        """Return how much is left of "usd", "tokens" or "requests", None without such a limit."""
+        limit = self._limits[unit]
+        return None if limit is None else max(0.0, limit - self._taken()[unit])
+
+    def exceeded(self, unit: str, needed: float | None = None) -> BudgetExceeded:
+        """Return the error for a request that would have needed more than is left."""
+        return BudgetExceeded(unit, limit=self._limits[unit] or 0.0, spent=self._taken()[unit], needed=needed)
+
     def out_of_time(self) -> BudgetExceeded:
         """Return the error for a call that the seconds of this scope have ended."""
-        limit = self._limits["seconds"]
-        return BudgetExceeded("seconds", limit=limit or 0.0, spent=self.seconds)
+        return self.exceeded("seconds")
+
+    def _taken(self) -> dict[str, float]:
+        return {
+            "usd": self.usd + self._reserved_usd,
+            "tokens": self.tokens + self._reserved,
+            "requests": self.requests,
+            "seconds": self.seconds,
+        }
 
     def _check(self, unit: str, spent: float, needed: float) -> None:
         limit = self._limits[unit]
@@ -175,7 +193,7 @@ class Charge:
     _before: Charge | None = None
 
     def __enter__(self) -> Self:
-        _reserve(self.scopes, requests=1, tokens=self.tokens, usd=self.usd)
+        reserve(self.scopes, requests=1, tokens=self.tokens, usd=self.usd)
         self._before = _CHARGE.get()
         _CHARGE.set(self)
         return self
@@ -244,7 +262,7 @@ def charge_try() -> None:
     if charge is not None and charge.prepaid:
         charge.prepaid -= 1
     else:
-        _reserve(_SCOPES.get(), requests=1, tokens=0)
+        reserve(_SCOPES.get(), requests=1, tokens=0)
     tries = _TRIES.get()
     while tries is not None:
         tries.count += 1
@@ -286,7 +304,17 @@ def counting_tries() -> Iterator[Tries]:
         _TRIES.set(before)
 
 
-def _reserve(scopes: tuple[Spent, ...], *, requests: int, tokens: int, usd: float = 0.0) -> None:
+def scopes_around() -> tuple[Spent, ...]:
+    """Return the scopes that the caller runs inside, the outermost first."""
+    return _SCOPES.get()
+
+
+def reserve(scopes: tuple[Spent, ...], *, requests: int, tokens: int, usd: float = 0.0) -> None:
+    """Take what is needed from all scopes, or from none; `Spent.settle` of each gives it back.
+
+    Raises:
+        BudgetExceeded: one of them has not as much left.
+    """
     taken: list[Spent] = []
     try:
         for scope in scopes:

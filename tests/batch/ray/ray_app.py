@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import OpenAICompatible, llm_function, tool
 from SimpleLLMFunc.batch import RayEngine
+from SimpleLLMFunc.testing import ScriptedLLM
 
 
 class Word(BaseModel):
@@ -41,6 +42,18 @@ def die(now: bool) -> str:
 async def dangerous(text: str) -> str:
     """Read the text."""
     raise NotImplementedError
+
+
+@llm_function(ScriptedLLM("asked by its own model", repeat=True))
+async def inner(text: str) -> str:
+    """Read the text."""
+    raise NotImplementedError
+
+
+@tool
+async def look(text: str) -> str:
+    """Look it up."""
+    return await inner(text)
 
 
 def main(base_url: str, checkpoint: str) -> None:

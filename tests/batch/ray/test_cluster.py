@@ -135,41 +135,6 @@ async def reply(request):
     return text_answer(answer_to(said.split("text: ", 1)[1].strip()))(request)
 
 
-QUIET = """
-import asyncio
-import sys
-import ray
-import ray.data
-ray.init(address="local", num_cpus=1, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=True)
-context = ray.data.DataContext.get_current()
-before = (context.enable_progress_bars, context.target_max_block_size)
-from SimpleLLMFunc.batch import RayEngine
-from SimpleLLMFunc.testing import ScriptedLLM
-from tests.batch.ray.ray_app import read
-read = read.with_options(llm_interface=ScriptedLLM('{"number": 1, "words": []}', repeat=True))
-report = asyncio.run(read.map([str(number) for number in range(30)], engine=RayEngine(cpus=0.5), progress=False))
-print(report.counts.asked, before == (context.enable_progress_bars, context.target_max_block_size))
-print("then one's own", flush=True)
-print("then one's own", flush=True, file=sys.stderr)
-# A task with an environment of its own, as a sum has it, Ray cannot start where the path of Python has a space in it.
-print(sum(row["id"] for row in ray.data.range(3).take_all()))
-"""
-
-
-async def test_ray_data_is_silent_and_set_for_nobody_else() -> None:
-    pytest.importorskip("ray.data")
-    async with Program.started("-c", QUIET) as program:
-        out, err = await program.ended()
-        assert program.process.returncode == 0, err
-        said, own = out.split("then one's own\n")
-        assert said.splitlines()[-1] == "30 True"
-        assert own.splitlines()[-1] == "3"
-        for each in (said, err.split("then one's own\n")[0]):
-            assert "ataset" not in each
-            assert "rogress" not in each
-        await program.nothing_stays()
-
-
 async def test_a_cluster_of_its_own_is_gone_with_the_map(tmp_path) -> None:
     pytest.importorskip("ray")
     async with LoopbackServer(reply) as server:

@@ -19,6 +19,7 @@ from SimpleLLMFunc import (
     ConfigError,
     DeadlineExceeded,
     OpenAICompatible,
+    ResponseParseError,
     RunAborted,
     RunError,
     UsageError,
@@ -30,10 +31,9 @@ from SimpleLLMFunc import (
 )
 from SimpleLLMFunc.base.run.abort import AbortSignal
 from SimpleLLMFunc.batch import RayEngine
-from SimpleLLMFunc.batch.ray import cluster as ray_cluster
 from SimpleLLMFunc.batch.ray import engine as ray
-from SimpleLLMFunc.testing import ScriptedLLM
-from tests.batch.ray.ray_app import Word, answer_to, dangerous, read
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.batch.ray.ray_app import Word, answer_to, dangerous, look, read
 from tests.support.server import LoopbackServer, error_answer, text_answer, tool_calls_answer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -104,12 +104,10 @@ def texts(count: int) -> list[str]:
     return [f"row number {number}" for number in range(count)]
 
 
-WORKER = b"ray::MapWorker(MapBatches(RowWorker))"
-READER = b"ray::ReadRowsOfTheMap"
-OURS = (WORKER, READER, b"ray::DatasetRun", b"ray::Hub", b"ray::Limiter")
+WORKER = b"ray::RowWorker"
 
 
-def processes(package, names=OURS) -> dict[int, str]:
+def processes(package, names=WORKER) -> dict[int, str]:
     """The processes of this cluster that have one of these names."""
     session = package._private.worker._global_node.get_session_dir_path()
     found = {}
@@ -122,15 +120,8 @@ def processes(package, names=OURS) -> dict[int, str]:
     return found
 
 
-def worker_pids(package, name=WORKER) -> list[int]:
-    return list(processes(package, name))
-
-
-async def a_process(package, name) -> int:
-    """Return as soon as there is a process of this name."""
-    while not (found := await asyncio.to_thread(processes, package, name)):
-        await asyncio.sleep(0.02)
-    return next(iter(found))
+def worker_pids(package) -> list[int]:
+    return list(processes(package))
 
 
 async def nothing_stays(package) -> None:
@@ -162,7 +153,7 @@ async def test_what_is_finished_is_not_asked_again_and_takes_no_cluster(cluster,
             await read.map(texts(10), engine=TWO, checkpoint=tmp_path / "run.sqlite")
             report = await read.map(texts(12), engine="local", checkpoint=tmp_path / "run.sqlite")
             assert (report.counts.restored, report.counts.asked) == (10, 2)
-            monkeypatch.setattr(ray, "connected", None)
+            monkeypatch.setattr(ray, "connection", None)
             report = await read.map(texts(12), engine=TWO, checkpoint=tmp_path / "run.sqlite")
         assert [row.value.number for row in report.rows] == list(range(12))
         assert report.counts.restored == 12
@@ -178,7 +169,7 @@ async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way
             )
             await server.asked(150)
             before = await asyncio.to_thread(worker_pids, cluster)
-            assert len(before) == 2
+            assert before
             os.kill(before[0], signal.SIGKILL)
             report = await running
         assert [row.value.number for row in report.rows] == list(range(400))
@@ -192,21 +183,6 @@ async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way
             restored = await read.map(texts(400), checkpoint=tmp_path / "run.sqlite")
         assert restored.counts.restored == 400
         assert server.paid.total() == 400 + again
-
-
-async def test_whoever_carries_the_rows_may_be_killed_too(cluster) -> None:
-    concurrency = 40
-    async with Server(delay=0.1) as server:
-        with use_llm(server.model):
-            running = asyncio.create_task(read.map(texts(600), engine=TWO, concurrency=concurrency))
-            await server.asked(100)
-            os.kill(await a_process(cluster, READER), signal.SIGKILL)
-            await server.asked(300)
-            assert server.paid.total() == len(server.paid)  # the reader has no row that is asked
-            os.kill(await a_process(cluster, b"ray::DatasetRun"), signal.SIGKILL)
-            report = await running
-        assert [row.value.number for row in report.rows] == list(range(600))
-        assert server.paid.total() - 600 <= concurrency  # with the dataset its workers go
 
 
 async def test_a_row_that_kills_its_worker_is_given_up(cluster) -> None:
@@ -231,17 +207,22 @@ class Local(BaseModel):
     number: int
 
 
+@llm_function(toolkit=[look])
+async def read_aloud(text: str) -> str:
+    """Look the text up."""
+    raise NotImplementedError
+
+
 async def test_a_function_of_no_module_travels_without_its_keys(cluster, monkeypatch) -> None:
     canary = "sk-canary-0123456789abcdefghij"
     sent: list[bytes] = []
-    packed = ray_cluster.packed
+    shipped = ray.shipped
 
     def spy(value, *more):
-        sent.append(packed(value, *more))
+        sent.append(shipped(value, *more))
         return sent[-1]
 
-    monkeypatch.setattr(ray_cluster, "packed", spy)
-    monkeypatch.setattr(ray, "packed", spy)
+    monkeypatch.setattr(ray, "shipped", spy)
     async with Server() as server:
         model = OpenAICompatible("m", base_url=server.base_url, api_key=canary, max_retries=0)
 
@@ -266,6 +247,23 @@ async def test_a_function_of_no_module_travels_without_its_keys(cluster, monkeyp
     logs = [file.read_bytes() for file in session.rglob("*") if file.is_file() and not file.is_symlink()]
     assert logs
     assert not any(canary.encode() in text for text in logs)
+
+
+async def test_a_function_that_a_tool_asks_keeps_its_own_model(cluster) -> None:
+    def reply(request):
+        if request.body["messages"][-1]["role"] != "tool":
+            return tool_calls_answer([("look", {"text": "rain"})])(request)
+        return text_answer(request.body["messages"][-1]["content"])(request)
+
+    async with LoopbackServer(reply) as server:
+        model = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        asked = read_aloud.with_options(llm_interface=model)
+        report = await asked.map(["row"], engine=ONE)
+        assert [row.value for row in report.rows] == ["asked by its own model"]
+        with use_llm(ScriptedLLM(tool_calls(("look", {"text": "rain"})), "the second reply", "the third")):
+            report = await asked.map(["row"], engine=ONE)
+        assert [row.value for row in report.rows] == ["the third"]  # the tool had the second
+        assert len(server.requests) == 2
 
 
 async def test_a_model_whose_key_is_not_there_says_so(cluster, monkeypatch) -> None:
@@ -345,6 +343,78 @@ async def test_a_budget_holds_over_all_workers_and_re_asks(cluster) -> None:
         assert 5 <= report.counts.asked <= 10
 
 
+async def test_a_budget_of_tokens_is_one_of_all_workers(cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model), budget(tokens=200) as spent:
+            # Half of it is less than a request is estimated to take.
+            report = await read.map(texts(40), engine=TWO, concurrency=2)
+        assert isinstance(report.stopped, BudgetExceeded)
+        assert report.stopped.limit == 200
+        assert 0 < spent.tokens == server.paid.total() * 8 <= 200
+        assert spent._reserved == 0
+
+
+async def test_a_budget_that_just_suffices_does(cluster) -> None:
+    async with Server() as server:
+
+        def answer(text, request):
+            is_first = server.paid[text] == 1
+            return text_answer("no idea" if is_first else answer_to(text))(request)
+
+        server.answer_to = answer
+        with use_llm(server.model), budget(requests=60) as spent:
+            report = await read.map(texts(30), engine=TWO, concurrency=30)
+        assert report.stopped is None
+        assert spent.requests == 60 == server.paid.total()
+
+
+async def test_a_budget_of_time_ends_what_is_asked(cluster) -> None:
+    async with Server(delay=60) as server:
+        with use_llm(server.model):
+            report = await read.map(texts(40), engine=ONE, concurrency=4, budget={"seconds": 5})
+    assert isinstance(report.stopped, BudgetExceeded)
+    assert report.stopped.unit == "seconds"
+    assert report.counts.unasked == 40
+
+
+async def test_prices_that_are_not_known_stop_a_budget_of_money(cluster) -> None:
+    with use_llm(OpenAICompatible("nobody-knows", base_url="https://llm.invalid/v1")):
+        with pytest.raises(ConfigError, match="price"):
+            await read.map(texts(3), engine=ONE, budget=0.5)
+
+
+async def test_a_further_try_asks_the_budget_too(cluster) -> None:
+    async with LoopbackServer() as server:
+        for _ in range(2):
+            server.reply_status(503)
+        with use_llm(OpenAICompatible("m", base_url=server.base_url, max_retries=2, retry_delay=0.001)):
+            report = await read.map(texts(1), engine=ONE, budget={"requests": 2})
+        assert isinstance(report.stopped, BudgetExceeded)
+        assert len(server.requests) == 2
+
+
+async def test_an_endless_source_is_read_no_further_than_needed(cluster) -> None:
+    read_rows = 0
+
+    def endless():
+        nonlocal read_rows
+        while True:
+            read_rows += 1
+            yield f"row number {read_rows}"
+
+    async with Server() as server:
+        with use_llm(server.model):
+            report = await read.map(endless(), engine=TWO, concurrency=10, budget={"requests": 300})
+        assert isinstance(report.stopped, BudgetExceeded)
+        assert server.paid.total() == 300
+        assert read_rows < 300 + 1_000
+
+
+async def test_the_first_error_is_raised_where_that_is_wanted(cluster) -> None:
+    with use_llm(ScriptedLLM("no idea", repeat=True)), pytest.raises(ResponseParseError):
+        await read.map(texts(9), engine=ONE, on_error="raise")
+
+
 async def test_a_deadline_stops_the_map(cluster) -> None:
     async with Server(delay=60) as server:
         with use_llm(server.model):
@@ -383,27 +453,16 @@ async def test_a_cancelled_map_leaves_no_worker_and_goes_on_from_its_checkpoint(
         assert server.paid.total() <= 220
 
 
-@pytest.mark.parametrize("name", [b"ray::Hub", WORKER])
-async def test_a_map_that_is_cancelled_while_its_processes_start_leaves_none(name, cluster) -> None:
+async def test_a_map_that_is_cancelled_while_its_workers_start_leaves_none(cluster) -> None:
     async with Server(delay=60) as server:
         with use_llm(server.model):
             running = asyncio.create_task(read.map(texts(40), engine=TWO, concurrency=4))
-            await a_process(cluster, name)
+            while not await asyncio.to_thread(worker_pids, cluster):
+                await asyncio.sleep(0.02)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
         await nothing_stays(cluster)
-
-
-async def test_a_map_whose_hub_is_killed_ends_and_leaves_nothing(cluster) -> None:
-    async with Server(delay=60) as server:
-        with use_llm(server.model):
-            running = asyncio.create_task(read.map(texts(40), engine=TWO, concurrency=4))
-            await server.asked(4)
-            os.kill(await a_process(cluster, b"ray::Hub"), signal.SIGKILL)
-            report = await running
-    assert {type(row.error) for row in report.rows} == {RunError}
-    await nothing_stays(cluster)
 
 
 async def test_rates_hold_for_all_workers_together(cluster) -> None:
@@ -414,8 +473,7 @@ async def test_rates_hold_for_all_workers_together(cluster) -> None:
         with use_llm(model):
             report = await read.map(texts(45), engine=TWO, concurrency=30)
     assert report.counts.failed == 0
-    # 4.4 s from the first permission to the last; two workers by themselves would take 2.2 s. What is permitted while
-    # a worker's first request is on its way comes together with it.
+    # 4.4 s from the first to the last; if each worker had the whole rate, half of it.
     assert max(server.times) - min(server.times) > 2.7
 
 
@@ -443,9 +501,7 @@ async def test_workers_that_take_no_processor(cluster) -> None:
         with use_llm(server.model):
             running = asyncio.create_task(read.map(texts(20), engine=RayEngine(workers=2, cpus=0), concurrency=4))
             await server.asked(4)
-            # Ray Data would make one step of reading and asking, where both take the same: then one worker had all rows.
             assert await asyncio.to_thread(worker_pids, cluster)
-            assert await asyncio.to_thread(worker_pids, cluster, READER)
             report = await running
     assert report.counts.failed == 0
 

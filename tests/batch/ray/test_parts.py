@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import pickle
 import sys
@@ -12,31 +11,9 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import ConfigError, OpenAICompatible, UsageError, llm_function, tool, use_llm
 from SimpleLLMFunc.batch import RayEngine
-from SimpleLLMFunc.batch.ray.limits import Limiter, SharedBucket, share_limits
-from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
-from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
-from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.batch.ray.ray_app import dangerous, read
-
-
-class Remote:
-    """A method of an actor that is none."""
-
-    def __init__(self, method) -> None:
-        self._method = method
-        self.calls: list[tuple] = []
-
-    def remote(self, *args):
-        self.calls.append(args)
-        return asyncio.ensure_future(self._method(*args))
-
-
-class LocalLimiter:
-    def __init__(self) -> None:
-        limiter = Limiter()
-        self.take, self.adjust, self.limit_to = map(Remote, (limiter.take, limiter.adjust, limiter.limit_to))
 
 
 class Mood(BaseModel):
@@ -125,56 +102,6 @@ def test_settings_that_cannot_be() -> None:
     for wrong in ({"workers": 0}, {"workers": True}, {"workers": 1.5}, {"cpus": -1}, {"cpus": "many"}):
         with pytest.raises(UsageError, match="is a"):
             RayEngine(**wrong)
-
-
-async def test_two_workers_share_one_bucket() -> None:
-    limiter = LocalLimiter()
-    buckets = [SharedBucket(limiter, "m/requests/0", TokenBucket(10, 1000)) for _ in range(2)]
-    granted = await asyncio.gather(*(bucket.acquire(1) for bucket in buckets for _ in range(40)))
-    assert all(granted)
-    taken = sum(call[3] for call in limiter.take.calls)
-    assert taken == pytest.approx(80, abs=2)  # what is left over is less than one each
-    assert len(limiter.take.calls) <= 80
-
-
-async def test_a_wait_that_is_given_up_takes_nothing() -> None:
-    limiter = LocalLimiter()
-    bucket = SharedBucket(limiter, "slow", TokenBucket(1, 20))
-    assert await bucket.acquire(1)
-    assert not await bucket.acquire(1, timeout=0.001)
-    waiting = asyncio.create_task(bucket.acquire(1))
-    await asyncio.sleep(0)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert await bucket.acquire(1)
-    assert await bucket.acquire(1)
-    # Of the two that came for nobody, one was used by the next.
-    assert sum(call[3] for call in limiter.take.calls) <= 4
-
-
-async def test_what_the_service_says_is_left_is_passed_on_once() -> None:
-    limiter = LocalLimiter()
-    bucket = SharedBucket(limiter, "told", TokenBucket(100, 10))
-    for left in (50, 30, 40):
-        bucket.limit_to(left)
-    while not limiter.limit_to.calls:
-        await asyncio.sleep(0.01)
-    assert limiter.limit_to.calls == [("told", 100.0, 10.0, 30)]
-    bucket.adjust(-5)
-    assert limiter.adjust.calls == [("told", 100.0, 10.0, -5)]
-
-
-async def test_every_model_behind_a_model_shares_its_limits_and_learns_its_part() -> None:
-    models = [OpenAICompatible(name, base_url="http://127.0.0.1:1/v1", requests_per_minute=600) for name in "ab"]
-    share_limits([FallbackLLM(models[0], ScriptedLLM()), models[1]], LocalLimiter(), 4)
-    for model in models:
-        assert isinstance(model._limits._requests[0], SharedBucket)
-        model._limits.learn({"x-ratelimit-remaining-requests": "80", "x-ratelimit-limit-requests": "100"}, 0.0)
-        assert model._limits._learned_requests.bucket.level == pytest.approx(20, abs=0.5)
-        await model._limits.wait("m", 0, Deadline.after(5))
-    names = {model._limits._requests[0]._facts[0] for model in models}
-    assert len(names) == 2
 
 
 async def test_without_ray_it_says_what_to_install(monkeypatch) -> None:

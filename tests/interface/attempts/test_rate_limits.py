@@ -6,7 +6,7 @@ import pytest
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
-from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings
+from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.type.completion import CompletionUsage
@@ -245,3 +245,20 @@ def _with_headers(request, headers):
     answer = text_answer("ok")(request)
     answer.headers.update(headers)
     return answer
+
+
+async def test_a_part_of_the_rates_is_a_part_of_the_rate_and_of_what_is_left():
+    with part_of_rates(4):
+        limits = Limits(LimitSettings(requests_per_minute=600, tokens_per_minute=1_000))
+    whole = Limits(LimitSettings(requests_per_minute=600))
+    assert whole._requests[0].refill_rate == 10
+    (requests,) = limits._requests
+    assert (requests.refill_rate, requests.capacity) == (2.5, 600)
+    assert requests.level == pytest.approx(150, abs=1)
+    assert limits._tokens.level == pytest.approx(250, abs=1)
+    limits._tokens.refill_rate = 1e6
+    await limits.wait("m", 900, SOON(5))  # what fits into the rate fits into its part
+    limits.learn({"x-ratelimit-remaining-requests": "80", "x-ratelimit-limit-requests": "100"}, 0.0)
+    assert limits._learned_requests.bucket.capacity == 25
+    assert limits._learned_requests.bucket.level == pytest.approx(20, abs=0.5)
+    assert requests.level == pytest.approx(20, abs=0.5)
