@@ -105,7 +105,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "subprocess.Popen",
     ): "pip, with arguments of ours and no shell, to fetch the weights",
     ("viewer/responses.py", "Lines.__call__", ".result()"): _DONE,
-    ("batch/ray/cluster.py", "packed", "importlib.import_module"): _CLUSTER,
+    ("batch/ray/cluster.py", "shipped", "importlib.import_module"): _CLUSTER,
     ("batch/ray/cluster.py", "unpacked", "importlib.import_module"): _CLUSTER,
     ("llm_decorator/shipped.py", "pipeline_of_name", "pkgutil.resolve_name"): _SHIPPED,
     ("llm_decorator/shipped.py", "_reduced_tool", "pkgutil.resolve_name"): _SHIPPED,

@@ -63,12 +63,6 @@ class MappedFunction(Generic[R_co]):
         return resolve_llm(self.pipeline.options.llm_interface)
 
     @property
-    def models(self) -> tuple[LLM_Interface, ...]:
-        """All models that it may ask, the first one first."""
-        stronger = self.pipeline.options.escalate_to
-        return (self.llm,) if stronger is None else (self.llm, stronger)
-
-    @property
     def metadata(self) -> FunctionMetadata:
         """What those who watch are told of the function."""
         return self.pipeline.metadata

@@ -16,7 +16,6 @@ from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
 from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES, get_json
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, key_pool_again
 from SimpleLLMFunc.interface.attempts.listener import LISTENER, AttemptListener, tell_failed_try
-from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.attempts.retry import decide, now
@@ -34,7 +33,6 @@ __all__ = [
     "Limits",
     "RealCallsForbidden",
     "TokenBucket",
-    "Told",
     "check_real_call_allowed",
     "check_status",
     "decide",
@@ -48,5 +46,4 @@ __all__ = [
     "read_reply",
     "real_calls_asked_for",
     "tell_failed_try",
-    "told_limits",
 ]

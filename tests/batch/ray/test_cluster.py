@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from SimpleLLMFunc.batch import Checkpoint
 from tests.batch.ray.ray_app import answer_to
 from tests.support.server import LoopbackServer, text_answer
 
@@ -149,13 +150,15 @@ async def test_a_cluster_of_its_own_is_gone_with_the_map(tmp_path) -> None:
             await program.nothing_stays()
 
 
-async def test_a_program_that_is_killed_leaves_nothing(tmp_path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+async def test_a_program_that_is_ended_leaves_nothing_and_goes_on_from_what_is_committed(how, tmp_path) -> None:
     pytest.importorskip("ray")
     came, held = asyncio.Event(), asyncio.Event()
 
     async def hold(request):
-        came.set()
-        await held.wait()
+        if len(server.requests) >= 20:
+            came.set()
+            await held.wait()
         return await reply(request)
 
     async with LoopbackServer(hold) as server:
@@ -167,7 +170,15 @@ async def test_a_program_that_is_killed_leaves_nothing(tmp_path) -> None:
             assert came.is_set(), talking.result()
             await program.look()
             assert any("RowWorker" in process.command for process in program.family.values())
-            program.process.kill()
+            program.process.send_signal(how)
             await talking
             await program.nothing_stays()
         held.set()
+        (version,) = Checkpoint.status(tmp_path / "run.sqlite").versions
+        assert version.values
+        before = len(server.requests)
+        async with Program.started(*arguments) as program:
+            out, err = await program.ended()
+            assert program.process.returncode == 0, err
+            assert json.loads(out) == list(range(40))
+        assert len(server.requests) - before == 40 - version.values
