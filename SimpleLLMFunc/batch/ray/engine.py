@@ -176,7 +176,7 @@ class _OnRay(Relayed[R], Generic[R]):
         if outcome.process not in worker.processes:
             worker.processes.add(outcome.process)
             push_warning(
-                f"a worker of the map of {self.name!r} died and is there again; the rows that it had are asked anew."
+                f"a worker of the map of {self.name!r} died and is there again; the rows that it had are asked again."
             )
         return outcome
 
