@@ -455,8 +455,6 @@ until it is done; the server counts which rows were paid more than once. Then it
   time a row suffers less.
 * Rows in flight when the process dies have to be paid again by everybody: up to {width:,} of them, about half of what was asked in so short a run.
   What is beyond that was finished, and lost.
-* While it runs, `f.map` lets Python's garbage collector look less often ([why that is safe](../docs/explanation/speed.md#how-it-grows)); the others
-  run with the thresholds of the interpreter, as their users do.
 * Everybody asks the same question in its own prompts: DSPy's are longer. bespokelabs-curator counts tokens with tiktoken, which
   fetches its tables from the network at first use; here a stand-in counts, which takes less time. LangChain's `SQLiteCache` is given
   a longer patience with its file: as it is, it gives up with 1,000 in flight ("database is locked").

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint import Found, KeyedRow, Record, RowKeys, Store
-from SimpleLLMFunc.batch.collector import RowsInFlight
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
@@ -70,7 +69,6 @@ class LocalMap(Generic[R]):
         self._pending: dict[bytes, KeyedRow] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
-        self._in_flight = RowsInFlight()
         self._starting = 0
         self._has_ended = asyncio.Event()
         self._note = ""
@@ -199,7 +197,6 @@ class LocalMap(Generic[R]):
             worker = self._loop.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(left, context=context)
-        self._in_flight.at_least(len(self._workers))
 
     async def _work(self) -> None:
         """Ask for one row after the other, as long as there are rows and places."""
@@ -244,7 +241,6 @@ class LocalMap(Generic[R]):
             raise error
         number = self._keep(row, answer, error, usage)
         self._settle(row, number if isinstance(number, int) else await number, _name_of(error), "asked")
-        self._in_flight.finished()
         self._has_asked = self._has_asked or error is None
         if len(self._workers) < self._pace.limit:
             self._fill_places()
@@ -342,7 +338,6 @@ class LocalMap(Generic[R]):
     async def _end(self) -> None:
         """Leave nothing behind: no task, no timer, no lock."""
         self._has_ended.set()  # before places become free: they are for nobody now
-        self._in_flight.ended()  # before anything is awaited: the loop may be gone
         for timer in self._timers:
             timer.cancel()
         tasks = [*self._workers, *(task for task in (self._reader, self._counter) if task is not None)]

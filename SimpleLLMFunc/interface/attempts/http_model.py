@@ -18,7 +18,7 @@ from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.attempts.retry import decide, now
-from SimpleLLMFunc.interface.body_json import decode, encode, is_long_body, off_loop, plain_size
+from SimpleLLMFunc.interface.body_json import decode, encode, is_long, off_loop
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import (
     Address,
@@ -243,10 +243,9 @@ class HttpModel(LLM_Interface):
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         check_call_params(asked.params)
         request, timeout = self._request(asked, stream=stream)
-        size = plain_size(request.body)
-        given = (request.body, size, asked)
-        is_long = is_long_body(request.body, size)
-        data, wire, tokens = await off_loop(self._written, *given) if is_long else self._written(*given)
+        given = (request.body, asked)
+        is_large = is_long(asked.messages)
+        data, wire, tokens = await off_loop(self._written, *given) if is_large else self._written(*given)
         return Call(
             request.path,
             request.headers,
@@ -266,9 +265,9 @@ class HttpModel(LLM_Interface):
             return around or _NO_DEADLINE
         return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(around)
 
-    def _written(self, body: dict[str, Any], size: int, asked: Asked) -> tuple[bytes, Mapping[str, Any] | None, int]:
+    def _written(self, body: dict[str, Any], asked: Asked) -> tuple[bytes, Mapping[str, Any] | None, int]:
         """Return the body as bytes and, where a client sends it, as data; and about how many tokens it takes."""
-        data = encode(body, size)
+        data = encode(body)
         # What goes through a client is read back, so that it holds nothing that JSON cannot say.
         wire = None if self._client is None else decode(data)
         if not self._limits.counts_tokens:
