@@ -4,7 +4,16 @@ from SimpleLLMFunc.batch.batch_file import read_batch_file, to_batch_file
 from SimpleLLMFunc.batch.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
 from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.map import map_rows
-from SimpleLLMFunc.batch.options import Budget, Engine, EngineName, MapOptions, RayEngine
+from SimpleLLMFunc.batch.options import (
+    Budget,
+    Engine,
+    EngineName,
+    MapOptions,
+    RayEngine,
+    RunOptions,
+    check_options,
+    limits,
+)
 from SimpleLLMFunc.batch.output import check_output_path, json_lines, replaced_whole, write_rows
 from SimpleLLMFunc.batch.progress import Progress
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
@@ -21,6 +30,7 @@ __all__ = [
     "MapRows",
     "RayEngine",
     "RowSource",
+    "RunOptions",
     "VersionStatus",
     "map_rows",
 ]
@@ -29,9 +39,11 @@ __all__ += [
     "EngineName",
     "LocalMap",
     "Progress",
+    "check_options",
     "check_output_path",
     "checkpoint",
     "json_lines",
+    "limits",
     "ray",
     "read_batch_file",
     "replaced_whole",

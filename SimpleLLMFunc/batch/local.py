@@ -58,12 +58,13 @@ class LocalMap(Generic[R]):
         pace: Concurrency | None = None,
     ) -> None:
         self._function = function
-        self._options = options
+        self._raises = options.get("on_error") == "raise"
+        self._retries_errors = options.get("retry_errors", False)
         self._clock = clock
         self._feed = Feed(rows)
-        self._store = Store(function, options.checkpoint, self._state)
-        self._pace = concurrency_of(options.concurrency, _most_sockets()) if pace is None else pace
-        self._view = progress_view(options.progress)
+        self._store = Store(function, options.get("checkpoint"), self._state)
+        self._pace = concurrency_of(options.get("concurrency", "auto"), _most_sockets()) if pace is None else pace
+        self._view = progress_view(options.get("progress"))
         self._ids: array[int] = array("q")
         self._ready: deque[KeyedRow] = deque()
         self._pending: dict[bytes, KeyedRow] = {}
@@ -172,8 +173,8 @@ class LocalMap(Generic[R]):
             )
         if found is not None:
             is_own = found.id > self._store.first_new_id or found.id in self._retried
-            if is_own or found.error is None or not self._options.retry_errors:
-                if found.error is not None and self._options.on_error == "raise":
+            if is_own or found.error is None or not self._retries_errors:
+                if found.error is not None and self._raises:
                     self._fail(await self._store.error(found.id, row.place))
                 self._settle(row, found.id, found.error, "duplicates" if is_own else "restored")
                 return
@@ -181,7 +182,7 @@ class LocalMap(Generic[R]):
             self._retried.add(found.id)
         if row.problem is None:
             self._ready.append(row)
-        elif self._options.on_error == "raise":
+        elif self._raises:
             self._fail(row.problem)
         else:
             number = self._keep(row, None, row.problem, NO_USAGE)
@@ -237,7 +238,7 @@ class LocalMap(Generic[R]):
             self._stop(error)
             return
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
-        if error is not None and (self._options.on_error == "raise" or self._cannot_ask(error)):
+        if error is not None and (self._raises or self._cannot_ask(error)):
             raise error
         number = self._keep(row, answer, error, usage)
         self._settle(row, number if isinstance(number, int) else await number, _name_of(error), "asked")
@@ -352,7 +353,7 @@ class LocalMap(Generic[R]):
     def _report(self) -> MapReport[R]:
         stopped = self._stopped
         if stopped is not None:
-            if self._options.on_error == "raise":
+            if self._raises:
                 raise stopped
             self._ids.extend([0] * ((self._feed.total or 0) - len(self._ids)))
         unasked = self._ids.count(0)

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.local import LocalMap
-from SimpleLLMFunc.batch.options import Budget, Engine, MapOptions, RayEngine
+from SimpleLLMFunc.batch.options import MapOptions, RayEngine, check_options, limits
 from SimpleLLMFunc.batch.pace import concurrency_of
-from SimpleLLMFunc.batch.progress import Progress
 from SimpleLLMFunc.batch.provider_batches import answered_in_batches
 from SimpleLLMFunc.batch.ray import asked_on_ray
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows import Rows
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.spending import deadline_scope
 
-__all__ = ["Budget", "Engine", "MapOptions", "map_rows"]
+__all__ = ["map_rows"]
 
 R = TypeVar("R")
 
 
-async def map_rows(
-    function: Mappable[R],
-    rows: Rows,
-    *,
-    concurrency: int | Literal["auto"] = "auto",
-    checkpoint: str | PathLike[str] | None = None,
-    on_error: Literal["keep", "raise"] = "keep",
-    budget: Budget | None = None,
-    progress: Progress = None,
-    engine: Engine = "local",
-    retry_errors: bool = False,
-    deadline: float | None = None,
-) -> MapReport[R]:
+async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
     """Ask `function` once for each row, and return what came of it in the order of the input.
 
     Rows are read as they are needed, identical ones are asked once. A row that fails has its error for its result, and
@@ -45,35 +30,24 @@ async def map_rows(
         function: what is asked.
         rows: an iterable or async iterable, the path of a JSONL, CSV or Parquet file, or a data frame. A tuple is
             positional arguments, a dict is keywords if its keys are parameters, anything else the single value.
-        concurrency: rows at a time; "auto" finds out what the service bears.
-        checkpoint: the path of a SQLite file; made where there is none.
-        on_error: "keep" makes an error the result of its row; "raise" stops the map and raises the first one.
-        budget: USD, limits by name, or a `budget(...)`; the map stops before the request that would break it.
-        progress: None shows it on a terminal and in a notebook, True always, False never; or a function.
-        engine: "local" is this process; "ray", or a `RayEngine` with its settings, the workers of a Ray cluster;
-            "openai-batch" sends the rows as batches of the service, at half the price.
-        retry_errors: also ask for rows again that have an error in the checkpoint.
-        deadline: seconds for the whole map.
+        options: see `MapOptions`.
 
     Raises:
         CheckpointError: the checkpoint is damaged, cannot be written, or is being written by somebody else.
         ConfigError: there is no model to ask, or no such file of rows.
-        UsageError: an argument that cannot be.
+        UsageError: an option that is not known, or a value that cannot be.
     """
-    options = MapOptions(concurrency, checkpoint, on_error, budget, progress, retry_errors, deadline)
-    if engine == "local":
-        with options.budget_scope(), deadline_scope(options.deadline) as clock:
-            return await LocalMap(function, rows, options, clock).result()
+    check_options(options)
+    engine = options.get("engine", "local")
     asked: Any = function  # of those that can be mapped, for these it must be a decorated function
-    if engine == "ray" or isinstance(engine, RayEngine):
-        pace = concurrency_of(options.concurrency)
-        with options.budget_scope(), deadline_scope(options.deadline) as clock:
+    with limits(options) as clock:
+        if engine == "local":
+            return await LocalMap(function, rows, options, clock).result()
+        if engine == "ray" or isinstance(engine, RayEngine):
+            pace = concurrency_of(options.get("concurrency", "auto"))
             async with asked_on_ray(asked, RayEngine() if engine == "ray" else engine, pace) as there:
                 return await LocalMap(there, rows, options, clock, pace).result()
-    if engine == "openai-batch":
-        with options.budget_scope(), deadline_scope(options.deadline) as clock:
-            async with answered_in_batches(
-                asked, rows, checkpoint=checkpoint, retry_errors=retry_errors, progress=progress
-            ) as answered:
+        if engine == "openai-batch":
+            async with answered_in_batches(asked, rows, options) as answered:
                 return await LocalMap(*answered, options, clock).result()
     raise UsageError(f'engine is "local", "ray", a RayEngine or "openai-batch", not {engine!r}.')

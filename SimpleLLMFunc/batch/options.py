@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+import difflib
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from SimpleLLMFunc.batch.pace import concurrency_of
 from SimpleLLMFunc.batch.progress import Progress
-from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.spending import Deadline, Spent
+from SimpleLLMFunc.errors import SignatureError, UsageError
+from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope
 from SimpleLLMFunc.interface.spending import budget as budget_scope
 
-__all__ = ["Budget", "Engine", "EngineName", "MapOptions", "RayEngine"]
+__all__ = ["Budget", "Engine", "EngineName", "MapOptions", "RayEngine", "RunOptions", "check_options", "limits"]
 
 EngineName: TypeAlias = Literal["local", "ray", "openai-batch"]
 """Where a map runs."""
@@ -52,37 +53,75 @@ Engine: TypeAlias = EngineName | RayEngine
 """An engine by name, or with its settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class MapOptions:
-    """The arguments of a map, checked; see `map_rows`."""
+class RunOptions(TypedDict, total=False):
+    """What every run over many rows takes.
 
-    concurrency: int | Literal["auto"] = "auto"
-    checkpoint: str | PathLike[str] | None = None
-    on_error: Literal["keep", "raise"] = "keep"
-    budget: Budget | None = None
-    progress: Progress = None
-    retry_errors: bool = False
-    deadline: float | None = None
+    Attributes:
+        concurrency: rows at a time; "auto", the default, finds out what the service bears.
+        checkpoint: the path of a SQLite file; made where there is none.
+        budget: USD, limits by name, or a `budget(...)`; the run stops before the request that would break it.
+        progress: None, the default, shows it on a terminal and in a notebook, True always, False never; or a function.
+        deadline: seconds for all of it.
+    """
 
-    def __post_init__(self) -> None:
-        concurrency_of(self.concurrency)
-        if self.on_error not in {"keep", "raise"}:
-            raise UsageError(f'on_error is "keep" or "raise", not {self.on_error!r}.')
-        Deadline.after(self.deadline)
+    concurrency: int | Literal["auto"]
+    checkpoint: str | PathLike[str] | None
+    budget: Budget | None
+    progress: Progress
+    deadline: float | None
 
-    def budget_scope(self) -> AbstractContextManager[Spent | None]:
-        """Return the scope that keeps the budget.
 
-        Raises:
-            UsageError: it is none.
-        """
-        given: Any = self.budget
-        if given is None:
-            return nullcontext()
-        if isinstance(given, AbstractContextManager):
-            return given
-        if isinstance(given, Mapping):
-            if unknown := sorted(map(str, given.keys() - {"usd", "tokens", "requests", "seconds"})):
-                raise UsageError(f"a budget has usd, tokens, requests and seconds, not {', '.join(unknown)}.")
-            return budget_scope(**given)
-        return budget_scope(usd=given)
+class MapOptions(RunOptions, total=False):
+    """What `f.map` takes beside the rows: also all of `RunOptions`.
+
+    Attributes:
+        on_error: "keep", the default, makes an error the result of its row; "raise" stops the map and raises the first.
+        engine: "local", the default, is this process; "ray", or a `RayEngine` with its settings, the workers of a Ray
+            cluster; "openai-batch" sends the rows as batches of the service, at half the price.
+        retry_errors: also ask again for rows that have an error in the checkpoint.
+    """
+
+    on_error: Literal["keep", "raise"]
+    engine: Engine
+    retry_errors: bool
+
+
+def check_options(options: Mapping[str, Any], known: type = MapOptions) -> None:
+    """Return if a run can be told these options.
+
+    Raises:
+        SignatureError: one of them is not known.
+        UsageError: one has a value that it cannot have.
+    """
+    names = [*known.__annotations__]
+    for name in options:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(names)}."
+            raise SignatureError(f"there is no option {name!r}. {hint}")
+    concurrency_of(options.get("concurrency", "auto"))
+    if (on_error := options.get("on_error", "keep")) not in {"keep", "raise"}:
+        raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')
+
+
+@contextmanager
+def limits(options: RunOptions) -> Generator[Deadline, None, None]:
+    """Keep the budget and the deadline of a run.
+
+    Raises:
+        UsageError: one of them is none.
+    """
+    with _budget_scope(options.get("budget")), deadline_scope(options.get("deadline")) as clock:
+        yield clock
+
+
+def _budget_scope(given: Any) -> AbstractContextManager[object]:
+    if given is None:
+        return nullcontext()
+    if isinstance(given, AbstractContextManager):
+        return given
+    if isinstance(given, Mapping):
+        if unknown := sorted(map(str, given.keys() - {"usd", "tokens", "requests", "seconds"})):
+            raise UsageError(f"a budget has usd, tokens, requests and seconds, not {', '.join(unknown)}.")
+        return budget_scope(**given)
+    return budget_scope(usd=given)

@@ -10,17 +10,16 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from SimpleLLMFunc.base.run import Answer, Preview
-from SimpleLLMFunc.batch import Budget, LocalMap, MapOptions, MapReport, Progress
+from SimpleLLMFunc.batch import LocalMap, MapOptions, MapReport, RunOptions, check_options, limits
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, as_scorer
 from SimpleLLMFunc.evaluate.statistics import wilson_interval
 from SimpleLLMFunc.interface.composite import sample_scope
-from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
 from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function, mapped
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
@@ -44,12 +43,8 @@ def evaluate(
     scorers: Sequence[ScorerLike] | ScorerLike = "exact",
     repeats: int = 1,
     *,
-    concurrency: int | Literal["auto"] = "auto",
-    checkpoint: str | os.PathLike[str] | None = None,
-    budget: Budget | None = None,
-    progress: Progress = None,
-    deadline: float | None = None,
     confidence: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> EvalReport:
     """Ask `f` for every case, let the scorers judge the answers, and return the report.
 
@@ -62,32 +57,16 @@ def evaluate(
             ``{"args": …, "expected": …}``.
         scorers: "exact", "fields", `judge(…)`, functions of value and expectation; one or several.
         repeats: how often each case is asked; a cache keeps an answer for each, and a case is still one case.
-        concurrency: cases at a time, as in `f.map`.
-        progress: as in `f.map`.
-        checkpoint: a SQLite file; a rerun asks only for what has no answer. Judges keep theirs beside it.
-        budget: USD, limits by name, or a `budget(...)`; judges count.
-        deadline: seconds for all of it.
         confidence: of the intervals.
+        options: see `RunOptions`; `concurrency` counts cases, judges count in `budget`. With a checkpoint a rerun asks
+            only for what has no answer, and judges keep theirs beside it.
 
     Raises:
         SignatureError: a case does not fit the function; says which and why.
         UsageError: an argument that cannot be.
         CheckpointError: the checkpoint is damaged, or is being written by somebody else.
     """
-    return run_sync(
-        evaluate_async(
-            f,
-            cases,
-            scorers,
-            repeats,
-            concurrency=concurrency,
-            checkpoint=checkpoint,
-            budget=budget,
-            progress=progress,
-            deadline=deadline,
-            confidence=confidence,
-        )
-    )
+    return run_sync(evaluate_async(f, cases, scorers, repeats, confidence=confidence, **options))
 
 
 async def evaluate_async(
@@ -96,15 +75,12 @@ async def evaluate_async(
     scorers: Sequence[ScorerLike] | ScorerLike = "exact",
     repeats: int = 1,
     *,
-    concurrency: int | Literal["auto"] = "auto",
-    checkpoint: str | os.PathLike[str] | None = None,
-    budget: Budget | None = None,
-    progress: Progress = None,
-    deadline: float | None = None,
     confidence: float = 0.95,
+    **options: Unpack[RunOptions],
 ) -> EvalReport:
     """Do what `evaluate` does."""
     began = time.monotonic()
+    check_options(options, RunOptions)
     function = _Repeated(_checked(f))
     judges = _named([scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers)
     if type(repeats) is not int or repeats < 1:
@@ -112,12 +88,12 @@ async def evaluate_async(
     wilson_interval(1, 1, confidence)  # refuses a confidence that cannot be
     checked = await in_thread(checked_cases, cases, function.reader)
     rows = [(_Asked(case.arguments, number),) for number in range(repeats) for case in checked]
-    options = MapOptions(concurrency, checkpoint, "keep", budget, progress, retry_errors=True, deadline=deadline)
-    with options.budget_scope(), deadline_scope(deadline) as clock:
-        report: MapReport[Any] = await LocalMap(function, rows, options, clock).result()
+    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": True, **options}
+    with limits(options) as clock:
+        report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
         try:
             answers = await in_thread(_answers, function, checked, report)
-            graded = [await _graded(scorer, answers, checkpoint) for scorer in judges]
+            graded = [await _graded(scorer, answers, options.get("checkpoint")) for scorer in judges]
         finally:
             await in_thread(report.close)
     costs = [report.cost, *(grades.cost for by_place in graded for grades in by_place.values())]

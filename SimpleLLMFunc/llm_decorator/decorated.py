@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, NoReturn, ParamSpec, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.run import Preview, Result
@@ -26,7 +25,7 @@ from SimpleLLMFunc.runtime import iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 
 if TYPE_CHECKING:
-    from SimpleLLMFunc.batch import Budget, Engine, MapReport, Progress
+    from SimpleLLMFunc.batch import MapOptions, MapReport
     from SimpleLLMFunc.batch.rows import Rows
 
 __all__ = [
@@ -199,6 +198,20 @@ class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
         answers, given = self._called(args)
         return answers.events(given, kwargs)
 
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
+        """Ask the model; when awaited, the value with everything known about how it came about."""
+        answers, given = self._called(args)
+        return self._named(answers.result(given, kwargs), ".call")
+
+    def map(self, rows: Rows, **options: Unpack[MapOptions]) -> Coroutine[Any, Any, MapReport[R]]:
+        """Ask once for each row; when awaited, what came of each, in the order of the input. See `MapOptions`."""
+        return self._named(map_rows(self._mapped(), rows, **options), ".map")
+
+    def _named(self, work: Coroutine[Any, Any, T], view: str = "") -> Coroutine[Any, Any, T]:
+        # Python's warning about a missing `await` then names what its reader wrote.
+        work.__qualname__ = f"{self.__qualname__}{view}"  # type: ignore[attr-defined]  # every coroutine has one
+        return work
+
 
 class _SyncFunction(_Function[P], BatchFiles[R], Generic[P, R]):
     """Views of a sync function: the same, behind the bridge."""
@@ -207,6 +220,15 @@ class _SyncFunction(_Function[P], BatchFiles[R], Generic[P, R]):
         """Yield the facts of the run as they happen, with the reply in pieces."""
         answers, given = self._called(args)
         return iterate_sync(answers.events(given, kwargs))
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
+        """Ask the model and return the value with everything known about how it came about."""
+        answers, given = self._called(args)
+        return run_sync(answers.result(given, kwargs))
+
+    def map(self, rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
+        """Ask once for each row, and return what came of each, in the order of the input. See `MapOptions`."""
+        return run_sync(map_rows(self._mapped(), rows, **options))
 
 
 class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
@@ -217,7 +239,6 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
         # inspect looks for these before it believes that an object is a coroutine function.
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             setattr(self, name, getattr(pipeline.definition.func, name, None))
-        self._shown = getattr(self, "__qualname__", type(self).__name__)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Ask the model; the value when awaited.
@@ -228,48 +249,10 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
         answers, given = self._called(args)
         return self._named(answers.value(given, kwargs))
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
-        """Ask the model; when awaited, the value with everything known about how it came about."""
-        answers, given = self._called(args)
-        return self._named(answers.result(given, kwargs), ".call")
-
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         answers, given = self._called(args)
         return answers.stream(given, kwargs)
-
-    def map(
-        self,
-        rows: Rows,
-        *,
-        concurrency: int | Literal["auto"] = "auto",
-        checkpoint: str | PathLike[str] | None = None,
-        on_error: Literal["keep", "raise"] = "keep",
-        budget: Budget | None = None,
-        progress: Progress = None,
-        engine: Engine = "local",
-        retry_errors: bool = False,
-        deadline: float | None = None,
-    ) -> Coroutine[Any, Any, MapReport[R]]:
-        """Ask once for each row; when awaited, what came of each, in the order of the input. See `map_rows`."""
-        work = map_rows(
-            self._mapped(),
-            rows,
-            concurrency=concurrency,
-            checkpoint=checkpoint,
-            on_error=on_error,
-            budget=budget,
-            progress=progress,
-            engine=engine,
-            retry_errors=retry_errors,
-            deadline=deadline,
-        )
-        return self._named(work, ".map")
-
-    def _named(self, work: Coroutine[Any, Any, T], view: str = "") -> Coroutine[Any, Any, T]:
-        # Python's warning about a missing `await` then names what its reader wrote.
-        work.__qualname__ = self._shown + view  # type: ignore[attr-defined]  # every coroutine that Python makes has one
-        return work
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -295,44 +278,10 @@ class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
         value: R = run_sync(answers.value(given, kwargs))
         return value
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
-        """Ask the model and return the value with everything known about how it came about."""
-        answers, given = self._called(args)
-        return run_sync(answers.result(given, kwargs))
-
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         answers, given = self._called(args)
         return iterate_sync(answers.stream(given, kwargs))
-
-    def map(
-        self,
-        rows: Rows,
-        *,
-        concurrency: int | Literal["auto"] = "auto",
-        checkpoint: str | PathLike[str] | None = None,
-        on_error: Literal["keep", "raise"] = "keep",
-        budget: Budget | None = None,
-        progress: Progress = None,
-        engine: Engine = "local",
-        retry_errors: bool = False,
-        deadline: float | None = None,
-    ) -> MapReport[R]:
-        """Ask once for each row, and return what came of each, in the order of the input. See `map_rows`."""
-        return run_sync(
-            map_rows(
-                self._mapped(),
-                rows,
-                concurrency=concurrency,
-                checkpoint=checkpoint,
-                on_error=on_error,
-                budget=budget,
-                progress=progress,
-                engine=engine,
-                retry_errors=retry_errors,
-                deadline=deadline,
-            )
-        )
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -356,38 +305,6 @@ class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
 
     stream = __call__
 
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[list[T]]]:
-        """Ask the model; when awaited, all items with everything known about how they came about."""
-        answers, given = self._called(args)
-        return answers.result(given, kwargs)
-
-    def map(
-        self,
-        rows: Rows,
-        *,
-        concurrency: int | Literal["auto"] = "auto",
-        checkpoint: str | PathLike[str] | None = None,
-        on_error: Literal["keep", "raise"] = "keep",
-        budget: Budget | None = None,
-        progress: Progress = None,
-        engine: Engine = "local",
-        retry_errors: bool = False,
-        deadline: float | None = None,
-    ) -> Coroutine[Any, Any, MapReport[list[T]]]:
-        """Ask once for each row; when awaited, what came of each, in the order of the input. See `map_rows`."""
-        return map_rows(
-            self._mapped(),
-            rows,
-            concurrency=concurrency,
-            checkpoint=checkpoint,
-            on_error=on_error,
-            budget=budget,
-            progress=progress,
-            engine=engine,
-            retry_errors=retry_errors,
-            deadline=deadline,
-        )
-
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
@@ -409,40 +326,6 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
         return iterate_sync(self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs))
 
     stream = __call__
-
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[list[T]]:
-        """Ask the model and return all items with everything known about how they came about."""
-        answers, given = self._called(args)
-        return run_sync(answers.result(given, kwargs))
-
-    def map(
-        self,
-        rows: Rows,
-        *,
-        concurrency: int | Literal["auto"] = "auto",
-        checkpoint: str | PathLike[str] | None = None,
-        on_error: Literal["keep", "raise"] = "keep",
-        budget: Budget | None = None,
-        progress: Progress = None,
-        engine: Engine = "local",
-        retry_errors: bool = False,
-        deadline: float | None = None,
-    ) -> MapReport[list[T]]:
-        """Ask once for each row, and return what came of each, in the order of the input. See `map_rows`."""
-        return run_sync(
-            map_rows(
-                self._mapped(),
-                rows,
-                concurrency=concurrency,
-                checkpoint=checkpoint,
-                on_error=on_error,
-                budget=budget,
-                progress=progress,
-                engine=engine,
-                retry_errors=retry_errors,
-                deadline=deadline,
-            )
-        )
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

@@ -719,6 +719,8 @@ async def test_what_no_row_can_be_asked_with_is_raised_once(tmp_path) -> None:
         ({"deadline": "soon"}, "deadline"),
         ({"checkpoint": ""}, "checkpoint"),
         ({"checkpoint": 3}, "checkpoint"),
+        ({"concurency": 3}, "no option 'concurency'. Did you mean 'concurrency'"),
+        ({"rows_at_a_time": 3}, "Known: concurrency, checkpoint, "),
     ],
 )
 async def test_arguments_that_cannot_be(options, problem) -> None:

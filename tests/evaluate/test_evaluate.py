@@ -307,7 +307,7 @@ def test_the_same_case_twice_is_two_cases():
 
 
 def test_other_arguments_that_cannot_be():
-    for options in ({"repeats": 0}, {"repeats": True}, {"confidence": 95}, {"concurrency": 0}):
+    for options in ({"repeats": 0}, {"repeats": True}, {"confidence": 95}, {"concurrency": 0}, {"engine": "ray"}):
         with pytest.raises(UsageError):
             evaluate(labeller(RIGHT), CASES, **options)
 

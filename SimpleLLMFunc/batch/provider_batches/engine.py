@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint import FileLock, RowFile
+from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import (
@@ -69,10 +70,7 @@ _ASKED_LIVE = (
 async def answered_in_batches(
     function: BatchFunction[R],
     rows: Rows,
-    *,
-    checkpoint: str | PathLike[str] | None = None,
-    retry_errors: bool = False,
-    progress: Progress = None,
+    options: MapOptions,
 ) -> AsyncGenerator[tuple[Mappable[R], Rows], None]:
     """Have the rows answered by batches, and give the function and the rows to map over with the local engine.
 
@@ -81,10 +79,8 @@ async def answered_in_batches(
     Args:
         function: of one request a row.
         rows: as `read_rows` takes them; those that can be read only once are held in memory.
-        checkpoint: of the map. Rows with a value in it are not sent, nor are those with an error without
+        options: of the map. Rows with a value in its checkpoint are not sent, nor are those with an error without
             `retry_errors`; beside it, in ``<name>-batches``, stands what is under way, until all is done.
-        retry_errors: as for the map.
-        progress: as for the map; how the batches go is written in lines.
 
     Raises:
         UsageError: the function has tools, or its model is no service.
@@ -94,13 +90,13 @@ async def answered_in_batches(
     check_single_shot(function)
     service = BatchService(function.llm)
     rows = await _readable_again(rows)
-    place = _place_of(checkpoint)
+    place = _place_of(options.get("checkpoint"))
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-"))
         kept = Path(folder, "batches.sqlite") if place is None else place.with_name(f"{place.name}-batches")
         await stack.enter_async_context(_locked(kept))
         store = AnswerStore(kept)
-        run = BatchRun(function, service, store, Path(folder), _teller(progress))
+        run = BatchRun(function, service, store, Path(folder), _teller(options.get("progress")))
         is_done = False
         try:
             # Closed before the map opens its checkpoint, which it wants for itself.
@@ -109,7 +105,7 @@ async def answered_in_batches(
                 if finished is not None:
                     reading.callback(finished.file.close)
                 async with service:
-                    await run.gather(rows, finished, retry_errors=retry_errors)
+                    await run.gather(rows, finished, retry_errors=options.get("retry_errors", False))
             yield _Answered(function, store, run), rows
             is_done = await in_thread(store.is_empty)
         except asyncio.CancelledError:

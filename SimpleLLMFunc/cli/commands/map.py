@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import shlex
 import sys
-from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -131,7 +130,9 @@ def map_command(
     progress = False if quiet else None
     with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
         try:
-            report = _mapped(function, source, checkpoint, budget, progress, options)
+            report = _mapped(
+                function, source, checkpoint=checkpoint, budget=budget or None, progress=progress, **options
+            )
         except KeyboardInterrupt:
             _say_how_to_go_on(checkpoint)
             raise
@@ -142,26 +143,8 @@ def map_command(
         ctx.exit(1)
 
 
-def _mapped(
-    function: Function,
-    source: Any,
-    checkpoint: Path | None,
-    budget: Mapping[str, float],
-    progress: bool | None,
-    options: Mapping[str, Any],
-) -> MapReport[Any]:
-    engine: EngineName = options["engine"]
-    made: Any = function.map(
-        source,
-        checkpoint=checkpoint,
-        budget=budget or None,
-        progress=progress,
-        engine=engine,
-        concurrency=options["concurrency"],
-        on_error=options["on_error"],
-        retry_errors=options["retry_errors"],
-        deadline=options["deadline"],
-    )
+def _mapped(function: Function, source: Any, **options: Any) -> MapReport[Any]:
+    made: Any = function.map(source, **options)
     report: MapReport[Any] = asyncio.run(made) if inspect.iscoroutine(made) else made
     return report
 
