@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from SimpleLLMFunc.batch.checkpoint import (
     FORMAT,
     Checkpoint,
-    FileLock,
     RowFile,
+    WriterLock,
     decode_error,
     decode_given,
     decode_usage,
@@ -120,7 +120,7 @@ def _in_short(path: Path) -> dict[str, Any]:
     short |= {"functions": [], "writer": None, "latest": None, "began": None, "progress": None}
     try:
         with _Opened(path) as rows:
-            short["writer"] = FileLock(path.resolve()).owner()
+            short["writer"] = WriterLock(path.resolve()).owner()
             ((values, errors, began, latest),) = rows.query(
                 "SELECT coalesce(sum(error IS NULL), 0), coalesce(sum(error IS NOT NULL), 0), min(at), max(at) FROM rows"
             )

@@ -11,19 +11,18 @@ from SimpleLLMFunc.batch.checkpoint.codec import (
     encode_answer,
     encode_error,
 )
-from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
 from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, canonical, key_of, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
+from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 
 __all__ = [
     "FORMAT",
     "KEY_BYTES",
     "Checkpoint",
     "CheckpointStatus",
-    "FileLock",
     "Found",
     "KeyedRow",
     "Record",
@@ -31,6 +30,7 @@ __all__ = [
     "RowKeys",
     "Store",
     "VersionStatus",
+    "WriterLock",
     "canonical",
     "decode_error",
     "decode_given",

@@ -12,9 +12,9 @@ from typing import Any
 
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
 from SimpleLLMFunc.batch.checkpoint.keys import canonical, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError, ConfigError
 from SimpleLLMFunc.logger import mask_known, push_warning
@@ -121,7 +121,7 @@ class Checkpoint:
             raise ConfigError(f"checkpoint is the path of a file, not {place!r}.")
         self.path = _real(path)
         self.rows = RowFile(self.path, output, repair, _shown(self.path))
-        self._lock = FileLock(self.path)
+        self._lock = WriterLock(self.path)
 
     def open(self, name: str, definition: Mapping[str, Any], progress: MapProgress) -> bytes:
         """Take the file for this map alone, make sure that it is whole, and return the version of the function.
@@ -143,20 +143,21 @@ class Checkpoint:
         try:
             is_new = self._begin()
             self.rows.open()
-            self._check_mark(0 if is_new else self._lock.mark())
+            self._check_commits(0 if is_new else self._lock.commits)
             self._tell_of_older(version, name, definition)
             self.rows.use_version(version, name, mask_known(canonical(dict(definition)).decode()))
             self._note(progress)
-            self._lock.set_mark(self.rows.commits)
+            self.committed()
         except BaseException:
             self.rows.file.close()
-            self._lock.release(ended_well=self._lock.mark() == 0)
+            self._lock.release(ended_well=not self._lock.commits)
             raise
         return version
 
     def committed(self) -> None:
         """Note that rows were written, so that their loss would be seen."""
-        self._lock.set_mark(self.rows.commits)
+        with suppress(OSError):  # a full disk: the file itself will say so
+            self._lock.note(self.rows.commits)
 
     def close(self, progress: MapProgress | None = None) -> None:
         """Give the file up; `progress` is how far the map came."""
@@ -195,17 +196,17 @@ class Checkpoint:
             raise self.rows.unusable(f"{error.strerror or error}") from error
         return size == 0
 
-    def _check_mark(self, mark: int) -> None:
+    def _check_commits(self, noted: int) -> None:
         """Raise where the file holds less than its last writer had committed.
 
         Raises:
             CheckpointError: it does.
         """
-        if self.rows.commits < mark:
+        if self.rows.commits < noted:
             raise CheckpointError(
                 f"{_shown(self.path)} has lost rows that it held: its log ({self.path.name}-wal) was cut or taken away. "
                 "Nothing is asked, so that nothing is paid twice: put the log back, or, after a power failure, remove "
-                f"{self.path.name}.lock to ask for those rows again."
+                f"{self.path.name}.writer to ask for those rows again."
             )
 
     def _tell_of_older(self, version: bytes, name: str, definition: Mapping[str, Any]) -> None:
@@ -231,7 +232,7 @@ class Checkpoint:
         place = _real(path)
         if not place.is_file():
             raise CheckpointError(f"there is no checkpoint {str(place)!r}.")
-        writer = FileLock(place).owner()
+        writer = WriterLock(place).owner()
         if place.stat().st_size == 0:
             return CheckpointStatus(place, (), 0, writer)
         rows = RowFile(place, None, "coerce", _shown(place))

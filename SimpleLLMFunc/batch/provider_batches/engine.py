@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint import FileLock, RowFile
+from SimpleLLMFunc.batch.checkpoint import RowFile, WriterLock
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
@@ -151,7 +151,7 @@ def _place_of(checkpoint: str | PathLike[str] | None) -> Path | None:
 async def _locked(path: Path) -> AsyncGenerator[None, None]:
     """Let one map at a time send batches."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
+    lock = WriterLock(path)
     taking = asyncio.ensure_future(in_thread(lock.acquire))  # it waits a moment for whoever has it
     try:
         await asyncio.shield(taking)

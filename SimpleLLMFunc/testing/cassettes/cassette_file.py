@@ -14,14 +14,14 @@ import json
 import os
 import re
 import tempfile
-import time
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from SimpleLLMFunc.batch.checkpoint import FileLock
-from SimpleLLMFunc.errors import CheckpointError, ConfigError
+import filelock
+
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import MASK, looks_secret, redact
 
 __all__ = ["Exchange", "is_cassette", "plain_request", "read_cassette", "scrubbed", "update_cassette"]
@@ -230,20 +230,14 @@ def _write(path: Path, data: Any) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Generator[None, None, None]:
-    lock = FileLock(path)
-    until = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            lock.acquire()
-            break
-        except CheckpointError as error:
-            if time.monotonic() > until:
-                raise ConfigError(f"the cassette {str(path)!r} is being written by another process.") from error
-            time.sleep(0.02)
+    place = path.with_name(f"{path.name}.lock")
     try:
-        yield
-    finally:
-        lock.release(ended_well=True)
+        with filelock.FileLock(place, timeout=_LOCK_SECONDS, poll_interval=0.02):
+            yield
+            with contextlib.suppress(OSError):  # Windows removes no open file
+                place.unlink()
+    except filelock.Timeout as error:
+        raise ConfigError(f"the cassette {str(path)!r} is being written by another process.") from error
 
 
 def _split(value: Any) -> Any:

@@ -34,7 +34,6 @@ from SimpleLLMFunc import (
     use_llm,
 )
 from SimpleLLMFunc.batch import Checkpoint
-from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -429,7 +428,7 @@ async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path,
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(FileLock, "_write", full)
+    monkeypatch.setattr(os, "write", full)
     llm = counting()
     with use_llm(llm), pytest.raises(CheckpointError, match="No space left on device"):
         await count.map(TEXTS, checkpoint=path)

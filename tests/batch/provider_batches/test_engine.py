@@ -533,8 +533,8 @@ async def test_two_at_once_are_refused(server, echo, tmp_path, caplog):
 async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, tmp_path):
     checkpoint = tmp_path / "run.sqlite"
     program = (
-        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint.file_lock import FileLock; "
-        "FileLock(Path(sys.argv[1])).acquire(); print('taken', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint import WriterLock; "
+        "WriterLock(Path(sys.argv[1])).acquire(); print('taken', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, f"{checkpoint}-batches"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
