@@ -205,7 +205,7 @@ async def read_batch_file(
     paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(each) for each in path]
     version = version_of(function.definition())
     with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
-        store = AnswerStore(Path(folder, "answers.sqlite"))
+        store = await in_thread(AnswerStore.temporary, Path(folder))
         try:
             await in_thread(_read_answers, store, paths)
             return await map_rows(

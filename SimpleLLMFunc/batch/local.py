@@ -6,13 +6,13 @@ import asyncio
 import sys
 from array import array
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint import Found, KeyedRow, Record, RowKeys, Store
+from SimpleLLMFunc.batch.checkpoint import Found, KeyedRow, Record, RowFile, RowKeys, Store
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
@@ -47,6 +47,7 @@ class LocalMap(Generic[R]):
 
     Args:
         pace: how many places; None is what the options say, as far as this process may open sockets.
+        prepare: awaited before the rows are read, with the file of the checkpoint, None where there is none.
     """
 
     def __init__(
@@ -56,11 +57,13 @@ class LocalMap(Generic[R]):
         options: MapOptions,
         clock: Deadline,
         pace: Concurrency | None = None,
+        prepare: Callable[[RowFile | None], Awaitable[None]] | None = None,
     ) -> None:
         self._function = function
         self._raises = options.get("on_error") == "raise"
         self._retries_errors = options.get("retry_errors", False)
         self._clock = clock
+        self._prepare = prepare
         self._feed = Feed(rows)
         self._store = Store(function, options.get("checkpoint"), self._state)
         self._pace = concurrency_of(options.get("concurrency", "auto"), _most_sockets()) if pace is None else pace
@@ -91,9 +94,12 @@ class LocalMap(Generic[R]):
     async def result(self) -> MapReport[R]:
         """Ask for all rows, and return the report."""
         try:
+            version = await self._store.open()
+            if self._prepare is not None:
+                await self._prepare(self._store.file)
             keys = RowKeys(
                 self._function,
-                await self._store.open(),
+                version,
                 is_kept=self._store.path is not None,
                 keeps_given=self._store.path is not None or self._feed.rows is None,
             )

@@ -48,6 +48,6 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
             async with asked_on_ray(asked, RayEngine() if engine == "ray" else engine, pace) as there:
                 return await LocalMap(there, rows, options, clock, pace).result()
         if engine == "openai-batch":
-            async with answered_in_batches(asked, rows, options) as answered:
-                return await LocalMap(*answered, options, clock).result()
+            async with answered_in_batches(asked, rows, options) as (there, again):
+                return await LocalMap(there, again, options, clock, prepare=there.gather).result()
     raise UsageError(f'engine is "local", "ray", a RayEngine or "openai-batch", not {engine!r}.')

@@ -5,6 +5,14 @@ The cache, checkpoints, traces and the assistant's memory stand on it.
 
 from __future__ import annotations
 
-from SimpleLLMFunc.storage.sqlite_file import SqliteFile, is_damage, transaction
+from SimpleLLMFunc.storage.sqlite_file import (
+    Schema,
+    SqliteFile,
+    check_schema,
+    is_damage,
+    made_by,
+    schema_of,
+    transaction,
+)
 
-__all__ = ["SqliteFile", "is_damage", "transaction"]
+__all__ = ["Schema", "SqliteFile", "check_schema", "is_damage", "made_by", "schema_of", "transaction"]

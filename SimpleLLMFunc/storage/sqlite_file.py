@@ -8,15 +8,17 @@ import sqlite3
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import redacted_cause
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["SqliteFile", "is_damage", "transaction"]
+__all__ = ["Schema", "SqliteFile", "check_schema", "is_damage", "made_by", "schema_of", "transaction"]
 
 _HEADER = b"SQLite format 3\x00"
 BUSY_SECONDS = 5.0
@@ -31,13 +33,18 @@ _abandoned: list[sqlite3.Connection] = []
 """Connections of a parent process: a child must neither use nor close them, so it keeps them as they are."""
 
 
+Schema: TypeAlias = frozenset[tuple[str, str, str, str]]
+"""Type, name, table and statement of all that is defined in a file."""
+
+
 class SqliteFile:
     """A database in WAL mode; nothing is opened before the first use.
 
     Args:
         path: of the file, made with its folders; None for one in memory, which ends with this object.
         application_id: 32 bits in the header by which our files of this kind are known.
-        tables: statements that make a new file.
+        tables: statements that make a new file; with none of them, the caller makes and checks what is in it.
+        older: statements that made the files of earlier versions.
         unusable: makes the error for a file that cannot be used, from the reason.
 
     Attributes:
@@ -50,12 +57,14 @@ class SqliteFile:
         *,
         application_id: int,
         tables: Sequence[str],
+        older: Sequence[Sequence[str]] = (),
         unusable: Callable[[str], SimpleLLMFuncError],
     ) -> None:
         self.path = path
         self.lock = ForkSafeLock()
         self._application_id = application_id
         self._tables = tables
+        self._layouts = [tuple(statements) for statements in (tables, *older)]
         self._unusable = unusable
         self._held = _Held()
         renew_in_child(self)
@@ -148,9 +157,52 @@ class SqliteFile:
                 connection.execute(f"PRAGMA application_id = {self._application_id}")
                 for statement in self._tables:
                     connection.execute(statement)
+            elif self._tables:
+                check_schema(connection, [made_by(statements) for statements in self._layouts], self._unusable)
         _begin_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+
+
+def check_schema(
+    connection: sqlite3.Connection, known: Sequence[Schema], unusable: Callable[[str], SimpleLLMFuncError]
+) -> None:
+    """Return if a file holds what we made, and nothing that would run by itself, such as a trigger or a view.
+
+    Raises:
+        SimpleLLMFuncError: what `unusable` makes of it.
+    """
+    found = schema_of(connection)
+    if found in known:
+        return
+    other = min((found ^ each for each in known), key=len)
+    names = sorted({f"{kind} {name}" for kind, name, *_ in other})
+    raise unusable(f"its tables, indexes, triggers or views are not those that we made ({', '.join(names[:5])})")
+
+
+@lru_cache
+def made_by(statements: Sequence[str]) -> Schema:
+    """Return the schema that some statements make; a tuple of them."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        return schema_of(connection)
+
+
+def schema_of(connection: sqlite3.Connection) -> Schema:
+    """Return what is defined in a file, less what SQLite itself adds to it."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    added = {
+        f"{name}_{part}"
+        for _, name, _, sql in rows
+        if str(sql).startswith("CREATE VIRTUAL TABLE")
+        for part in ("data", "idx", "content", "docsize", "config")
+    }
+    return frozenset(
+        (str(kind), str(name), str(table), " ".join(str(sql).split()))
+        for kind, name, table, sql in rows
+        if not (kind in {"table", "index"} and (name in added or str(name).startswith("sqlite_")))
+    )
 
 
 def _begin_log(connection: sqlite3.Connection) -> None:

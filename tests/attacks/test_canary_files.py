@@ -197,7 +197,7 @@ async def test_attack_19_a_batch_that_is_under_way_tells_no_key(canary, outputs,
         task.cancel()
         await asyncio.wait({task})
     outputs.files()
-    assert list(outputs.folder.glob("run.sqlite-batches*"))
+    assert list(outputs.folder.glob("run.sqlite*"))
     assert "\n".join(outputs.leaks(canary)) == ""
 
 

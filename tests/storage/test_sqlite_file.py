@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc import CachedLLM, TraceStore
+from SimpleLLMFunc.assistant.memory.memory_file import MemoryFile
+from SimpleLLMFunc.batch import Checkpoint
+from SimpleLLMFunc.errors import CheckpointError, ConfigError
 from SimpleLLMFunc.storage import sqlite_file
 from SimpleLLMFunc.storage.sqlite_file import SqliteFile
+from SimpleLLMFunc.testing import ScriptedLLM
 
 APPLICATION = 0x5EED
 
@@ -89,3 +95,43 @@ def test_four_at_once_make_one_file(tmp_path):
             assert files[0].connection().execute("SELECT count(*) FROM rows").fetchone() == (4,)
         for file in files:
             file.close()
+
+
+FILES_OF_1_0 = Path(__file__).resolve().parents[1] / "files_of_1_0"
+
+
+def open_cache(path):
+    CachedLLM(ScriptedLLM("a"), path)._store.get(b"key")
+
+
+def open_memory(path):
+    MemoryFile(path).not_extracted("u")
+
+
+def open_traces(path):
+    with TraceStore(path, max_age=None) as store:
+        store.reader.runs()
+
+
+@pytest.mark.parametrize(
+    ("name", "opened", "error"),
+    [
+        ("cache", open_cache, ConfigError),
+        ("checkpoint", Checkpoint.status, CheckpointError),
+        ("memory", open_memory, ConfigError),
+        ("traces", open_traces, ConfigError),
+    ],
+)
+@pytest.mark.parametrize(
+    "planted",
+    ["CREATE TRIGGER planted AFTER INSERT ON {0} BEGIN DELETE FROM {0}; END", "CREATE VIEW planted AS SELECT 1"],
+)
+def test_a_file_of_ours_into_which_something_was_planted_is_refused(tmp_path, name, opened, error, planted):
+    path = Path(shutil.copy(FILES_OF_1_0 / f"{name}.sqlite", tmp_path))
+    opened(path)
+    with closing(sqlite3.connect(path)) as connection:
+        (table,) = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()
+        connection.execute(planted.format(table))
+        connection.commit()
+    with pytest.raises(error, match="planted"):
+        opened(path)

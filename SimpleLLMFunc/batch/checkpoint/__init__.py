@@ -13,12 +13,13 @@ from SimpleLLMFunc.batch.checkpoint.codec import (
 )
 from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, canonical, key_of, version_of
-from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
+from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, FORMAT, RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 
 __all__ = [
+    "BATCH_TABLES",
     "FORMAT",
     "KEY_BYTES",
     "Checkpoint",

@@ -16,11 +16,11 @@ from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
-__all__ = ["FORMAT", "Found", "Record", "RowFile", "StoredRow"]
+__all__ = ["BATCH_TABLES", "FORMAT", "Found", "Record", "RowFile", "StoredRow"]
 
 T = TypeVar("T")
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of the files that are written; older ones are read as they are, and brought up to date by whoever writes them."""
 
 _APPLICATION_ID = 0x534C4D50
@@ -40,12 +40,25 @@ _MAPS = """
     """
 """How far the latest map of each version is, as it was told with the last commit."""
 
-_MIGRATIONS: Final = (_MAPS,)
-"""What makes format n + 1 of format n, the first of them of format 1."""
+BATCH_TABLES: Final = (
+    "CREATE TABLE batches (tag TEXT PRIMARY KEY, address TEXT NOT NULL, id TEXT, file TEXT)",
+    "CREATE TABLE requests (key BLOB PRIMARY KEY, tag TEXT NOT NULL, mode TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX requests_by_batch ON requests (tag)",
+    """
+    CREATE TABLE answers (
+        key BLOB PRIMARY KEY,
+        mode TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        is_good INTEGER NOT NULL,
+        line BLOB NOT NULL,
+        checksum BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX answers_by_place ON answers (place)",
+)
+"""What is known of a provider's batches: those under way, which request is in which, and the answers that came."""
 
-_TABLES = (
-    f"PRAGMA user_version = {FORMAT}",
-    _MAPS,
+_FIRST: Final = (
     "CREATE TABLE progress (commits INTEGER NOT NULL)",
     "INSERT INTO progress VALUES (0)",
     """
@@ -72,6 +85,12 @@ _TABLES = (
     )
     """,
 )
+
+_MIGRATIONS: Final = ((_MAPS,), BATCH_TABLES)
+"""What makes format n + 1 of format n, the first of them of format 1."""
+
+_OLDER: Final = (_FIRST, (*_FIRST, _MAPS))
+_TABLES: Final = (f"PRAGMA user_version = {FORMAT}", *_FIRST, _MAPS, *BATCH_TABLES)
 
 _COLUMNS = "id, key, version, error, answer, usage, given, at, checksum"
 _COUNTED = "UPDATE progress SET commits = commits + 1"
@@ -104,7 +123,9 @@ class RowFile:
         self._version = 0
         self._identity: tuple[int, int] | None = None
         self.last_id = 0
-        self.file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self.unusable)
+        self.file = SqliteFile(
+            path, application_id=_APPLICATION_ID, tables=_TABLES, older=_OLDER, unusable=self.unusable
+        )
 
     # --- opening ---------------------------------------------------------------------------------------------
 
@@ -130,7 +151,7 @@ class RowFile:
 
         self._identity = None
         try:
-            self._do("opened", work)
+            self.do("opened", work)
             self._identity = self._found()
         except CheckpointError as error:
             if error.row is None and (damaged := self._first_damaged()) is not None:
@@ -143,8 +164,9 @@ class RowFile:
         def work(connection: sqlite3.Connection) -> None:
             if self.format < FORMAT:
                 with transaction(connection):
-                    for statement in _MIGRATIONS[self.format - 1 :]:
-                        connection.execute(statement)
+                    for statements in _MIGRATIONS[self.format - 1 :]:
+                        for statement in statements:
+                            connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {FORMAT}")
                 self.format = FORMAT
             known = connection.execute("SELECT id FROM versions WHERE hash = ?", (version,)).fetchone()
@@ -160,7 +182,7 @@ class RowFile:
             else:
                 self._version = known[0]
 
-        self._do("written", work)
+        self.do("written", work)
 
     # --- rows ------------------------------------------------------------------------------------------------
 
@@ -175,7 +197,7 @@ class RowFile:
                     found[row[1]] = Found(row[0], row[3], is_sound(row))
             return found
 
-        return self._do("read", work)
+        return self.do("read", work)
 
     def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
         """Keep rows, and how far their map is with them, all or none; each row gets its number."""
@@ -195,7 +217,7 @@ class RowFile:
                 if progress is not None:
                     self._note(connection, progress, now)
 
-        self._do("written", work)
+        self.do("written", work)
         self.commits += 1
         for record, row in zip(records, rows, strict=True):
             record.id = row[0]
@@ -203,7 +225,7 @@ class RowFile:
 
     def note(self, progress: MapProgress) -> None:
         """Keep how far the map is."""
-        self._do("written", lambda connection: self._note(connection, progress, time.time()))
+        self.do("written", lambda connection: self._note(connection, progress, time.time()))
 
     def progress(self) -> dict[int, tuple[MapProgress, float]]:
         """Return how far the latest map of each version is, and when that was, in seconds since the epoch."""
@@ -228,11 +250,34 @@ class RowFile:
                     found[row[0]] = StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], output)
             return found
 
-        return self._do("read", work)
+        return self.do("read", work)
 
     def query(self, statement: str) -> list[Any]:
         """Return what a statement finds."""
-        return self._do("read", lambda connection: connection.execute(statement).fetchall())
+        return self.do("read", lambda connection: connection.execute(statement).fetchall())
+
+    def do(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` gives; `what` says in errors what could not be done.
+
+        Raises:
+            CheckpointError: the file is gone, damaged, or cannot be read or written.
+        """
+        with self.file.lock:
+            if self._identity is not None and self._found() != self._identity:
+                # Not made anew: whoever reads on would take it for the one that held the rows.
+                raise CheckpointError(
+                    f"{self._shown} is gone, and with it what its rows came to: it was taken away or replaced. Put it "
+                    "back, or map again to ask for all rows."
+                )
+            try:
+                return work(self.file.connection())
+            except (sqlite3.Error, OverflowError) as error:
+                if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
+                    raise self._damaged(str(error)) from error
+                raise CheckpointError(
+                    f"{self._shown} cannot be {what}: {error}. What was kept before is safe: make room, or see to the "
+                    "rights, and map again with the same checkpoint."
+                ) from error
 
     def checked_rows(self) -> Iterator[tuple[int, bool]]:
         """Yield the number of each row that can be reached, and whether it is sound."""
@@ -280,24 +325,6 @@ class RowFile:
         except OSError:
             return None
         return found.st_dev, found.st_ino
-
-    def _do(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self.file.lock:
-            if self._identity is not None and self._found() != self._identity:
-                # Not made anew: whoever reads on would take it for the one that held the rows.
-                raise CheckpointError(
-                    f"{self._shown} is gone, and with it what its rows came to: it was taken away or replaced. Put it "
-                    "back, or map again to ask for all rows."
-                )
-            try:
-                return work(self.file.connection())
-            except (sqlite3.Error, OverflowError) as error:
-                if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
-                    raise self._damaged(str(error)) from error
-                raise CheckpointError(
-                    f"{self._shown} cannot be {what}: {error}. What was kept before is safe: make room, or see to the "
-                    "rights, and map again with the same checkpoint."
-                ) from error
 
     def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(

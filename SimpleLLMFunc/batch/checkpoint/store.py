@@ -64,6 +64,11 @@ class Store:
         """Of the checkpoint."""
         return None if self._checkpoint is None else self._checkpoint.path
 
+    @property
+    def file(self) -> RowFile | None:
+        """That the rows are in; None while they are in memory."""
+        return self._file
+
     # --- while the map runs ----------------------------------------------------------------------------------
 
     async def open(self) -> bytes:

@@ -1,7 +1,6 @@
-"""What is known of the batches of a map: which are under way, which request is in which, and the answers that came.
+"""What a checkpoint knows of the batches of its map: which are under way, and the answers that came.
 
-One SQLite file beside the checkpoint, so that a restart finds its batches again and asks for nothing twice; without a
-checkpoint it lies in a folder of its own and ends with the map.
+So a restart finds its batches again and asks for nothing twice. Without a checkpoint there is a temporary file.
 """
 
 from __future__ import annotations
@@ -11,36 +10,18 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode
+from SimpleLLMFunc.batch.checkpoint import BATCH_TABLES, RowFile
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.logger import mask_known, redacted_cause
+from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
 
 __all__ = ["AnswerStore", "KeptLine", "OpenBatch"]
 
-T = TypeVar("T")
-
-_APPLICATION_ID = 0x534C4242
-"""In the header of our files: "SLBB"."""
-
-_TABLES = (
-    "CREATE TABLE batches (tag TEXT PRIMARY KEY, address TEXT NOT NULL, id TEXT, file TEXT)",
-    "CREATE TABLE requests (key BLOB PRIMARY KEY, tag TEXT NOT NULL, mode TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE INDEX requests_by_batch ON requests (tag)",
-    """
-    CREATE TABLE answers (
-        key BLOB PRIMARY KEY,
-        mode TEXT NOT NULL,
-        place INTEGER NOT NULL,
-        is_good INTEGER NOT NULL,
-        line BLOB NOT NULL,
-        checksum BLOB NOT NULL
-    )
-    """,
-    "CREATE INDEX answers_by_place ON answers (place)",
-)
+_APPLICATION_ID_OF_1_0 = 0x534C4242
+"""In the header of the files that 1.0 kept beside the checkpoint: "SLBB"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +59,45 @@ class AnswerStore:
     """See the module; its methods wait for the disk.
 
     Args:
-        path: of the file, made at first use.
+        file: of the checkpoint, open.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
+    def __init__(self, file: RowFile) -> None:
+        self._file = file
+
+    @classmethod
+    def temporary(cls, folder: Path) -> AnswerStore:
+        """Return one in a file that ends with its folder."""
+        file = RowFile(folder / "answers.sqlite", None, "coerce", "the temporary file of the batches")
+        file.open()
+        return cls(file)
+
+    def take_over(self, path: Path) -> None:
+        """Take what 1.0 kept in a file beside the checkpoint, and remove that file."""
+        if not path.exists():
+            return
+
+        def unusable(why: str) -> CheckpointError:
+            return CheckpointError(
+                f"the file of the batches, {str(path)!r}, cannot be used: {why}. Move it away to ask for all rows again."
+            )
+
+        old = SqliteFile(path, application_id=_APPLICATION_ID_OF_1_0, tables=BATCH_TABLES, unusable=unusable)
+
+        def work(connection: sqlite3.Connection) -> None:
+            old.connection()  # whether it is one of ours
+            old.close()
+            connection.execute("ATTACH ? AS old", (str(path),))
+            try:
+                with transaction(connection):
+                    for table in ("batches", "requests", "answers"):
+                        connection.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM old.{table}")  # noqa: S608
+            finally:
+                connection.execute("DETACH old")
+
+        self._file.do("written", work)
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
 
     # --- batches -----------------------------------------------------------------------------------------
 
@@ -194,49 +208,29 @@ class AnswerStore:
         line = KeptLine(kept[0], kept[1], kept[2], bool(kept[3]), kept[4])
         if checksum != _checksum(line.key, line.line):
             raise CheckpointError(
-                f"an answer of a batch in {str(self.path)!r} is not as it was written. Remove the file."
+                f"an answer of a batch in {str(self._file.path)!r} is not as it was written. Put a copy in its place, or "
+                "give another path."
             )
         return line
 
-    def forget_failures(self) -> None:
-        """Let the answers go that are none, so that these rows are asked again."""
-        self._write(lambda connection: connection.execute("DELETE FROM answers WHERE NOT is_good"))
+    def forget_used(self) -> None:
+        """Forget answers without a value, so that these rows are asked again, and those of rows that are finished."""
+        statement = "DELETE FROM answers WHERE NOT is_good OR key IN (SELECT key FROM rows)"
+        self._write(lambda connection: connection.execute(statement))
 
-    def is_empty(self) -> bool:
-        """Say whether no batch is under way."""
-        return not self._all("SELECT 1 FROM batches LIMIT 1")
-
-    # --- the file ----------------------------------------------------------------------------------------
-
-    def close(self, *, remove: bool = False) -> None:
-        """Close the file, and take it away if nobody needs it any more."""
-        self._file.close()
-        if remove:
-            for suffix in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        self._file.file.close()
 
     def _all(self, statement: str, values: tuple[object, ...] = ()) -> list[Any]:
-        return self._do(lambda connection: connection.execute(statement, values).fetchall())
+        return self._file.do("read", lambda connection: connection.execute(statement, values).fetchall())
 
     def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
         def whole(connection: sqlite3.Connection) -> None:
             with transaction(connection):
                 work(connection)
 
-        self._do(whole)
-
-    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._file.lock:
-            try:
-                return work(self._file.connection())
-            except sqlite3.Error as error:
-                failure, cause = self._unusable(str(error)), redacted_cause(error)
-        raise failure from cause
-
-    def _unusable(self, why: str) -> CheckpointError:
-        return CheckpointError(
-            f"the file of the batches, {str(self.path)!r}, cannot be used: {why}. Move it away to ask for all rows anew."
-        )
+        self._file.do("written", whole)
 
 
 def _checksum(key: bytes, line: bytes) -> bytes:

@@ -11,15 +11,13 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
-from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint import RowFile, WriterLock
+from SimpleLLMFunc.base.run import Answer
+from SimpleLLMFunc.batch.checkpoint import RowFile
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
@@ -68,11 +66,9 @@ _ASKED_LIVE = (
 
 @asynccontextmanager
 async def answered_in_batches(
-    function: BatchFunction[R],
-    rows: Rows,
-    options: MapOptions,
-) -> AsyncGenerator[tuple[Mappable[R], Rows], None]:
-    """Have the rows answered by batches, and give the function and the rows to map over with the local engine.
+    function: BatchFunction[R], rows: Rows, options: MapOptions
+) -> AsyncGenerator[tuple[_Answered[R], Rows], None]:
+    """Give the function, whose rows are answered by batches, and the rows; the map calls `gather` before it asks.
 
     Cancelling leaves the batches to the service; the next call with the same checkpoint finds them.
 
@@ -80,48 +76,29 @@ async def answered_in_batches(
         function: of one request a row.
         rows: as `read_rows` takes them; those that can be read only once are held in memory.
         options: of the map. Rows with a value in its checkpoint are not sent, nor are those with an error without
-            `retry_errors`; beside it, in ``<name>-batches``, stands what is under way, until all is done.
+            `retry_errors`. What is under way is kept there too.
 
     Raises:
         UsageError: the function has tools, or its model is no service.
-        CheckpointError: the checkpoint cannot be trusted, or another map is at work on it.
+        CheckpointError: the checkpoint cannot be trusted.
         ProviderError: the service failed, or has no batches.
     """
     check_single_shot(function)
     service = BatchService(function.llm)
     rows = await _readable_again(rows)
-    place = _place_of(options.get("checkpoint"))
-    async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-"))
-        kept = Path(folder, "batches.sqlite") if place is None else place.with_name(f"{place.name}-batches")
-        await stack.enter_async_context(_locked(kept))
-        store = AnswerStore(kept)
-        run = BatchRun(function, service, store, Path(folder), _teller(options.get("progress")))
-        is_done = False
+    with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
+        asked = _Answered(function, rows, service, Path(folder), options)
         try:
-            # Closed before the map opens its checkpoint, which it wants for itself.
-            with ExitStack() as reading, _within_the_budget_of_time():
-                finished = None if place is None else await in_thread(_finished_rows, place)
-                if finished is not None:
-                    reading.callback(finished.file.close)
-                async with service:
-                    await run.gather(rows, finished, retry_errors=options.get("retry_errors", False))
-            yield _Answered(function, store, run), rows
-            is_done = await in_thread(store.is_empty)
-        except asyncio.CancelledError:
-            push_warning(await in_thread(_how_to_go_on, store, service, place))
-            raise
+            yield asked, rows
         finally:
-            run.give_back()
-            # What stands in the log goes into the file, which takes the time of the disk; in any case before the lock goes.
-            await in_thread(partial(store.close, remove=is_done))
+            await asked.close()
 
 
-def _how_to_go_on(store: AnswerStore, service: BatchService, checkpoint: Path | None) -> str:
+def _how_to_go_on(store: AnswerStore, service: BatchService, kept: RowFile | None) -> str:
     names = ", ".join(batch.id for batch in store.open_batches(service.address) if batch.id) or "none"
-    if checkpoint is None:
+    if kept is None:
         return f"stopped. Batches under way at the service: {names}. Without a checkpoint the next call does not know them."
-    return f"stopped. Batches under way at the service: {names}. The same call with {str(checkpoint)!r} waits for them."
+    return f"stopped. Batches under way at the service: {names}. The same call with {str(kept.path)!r} waits for them."
 
 
 @contextmanager
@@ -143,37 +120,6 @@ def _teller(progress: Progress) -> Callable[[str], object]:
     return lambda text: sys.stderr.write(f"{escape_control(text)}\n")
 
 
-def _place_of(checkpoint: str | PathLike[str] | None) -> Path | None:
-    return None if checkpoint is None else Path(checkpoint).expanduser().absolute()
-
-
-@asynccontextmanager
-async def _locked(path: Path) -> AsyncGenerator[None, None]:
-    """Let one map at a time send batches."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = WriterLock(path)
-    taking = asyncio.ensure_future(in_thread(lock.acquire))  # it waits a moment for whoever has it
-    try:
-        await asyncio.shield(taking)
-        yield
-    finally:
-        await asyncio.gather(taking, return_exceptions=True)  # a cancelled map does not leave it to be taken by nobody
-        lock.release(ended_well=True)
-
-
-def _finished_rows(path: Path) -> RowFile | None:
-    """Return what the checkpoint holds, None where there is none yet."""
-    if not path.exists() or path.stat().st_size == 0:
-        return None
-    rows = RowFile(path, None, "coerce", f"the checkpoint {str(path)!r}")
-    try:
-        rows.open()
-    except BaseException:
-        rows.file.close()
-        raise
-    return rows
-
-
 async def _readable_again(rows: Rows) -> Rows:
     if can_read_again(rows):
         return rows
@@ -189,13 +135,50 @@ async def _readable_again(rows: Rows) -> Rows:
 class _Answered(Relayed[R], Generic[R]):
     """The function, but that most rows are answered already."""
 
-    def __init__(self, function: BatchFunction[R], store: AnswerStore, run: BatchRun) -> None:
+    def __init__(
+        self, function: BatchFunction[R], rows: Rows, service: BatchService, folder: Path, options: MapOptions
+    ) -> None:
         super().__init__(function)
         self._asked = function
-        self._store = store
-        self._run = run
+        self._rows = rows
+        self._service = service
+        self._folder = folder
+        self._options = options
+        self._store: AnswerStore | None = None
+
+    async def gather(self, kept: RowFile | None) -> None:
+        """Send what needs an answer, and wait until the answers are here.
+
+        Args:
+            kept: the file of the checkpoint; None where there is none.
+        """
+        self._store = store = await in_thread(self._opened, kept)
+        tell = _teller(self._options.get("progress"))
+        self._run = run = BatchRun(self._asked, self._service, store, self._folder, tell)
+        try:
+            with _within_the_budget_of_time():
+                async with self._service:
+                    await run.gather(self._rows, kept, retry_errors=self._options.get("retry_errors", False))
+        except asyncio.CancelledError:
+            push_warning(await in_thread(_how_to_go_on, store, self._service, kept))
+            raise
+        finally:
+            run.give_back()
+
+    async def close(self) -> None:
+        """Close the file of the answers."""
+        if self._store is not None:
+            await in_thread(self._store.close)
+
+    def _opened(self, kept: RowFile | None) -> AnswerStore:
+        if kept is None:
+            return AnswerStore.temporary(self._folder)
+        store = AnswerStore(kept)
+        store.take_over(kept.path.with_name(f"{kept.path.name}-batches"))  # of 1.0
+        return store
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
+        assert self._store is not None, "the answers were gathered"
         try:
             line = await in_thread(self._store.line, self._run.key(args, kwargs))
         except (UsageError, OSError, ValueError):

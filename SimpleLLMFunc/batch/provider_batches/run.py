@@ -145,7 +145,7 @@ class BatchRun:
             retry_errors: see there.
         """
         self._finished, self._retries_errors = finished, retry_errors
-        await in_thread(self._store.forget_failures)
+        await in_thread(self._store.forget_used)
         await self._adopt()
         for left in reversed(range(_ROUNDS)):
             await self._send_missing(rows)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import redact, redacted_cause
-from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
+from SimpleLLMFunc.storage import Schema, SqliteFile, check_schema, is_damage, schema_of, transaction
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "TraceFile", "has_text_index"]
 
@@ -195,15 +196,19 @@ def _begin(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+_TEXT_INDEX = "CREATE VIRTUAL TABLE run_texts USING fts5 (text, tokenize = 'trigram')"
+_TEXT_TABLE = "CREATE TABLE run_texts (text TEXT NOT NULL)"
+
+
 def _add_text_index(connection: sqlite3.Connection) -> None:
     """Version 2: what can be searched for stands in an index of its own, by three characters, so Chinese is found too."""
     try:
-        connection.execute("CREATE VIRTUAL TABLE run_texts USING fts5 (text, tokenize = 'trigram')")
+        connection.execute(_TEXT_INDEX)
     except sqlite3.OperationalError as error:
         # An SQLite without FTS5, or older than 3.34: searched from end to end.
         if "no such" not in str(error) and "tokenizer" not in str(error):
             raise
-        connection.execute("CREATE TABLE run_texts (text TEXT NOT NULL)")
+        connection.execute(_TEXT_TABLE)
     connection.execute(
         "INSERT INTO run_texts (rowid, text) "
         "SELECT id, function || char(10) || question || char(10) || answer_head || char(10) || error_text FROM runs"
@@ -286,6 +291,9 @@ class TraceFile:
         return made
 
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
+        with transaction(connection):
+            if (version := _version(connection)) <= SCHEMA_VERSION:
+                check_schema(connection, _schemas(version), self.unusable)
         if _version(connection) < SCHEMA_VERSION:
             with transaction(connection):
                 # Looked at again: another process may have done it in the meantime.
@@ -300,6 +308,18 @@ class TraceFile:
                 "pip install --upgrade SimpleLLMFunc reads it"
             )
         connection.execute("PRAGMA foreign_keys = ON")
+
+
+@lru_cache
+def _schemas(version: int) -> Sequence[Schema]:
+    """Return what a file of a version may hold: with an index of texts, or where SQLite had none, without."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for step in MIGRATIONS[:version]:
+            step(connection)
+        made = schema_of(connection)
+    index = {row for row in made if row[1] == "run_texts"}
+    others = {("table", "run_texts", "run_texts", statement) for statement in (_TEXT_INDEX, _TEXT_TABLE)}
+    return [(made - index) | {other} for other in others] if index else [made]
 
 
 def has_text_index(connection: sqlite3.Connection) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import errno
 import json
@@ -439,6 +440,34 @@ async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path,
     assert Checkpoint.status(path).values == 5
 
 
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER planted AFTER INSERT ON rows BEGIN DELETE FROM rows WHERE id < new.id; END",
+        "CREATE VIEW planted AS SELECT * FROM rows",
+        "CREATE TABLE planted (x)",
+        "CREATE INDEX planted ON rows (error)",
+        "CREATE VIRTUAL TABLE planted USING fts5(x)",
+        "ALTER TABLE rows ADD COLUMN planted DEFAULT 1",
+        "DROP TABLE progress",
+    ],
+)
+async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(tmp_path, planted) -> None:
+    path = tmp_path / "run.sqlite"
+    await filled(path)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute(planted)
+        other.commit()
+    before = path.read_bytes()
+    llm = counting()
+    with use_llm(llm), pytest.raises(CheckpointError, match=r"not those that we made .* Give another path"):
+        await count.map([*TEXTS, "new"], checkpoint=path)
+    with pytest.raises(CheckpointError, match="not those that we made"):
+        Checkpoint.status(path)
+    assert not llm.calls
+    assert path.read_bytes() == before
+
+
 async def test_two_maps_of_one_process_cannot_write_one_file(tmp_path) -> None:
     path = tmp_path / "run.sqlite"
     came, go_on = asyncio.Event(), asyncio.Event()
@@ -769,22 +798,24 @@ async def test_how_far_a_map_over_a_stream_is_nobody_knows_until_it_ends(tmp_pat
     assert Checkpoint.status(path).versions[0].progress.total == 2
 
 
-async def test_a_file_of_the_first_format_is_read_as_it_is_and_goes_on_in_the_latest(tmp_path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_file_of_an_earlier_format_is_read_as_it_is_and_goes_on_in_the_latest(tmp_path, version) -> None:
     path = tmp_path / "run.sqlite"
     await filled(path)
     with sqlite3.connect(path) as other:
-        other.execute("DROP TABLE maps")
-        other.execute("PRAGMA user_version = 1")
+        for table in ("batches", "requests", "answers", *(["maps"] if version == 1 else [])):
+            other.execute(f"DROP TABLE {table}")
+        other.execute(f"PRAGMA user_version = {version}")
     other.close()
     before = path.read_bytes()
     status = Checkpoint.status(path)
-    assert (status.values, status.versions[0].progress) == (5, None)
+    assert (status.values, status.versions[0].progress is None) == (5, version == 1)
     assert path.read_bytes() == before
     llm = counting()
     with use_llm(llm):
         report = await count.map([*TEXTS, "new"], checkpoint=path)
     assert (report.counts.restored, report.counts.asked, len(llm.calls)) == (5, 1, 1)
     with sqlite3.connect(path) as other:
-        assert other.execute("PRAGMA user_version").fetchone() == (2,)
+        assert other.execute("PRAGMA user_version").fetchone() == (3,)
     other.close()
     assert Checkpoint.status(path).versions[0].progress.share == 1.0

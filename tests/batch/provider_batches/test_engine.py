@@ -1,8 +1,10 @@
 """The engine "openai-batch" against a service of our own, which expires, fails, loses lines and goes away."""
 
 import asyncio
+import contextlib
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import budget, forbid_real_calls, llm_function
+from SimpleLLMFunc.batch.checkpoint import BATCH_TABLES
 from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine
@@ -458,7 +461,7 @@ async def test_a_rerun_sends_only_rows_without_a_value(server, echo, tmp_path):
 async def test_no_key_stands_in_the_file_beside_the_checkpoint(server, echo, tmp_path):
     server.answer_to = lambda body: f"the key is {KEY}"
     await mapped(echo, ["a"], checkpoint=tmp_path / "run.sqlite")
-    shelf = AnswerStore(tmp_path / "b.sqlite")
+    shelf = AnswerStore.temporary(tmp_path)
     shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=server.files["file-1"])])
     shelf.close()
     assert KEY.encode() in server.files["file-1"]
@@ -530,13 +533,35 @@ async def test_two_at_once_are_refused(server, echo, tmp_path, caplog):
     assert len(server.batches) == 1
 
 
+async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
+    checkpoint, old = tmp_path / "run.sqlite", tmp_path / "run.sqlite-batches"
+    server.outcomes.append(Outcome(polls=10**9))
+    first = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
+    await server.received(3)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    with contextlib.closing(sqlite3.connect(checkpoint)) as connection:  # 1.0 kept the same tables in a file beside it
+        connection.execute("ATTACH ? AS old", (str(old),))
+        connection.execute(f"PRAGMA old.application_id = {0x534C4242}")
+        for statement in BATCH_TABLES:
+            connection.execute(re.sub(r"(CREATE (?:TABLE|INDEX)) ", r"\1 old.", statement))
+        for table in ("batches", "requests"):
+            assert connection.execute(f"INSERT INTO old.{table} SELECT * FROM {table}").rowcount > 0
+            connection.execute(f"DELETE FROM {table}")
+        connection.commit()
+    server._ending["batch_0"].polls = 0
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
+    assert len(server.batches) == 1
+    assert not old.exists()
+
+
 async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, tmp_path):
     checkpoint = tmp_path / "run.sqlite"
     program = (
         "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint import WriterLock; "
-        "WriterLock(Path(sys.argv[1])).acquire(); print('taken', flush=True); sys.stdin.read()"
+        "lock = WriterLock(Path(sys.argv[1])); lock.acquire(); print('taken', flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", program, f"{checkpoint}-batches"]
+    command = [sys.executable, "-c", program, str(checkpoint)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "taken\n"
         with pytest.raises(CheckpointError, match=f"process {other.pid} on"):
@@ -570,11 +595,11 @@ async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path):
 
 
 def test_an_answer_that_was_changed_on_the_disk_is_not_believed(tmp_path):
-    shelf = AnswerStore(tmp_path / "b.sqlite")
+    shelf = AnswerStore.temporary(tmp_path)
     shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=b"{}")])
     assert shelf.line(b"k" * 16).line == b"{}"
     shelf.close()
-    connection = sqlite3.connect(tmp_path / "b.sqlite")
+    connection = sqlite3.connect(tmp_path / "answers.sqlite")
     connection.execute("UPDATE answers SET line = ?", (b"{ }",))
     connection.commit()
     connection.close()
