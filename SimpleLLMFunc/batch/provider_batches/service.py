@@ -6,8 +6,6 @@ a budget counts every request, and what the openai package raises comes out as o
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +14,13 @@ from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
-from SimpleLLMFunc.interface.attempts import HttpModel, check_real_call_allowed, decide, now
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.attempts import HttpModel, check_real_call_allowed, now, retried
 from SimpleLLMFunc.interface.http import failure_of_exception
 from SimpleLLMFunc.interface.http.openai_client import warm_up_clients
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_fetch, charge_try, current_deadline
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
-from SimpleLLMFunc.logger import push_warning, redact_head
+from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.runtime import import_module, in_thread
 
 __all__ = ["BatchService", "BatchState"]
@@ -256,32 +253,25 @@ class BatchService:
         """
         llm = self._llm
         clock = Deadline.after(None).stricter(current_deadline())
-        tries = 0
-        while True:
+
+        async def attempt(tries: int) -> T:
             check_real_call_allowed(llm.model_name)
             clock.check("waiting for the batches of the service")
             charge()
-            tries += 1
             try:
                 return await send(self._client.with_options(max_retries=0))
             except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
                 failure = self._failure(error, tries)
             # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
-            if not isinstance(failure, AttemptFailed):
-                raise failure
-            pause = decide(
-                failure,
-                attempt=tries,
-                max_retries=llm.max_retries,
-                left=clock.left(),
-                rng=random.random,
-                retry_delay=llm.retry_delay,
-                longest_wait=llm.timeout,
-            )
-            if pause is None:
-                raise failure.given_up() from failure.__cause__
-            push_warning(f"try {tries} failed, the next one in {pause:.2f} s: {failure.error}")
-            await asyncio.sleep(pause)
+            raise failure
+
+        return await retried(
+            attempt,
+            clock=clock,
+            max_retries=llm.max_retries,
+            retry_delay=llm.retry_delay,
+            longest_wait=llm.timeout,
+        )
 
     def _failure(self, error: Exception, tries: int) -> Exception:
         name = self._llm.model_name

@@ -18,7 +18,7 @@ from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, key_pool_again
 from SimpleLLMFunc.interface.attempts.listener import LISTENER, AttemptListener, tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
-from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "TokenBucket",
     "check_real_call_allowed",
     "check_status",
-    "decide",
     "entry_from_file",
     "forbid_real_calls",
     "get_json",
@@ -45,5 +44,6 @@ __all__ = [
     "read_chunks",
     "read_reply",
     "real_calls_asked_for",
+    "retried",
     "tell_failed_try",
 ]

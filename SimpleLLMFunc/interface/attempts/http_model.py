@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +16,7 @@ from SimpleLLMFunc.interface.attempts.key_pool import Lease
 from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
-from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.attempts.retry import decide, now, pause_before_retry
 from SimpleLLMFunc.interface.body_json import decode, encode, is_long, off_loop
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import (
@@ -35,7 +34,6 @@ from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPer
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
 from SimpleLLMFunc.interface.wires import Asked, Wire, WireRequest, check_call_params, endpoint, taken_apart
-from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
 __all__ = ["Call", "HttpModel"]
@@ -365,12 +363,10 @@ class HttpModel(LLM_Interface):
             longest_wait=call.timeout,
             earlier=failures.get(kind, 0),
         )
-        if pause is None:
-            raise failed.given_up() from failed.__cause__
-        failures[kind] = failures.get(kind, 0) + 1
-        push_warning(f"{call.trace_id} try {call.tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
-        tell_failed_try(failed.error, tries=call.tries, pause=pause, model=self.model_name)
-        await asyncio.sleep(pause)
+        if pause is not None:
+            failures[kind] = failures.get(kind, 0) + 1
+            tell_failed_try(failed.error, tries=call.tries, pause=pause, model=self.model_name)
+        await pause_before_retry(failed, pause, tries=call.tries, trace_id=call.trace_id)
 
     def _headers(self, call: Call) -> RequestHeaders:
         own = self._own_headers(call)

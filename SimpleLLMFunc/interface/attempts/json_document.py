@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from asyncio import sleep
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -14,10 +12,9 @@ from SimpleLLMFunc.errors import (
     ConnectionFailed,
     DeadlineExceeded,
     ProviderError,
-    SimpleLLMFuncError,
     cut,
 )
-from SimpleLLMFunc.interface.attempts.retry import decide, now
+from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.body_json import decode_large, is_large, off_loop
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, Patience, user_agent
@@ -67,29 +64,24 @@ async def get_json(
         name.lower(): value for name, value in (headers or {}).items()
     }
     tries = 0
-    while True:
-        tries += 1
-        request = HttpRequest(address, b"", sent, service, tries, "GET")
-        try:
-            return await _read_once(request, Patience(deadline, first_byte=timeout, idle=timeout), max_bytes)
-        except AttemptFailed as failed:
-            pause = decide(
-                failed,
-                attempt=tries,
-                max_retries=_RETRIES,
-                left=deadline.left(),
-                rng=random.random,
-                retry_delay=_RETRY_DELAY,
-            )
-            if pause is None:
-                raise _told(failed.error, request) from failed.__cause__
-        except DeadlineExceeded:
-            if outer is not None and outer.is_over:
-                raise
-            raise ConnectionFailed(
-                service, reason=f"no complete answer within {timeout:g} s", advice="Try again later.", tries=tries
-            ) from None
-        await sleep(pause)
+
+    async def read(number: int) -> Any:
+        nonlocal tries
+        tries = number
+        request = HttpRequest(address, b"", sent, service, number, "GET")
+        return await _read_once(request, Patience(deadline, first_byte=timeout, idle=timeout), max_bytes)
+
+    try:
+        return await retried(read, clock=deadline, max_retries=_RETRIES, retry_delay=_RETRY_DELAY)
+    except BadReply as error:
+        problem = f"the reply is not HTTP as we know it. It begins: {error.head!r}"
+        raise ProviderError(problem, model=service, status=error.status, tries=tries) from error.__cause__
+    except DeadlineExceeded:
+        if outer is not None and outer.is_over:
+            raise
+        raise ConnectionFailed(
+            service, reason=f"no complete answer within {timeout:g} s", advice="Try again later.", tries=tries
+        ) from None
 
 
 async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -> Any:
@@ -122,14 +114,6 @@ async def _body(reply: HttpReply, request: HttpRequest, max_bytes: int) -> bytes
 def _refused(request: HttpRequest, reply: HttpReply, problem: str) -> AttemptFailed:
     error = ProviderError(problem, model=request.model, status=reply.status, tries=request.tries)
     return AttemptFailed(error, again="never")
-
-
-def _told(error: SimpleLLMFuncError, request: HttpRequest) -> SimpleLLMFuncError:
-    """Return the error for whoever asked a service that is no model."""
-    if not isinstance(error, BadReply):
-        return error
-    problem = f"the reply is not HTTP as we know it. It begins: {error.head!r}"
-    return ProviderError(problem, model=request.model, status=error.status, tries=error.tries)
 
 
 def _address(url: str, params: Mapping[str, Any] | None, service: str) -> str:

@@ -1,20 +1,71 @@
-"""Decides which failures are tried again, and after how many seconds; pure."""
+"""The one way to try again: which failure is worth it, after how many seconds, and the waiting."""
 
 from __future__ import annotations
 
 import math
+import random
 import time
-from collections.abc import Callable
+from asyncio import sleep
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import TypeVar
 
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.logger import push_warning
 
-__all__ = ["backoff", "decide", "now"]
+__all__ = ["backoff", "decide", "now", "pause_before_retry", "retried"]
+
+T = TypeVar("T")
 
 LONGEST_BACKOFF = 30.0
 """Seconds; the pause of our own choice does not grow beyond it."""
 
 JITTER = 0.2
 """A wait that the service asked for is drawn out by at most this share, so that callers do not come back in step."""
+
+
+async def retried(
+    send: Callable[[int], Awaitable[T]],
+    *,
+    clock: Deadline,
+    max_retries: int,
+    retry_delay: float = 0.5,
+    longest_wait: float = 600.0,
+) -> T:
+    """Return what `send` gives, tried as often as `decide` allows; it is told the number of the try, from 1.
+
+    Raises:
+        SimpleLLMFuncError: that of the last try.
+    """
+    for tries in count(1):
+        try:
+            return await send(tries)
+        except AttemptFailed as error:
+            failed = error.with_traceback(None)  # else it and this frame would hold each other
+        pause = decide(
+            failed,
+            attempt=tries,
+            max_retries=max_retries,
+            left=clock.left(),
+            rng=random.random,
+            retry_delay=retry_delay,
+            longest_wait=longest_wait,
+        )
+        await pause_before_retry(failed, pause, tries=tries)
+    raise AssertionError("counting does not end")
+
+
+async def pause_before_retry(failed: AttemptFailed, pause: float | None, *, tries: int, trace_id: str = "") -> None:
+    """Wait for the seconds that `decide` gave.
+
+    Raises:
+        SimpleLLMFuncError: that of the try, where there shall be no further one.
+    """
+    if pause is None:
+        raise failed.given_up() from failed.__cause__
+    push_warning(f"{trace_id} try {tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
+    await sleep(pause)
 
 
 def decide(
