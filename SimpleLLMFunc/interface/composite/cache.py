@@ -18,13 +18,14 @@ from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, UsageError
 from SimpleLLMFunc.interface.body_json import decode, encode
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.coalescing import Flights
+from SimpleLLMFunc.interface.composite.in_front import ModelInFront
 from SimpleLLMFunc.interface.composite.samples import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number, without_thoughts
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import Workers
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message, ToolSpec, Usage
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message, ToolSpec
 
 __all__ = ["CachedLLM", "cached_llm_again"]
 
@@ -44,7 +45,7 @@ _NOTHING = ChatMessage()
 _flights: Flights[ChatCompletion] = Flights()
 
 
-class CachedLLM(LLM_Interface):
+class CachedLLM(ModelInFront):
     """A model whose answers are kept in a SQLite file; the same question is sent once.
 
     The same question: the same body on the wire (messages, tools, schema, parameters, model), the same address, the
@@ -81,19 +82,12 @@ class CachedLLM(LLM_Interface):
         place: object = path
         if not isinstance(place, (str, os.PathLike)) or not str(place) or "\0" in str(place):
             raise ConfigError(f"CachedLLM takes the path of a file, not {place!r}.")
-        self.members = (llm,)
-        self.model_name, self.provider, self.base_url = llm.model_name, llm.provider, llm.base_url
-        self.profile, self.context_window = llm.profile, llm.context_window
+        super().__init__(llm)
         self.path = Path(path).expanduser().absolute()
         self.max_bytes = int(number("max_bytes", max_bytes, least=_SMALLEST_BYTES))
         self.max_age = None if max_age is None else number("max_age", max_age, above=0)
         self._store = AnswerStore(self.path, self.max_bytes, self.max_age)
         self._worker = Workers(1)  # the store does one thing at a time
-
-    @property
-    def llm(self) -> LLM_Interface:
-        """The model that is asked for what is not kept."""
-        return self.members[0]
 
     # --- asking ------------------------------------------------------------------------------------------
 
@@ -251,23 +245,7 @@ class CachedLLM(LLM_Interface):
         """Close the file; the next question opens it again."""
         self._store.close()
 
-    # --- as a model, and as an object --------------------------------------------------------------------
-
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Return the body that goes out when the answer is not kept."""
-        return self.llm.render(messages, tools=tools, response_format=response_format, stream=stream, **params)
-
-    def price(self, usage: Usage, model: str = "") -> float | None:
-        """Return what `usage` costs when the answer is not kept."""
-        return self.llm.price(usage, model)
+    # --- as an object ------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.llm!r}, {redact(str(self.path))!r})"

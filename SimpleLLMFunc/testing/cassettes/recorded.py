@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ContextTooLong, ProviderError, UsageError
+from SimpleLLMFunc.interface.composite import ModelInFront
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
@@ -16,7 +17,7 @@ from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, plain_request, scrubbed
 from SimpleLLMFunc.testing.reply_chunks import assembled, split_reply
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
 
 __all__ = ["CassetteLLM", "Exchanges", "RecordedLLM"]
 
@@ -42,18 +43,15 @@ class Exchanges(Protocol):
         ...
 
 
-class CassetteLLM(LLM_Interface):
+class CassetteLLM(ModelInFront):
     """A model behind a cassette: replays, or asks the model itself and keeps what it says."""
 
     def __init__(self, llm: LLM_Interface, cassette: Exchanges) -> None:
-        self.members = (llm,)
-        self.model_name, self.provider, self.base_url = llm.model_name, llm.provider, llm.base_url
-        self.profile, self.context_window = llm.profile, llm.context_window
-        self._llm = llm
+        super().__init__(llm)
         self._cassette = cassette
 
     def __repr__(self) -> str:
-        return f"CassetteLLM({self._llm!r}, {str(self._cassette.path)!r})"
+        return f"CassetteLLM({self.llm!r}, {str(self._cassette.path)!r})"
 
     async def chat(
         self,
@@ -78,7 +76,7 @@ class CassetteLLM(LLM_Interface):
             return assembled(_chunks(exchange)) if "stream" in exchange.outcome else _reply(exchange)
         options: dict[str, Any] = {"tools": tools, "response_format": response_format, **params}
         try:
-            reply = await self._llm.chat(messages, trace_id=trace_id, deadline=deadline, **options)
+            reply = await self.llm.chat(messages, trace_id=trace_id, deadline=deadline, **options)
         except ProviderError as error:
             _keep_error(exchange, error)
             raise
@@ -115,7 +113,7 @@ class CassetteLLM(LLM_Interface):
         left = True
         try:
             async with aclosing(
-                self._llm.chat_stream(messages, trace_id=trace_id, deadline=deadline, **options)
+                self.llm.chat_stream(messages, trace_id=trace_id, deadline=deadline, **options)
             ) as stream:
                 async for chunk in stream:
                     if chunks and chunk.tries > chunks[-1].tries:
@@ -145,22 +143,6 @@ class CassetteLLM(LLM_Interface):
             return self._cassette.begin(self, trace_id, request)
 
         return await in_thread(begin)
-
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Return the body that the model itself would send."""
-        return self._llm.render(messages, tools=tools, response_format=response_format, stream=stream, **params)
-
-    def price(self, usage: Usage, model: str = "") -> float | None:
-        """Return what `usage` costs."""
-        return self._llm.price(usage, model)
 
 
 class RecordedLLM(LLM_Interface):
