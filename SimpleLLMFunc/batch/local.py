@@ -8,7 +8,6 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
@@ -198,12 +197,11 @@ class LocalMap(Generic[R]):
 
     def _fill_places(self) -> None:
         free = self._pace.limit - len(self._workers)
-        left, context = self._left, copy_context()  # the same for all: else each row in flight holds two objects more
         for _ in range(min(free, len(self._ready) - self._starting)):
             self._starting += 1
             worker = self._loop.create_task(self._work())
             self._workers.add(worker)
-            worker.add_done_callback(left, context=context)
+            worker.add_done_callback(self._left)
 
     async def _work(self) -> None:
         """Ask for one row after the other, as long as there are rows and places."""

@@ -94,9 +94,8 @@ _TABLES: Final = (f"PRAGMA user_version = {FORMAT}", *_FIRST, _MAPS, *BATCH_TABL
 
 _COLUMNS = "id, key, version, error, answer, usage, given, at, checksum"
 _COUNTED = "UPDATE progress SET commits = commits + 1"
-_SIZES = (1, 4, 16, 64)
-"""How many rows one statement handles: few sizes, so that SQLite prepares each statement once. One statement for many
-rows takes the interpreter's lock once and not for each row."""
+_MOST_KEYS = 500
+"""Question marks in one statement."""
 
 
 class RowFile:
@@ -191,7 +190,7 @@ class RowFile:
 
         def work(connection: sqlite3.Connection) -> dict[bytes, Found]:
             found: dict[bytes, Found] = {}
-            for piece, marks in _pieces(keys, "?"):
+            for piece, marks in _pieces(keys):
                 statement = f"SELECT {_COLUMNS} FROM rows WHERE key IN ({marks})"  # noqa: S608 - question marks
                 for row in connection.execute(statement, piece):
                     found[row[1]] = Found(row[0], row[3], is_sound(row))
@@ -210,9 +209,7 @@ class RowFile:
 
         def work(connection: sqlite3.Connection) -> None:
             with transaction(connection):
-                for piece, marks in _pieces(rows, "(?,?,?,?,?,?,?,?,?)"):
-                    values = [cell for row in piece for cell in row]
-                    connection.execute(f"INSERT OR REPLACE INTO rows ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608
+                connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
                 connection.execute(_COUNTED)
                 if progress is not None:
                     self._note(connection, progress, now)
@@ -244,7 +241,7 @@ class RowFile:
 
         def work(connection: sqlite3.Connection) -> dict[int, StoredRow]:
             found = {}
-            for piece, marks in _pieces(ids, "?"):
+            for piece, marks in _pieces(ids):
                 statement = f"SELECT {_COLUMNS} FROM rows WHERE id IN ({marks})"  # noqa: S608 - question marks
                 for row in connection.execute(statement, piece):
                     found[row[0]] = StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], output)
@@ -345,10 +342,8 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
     return is_damage(error) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
 
 
-def _pieces(items: Sequence[T], mark: str) -> Iterator[tuple[Sequence[T], str]]:
-    """Yield `items` in pieces of a few sizes, with as many marks."""
-    at = 0
-    while at < len(items):
-        size = max(each for each in _SIZES if each <= len(items) - at)
-        yield items[at : at + size], ",".join([mark] * size)
-        at += size
+def _pieces(items: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
+    """Yield `items` in pieces, with as many question marks."""
+    for start in range(0, len(items), _MOST_KEYS):
+        piece = items[start : start + _MOST_KEYS]
+        yield piece, ",".join("?" * len(piece))

@@ -11,7 +11,7 @@ from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage, decode_value
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.type import NO_USAGE, Usage, quickly_made
+from SimpleLLMFunc.type import NO_USAGE, Usage
 
 __all__ = ["Found", "Record", "StoredRow", "checksum", "is_sound"]
 
@@ -50,7 +50,6 @@ class Record:
         return self.row
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the file has under a key.
@@ -65,7 +64,6 @@ class Found:
     is_sound: bool
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class StoredRow:
     """A row as it stands in the file; decoded when it is looked at."""

@@ -15,7 +15,6 @@ from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, frame_records, 
 from SimpleLLMFunc.batch.rows.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.type import quickly_made
 
 __all__ = [
     "InputRow",
@@ -35,7 +34,6 @@ _CHUNK = 256
 """Rows that are read from a file at a time, in a thread, so that a slow disk does not hold up the event loop."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class InputRow:
     """One row, or the place of one that cannot be read.
