@@ -111,11 +111,6 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("llm_decorator/shipped.py", "_reduced_tool", "pkgutil.resolve_name"): _SHIPPED,
     ("llm_decorator/shipped.py", "_name_of", "pkgutil.resolve_name"): _SHIPPED,
     ("llm_decorator/shipped.py", "_found_by", "pkgutil.resolve_name"): _SHIPPED,
-    (
-        "interface/body_json.py",
-        "<module>",
-        "import marshal",
-    ): "only written, to look something up; nothing is read back",
     ("tools/running.py", "<module>", "import types.FunctionType"): "to see what is a plain function; none is made",
     ("runtime/listening.py", "listening", "socket.create_server"): "on the loopback address, or for callers with keys",
     ("serve/http_api.py", "Api.call", ".result()"): _DONE,
