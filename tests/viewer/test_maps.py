@@ -69,7 +69,8 @@ def test_how_far_the_latest_map_is_is_told_where_its_length_is_known(client, che
     mood.map(rows(160), checkpoint=checkpoint, budget={"requests": 20}, concurrency=1)
     assert client.get("/api/maps/0").json()["progress"]["share"] == 140 / 160
     with sqlite3.connect(checkpoint) as other:
-        other.execute("DROP TABLE maps")
+        for table in ("maps", "batches", "requests", "answers"):
+            other.execute(f"DROP TABLE {table}")
         other.execute("PRAGMA user_version = 1")
     other.close()
     (older,) = client.get("/api/maps").json()["maps"]
