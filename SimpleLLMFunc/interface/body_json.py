@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic_core import from_json
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime import Workers
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import without_surrogates
 
 __all__ = ["decode", "decode_large", "encode", "is_large", "is_long", "mend", "off_loop"]
@@ -20,7 +20,6 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _LARGE = 256 * 1024
 """Bytes or characters; a longer text is read and written in a worker thread."""
 
-_workers = Workers(2)
 
 
 def encode(body: Any) -> bytes:
@@ -72,7 +71,7 @@ async def decode_large(data: bytes) -> Any:
     Raises:
         ValueError: it is not JSON.
     """
-    return await _workers.run(decode, data) if is_large(data) else decode(data)
+    return await in_thread(decode, data) if is_large(data) else decode(data)
 
 
 def is_large(data: bytes) -> bool:
@@ -99,7 +98,7 @@ def _text_size(value: Any) -> int:
 
 async def off_loop(function: Callable[..., T], *args: Any) -> T:
     """Run `function`, which reads or writes something long, in a worker thread and return its result."""
-    return await _workers.run(function, *args)
+    return await in_thread(function, *args)
 
 
 def mend(value: Any) -> Any:

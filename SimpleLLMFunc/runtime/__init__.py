@@ -12,17 +12,18 @@ from SimpleLLMFunc.runtime.listening import THIS_MACHINE, address_of, listening,
 from SimpleLLMFunc.runtime.per_loop import PerLoop
 from SimpleLLMFunc.runtime.shared_timer import Alarm, alarm_for
 from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
-from SimpleLLMFunc.runtime.threads import Workers, import_module, importing, in_thread
+from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
 from SimpleLLMFunc.runtime.waking import Waiter
 
 __all__ = [
+    "LARGE",
     "THIS_MACHINE",
     "Alarm",
     "Errands",
     "ForkSafeLock",
     "PerLoop",
     "Waiter",
-    "Workers",
+    "Worker",
     "address_of",
     "alarm_for",
     "import_module",
@@ -30,6 +31,7 @@ __all__ = [
     "in_thread",
     "iterate_sync",
     "listening",
+    "off_loop_if_large",
     "renew_in_child",
     "run_sync",
     "serve_until_cancelled",

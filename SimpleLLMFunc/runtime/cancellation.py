@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
 
-__all__ = ["Errands"]
+__all__ = ["Errands", "waited_for"]
 
 T = TypeVar("T")
 
 
-class _Errand(Protocol):
-    def cancel(self) -> None: ...
+class Errand(Protocol):
+    """Something on the library's loop that a thread waits for."""
+
+    def cancel(self) -> None:
+        """Cancel it, which ends the waiting; from any thread."""
 
 
 class Errands:
-    """What a piece of synchronous work waits for on the library's loop, so that somebody else can end its waiting.
+    """What one piece of synchronous work waits for on the library's loop, so that its waiting can be ended.
 
-    A thread cannot be cancelled. What it waits for can: it would go on, and cost, for a result that nobody wants.
+    A thread cannot be cancelled. What it waits for can: it would go on, and cost, for a result that is ignored.
     """
 
     def __init__(self) -> None:
-        self._open: set[_Errand] = set()
+        self._open: set[Errand] = set()
         self._is_cancelled = False
         # The garbage collector may close an iterator anywhere, also in here.
         self._lock = threading.RLock()
-
-    @staticmethod
-    def current() -> Errands | None:
-        """Return those of the work that is being done here; None where nobody could end its waiting."""
-        return _errands.get()
 
     def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call `function` in this thread and context; what it waits for on that loop is noted here."""
@@ -48,33 +46,42 @@ class Errands:
             self._is_cancelled = True
             waited_for = list(self._open)
         for errand in waited_for:
-            _give_up(errand)
+            with suppress(UsageError):  # the loop is closed, and what ran on it has ended
+                errand.cancel()
 
-    def check(self) -> None:
-        """Raise if the waiting has been ended.
+    def begin(self, errand: Errand) -> None:
+        """Note that `errand` is about to be waited for.
 
         Raises:
-            CancelledError: it has; nothing new is to begin.
+            CancelledError: the waiting has been ended, so nothing new may begin.
         """
-        if self._is_cancelled:
-            raise asyncio.CancelledError("the run that this is done for has ended")
-
-    def begin(self, errand: _Errand) -> None:
-        """Note that `errand` is waited for from now on."""
         with self._lock:
+            if self._is_cancelled:
+                raise asyncio.CancelledError("the run that this is done for has ended")
             self._open.add(errand)
-        if self._is_cancelled:
-            _give_up(errand)
 
-    def end(self, errand: _Errand) -> None:
+    def end(self, errand: Errand) -> None:
         """Note that it is not waited for any more."""
         with self._lock:
             self._open.discard(errand)
 
 
-def _give_up(errand: _Errand) -> None:
-    with suppress(UsageError):  # the loop is closed, and what ran on it has ended
-        errand.cancel()
+@contextmanager
+def waited_for(errand: Errand) -> Iterator[None]:
+    """Let the waiting for `errand` in the ``with`` block be ended by the run that this thread works for.
+
+    Raises:
+        CancelledError: that run has ended already.
+    """
+    errands = _errands.get()
+    if errands is None:
+        yield
+        return
+    errands.begin(errand)
+    try:
+        yield
+    finally:
+        errands.end(errand)
 
 
 _errands: ContextVar[Errands | None] = ContextVar("SimpleLLMFunc.errands", default=None)

@@ -1,22 +1,26 @@
-"""What a forked child has to begin anew: locks that others held, and state that belongs to the parent's threads."""
+"""The one registry for forks: what a forked child renews, and when a fork has to wait."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["ForkAware", "ForkSafeLock", "forget_in_child", "renew_in_child"]
+__all__ = ["ForkAware", "ForkSafeLock", "forks_wait", "renew_in_child"]
+
+_FORK_SECONDS = 2.0
+"""How long a fork waits for an import that another thread is doing."""
 
 
 class ForkAware(Protocol):
-    """Something whose state makes no sense in a forked child as it stands."""
+    """Something whose state is wrong in a forked child."""
 
     def renew_in_child(self) -> None:
-        """Make it usable in the child, where no thread but the forking one is left."""
+        """Make it usable in the child, where only the forking thread is left."""
 
 
 _fork_aware: WeakSet[ForkAware] = WeakSet()
@@ -27,40 +31,52 @@ def renew_in_child(owner: ForkAware) -> None:
     _fork_aware.add(owner)
 
 
-_RLock: Any = type(threading.RLock())
-
-
-class ForkSafeLock(_RLock):  # type: ignore[misc] # the class has no public name; around it, each use would take thrice as long
-    """A lock that is free in a forked child, also if another thread of the parent held it at that moment.
+class ForkSafeLock:
+    """A lock for ``with`` that is free in a forked child, also if another thread of the parent held it at the fork.
 
     Its owner may take it again: the garbage collector can run anywhere, and a coroutine it closes takes locks too.
     """
 
     def __init__(self) -> None:
+        self.renew_in_child()
         renew_in_child(self)
 
     def renew_in_child(self) -> None:
-        """Begin anew: nobody may be left to release it."""
-        self._at_fork_reinit()
+        """Replace the lock: in the child no thread is left to release it."""
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
-_forgetting: list[Callable[[], None]] = []
+@contextlib.contextmanager
+def forks_wait() -> Iterator[None]:
+    """Hold forks back for the ``with`` block: a child forked during an import would wait for it for ever."""
+    with _importing:
+        yield
 
 
-def forget_in_child(forget: Callable[[], None]) -> None:
-    """Have `forget` called in every child forked from now on, before anything is renewed there.
-
-    What is renewed drops what waits for the parent's threads, and they must be known to be gone by then.
-    """
-    _forgetting.append(forget)
+_importing = threading.RLock()
 
 
-def _begin_anew() -> None:
-    for forget in _forgetting:
-        forget()
+def _before() -> None:
+    _importing.acquire(timeout=_FORK_SECONDS)
+
+
+def _after_in_parent() -> None:
+    with contextlib.suppress(RuntimeError):  # it was not acquired in time
+        _importing.release()
+
+
+def _after_in_child() -> None:
+    global _importing  # noqa: PLW0603 - the thread that held it is not in the child
+    _importing = threading.RLock()
     for owner in tuple(_fork_aware):
         owner.renew_in_child()
 
 
 if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

@@ -1,11 +1,11 @@
-"""The daemon thread that runs the library's own event loop: begun at the first call, wound up with the interpreter."""
+"""The daemon thread that runs the library's own event loop: started at the first call, stopped with the interpreter."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import os
-import selectors
+import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -14,8 +14,8 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
-from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime.forking import ForkSafeLock, forget_in_child
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.runtime.forking import ForkSafeLock
 
 __all__ = ["TOO_LATE", "LoopThread", "loop_thread"]
 
@@ -28,12 +28,19 @@ TOO_LATE = "the interpreter is about to end: no further call can be made here. M
 
 
 class LoopThread:
-    """A daemon thread that runs an event loop until the interpreter ends."""
+    """A daemon thread that runs an event loop until the interpreter ends.
+
+    Raises:
+        RuntimeError: the interpreter is about to end, and has no more threads.
+        ConfigError: the process has no file descriptors left for the loop.
+    """
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
         self._ending = False
+        # A loop holds its tasks weakly. In a forked child, where nothing runs them, their end would be complained about.
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._loop = _new_loop()
         self._thread = threading.Thread(target=self._serve, name="SimpleLLMFunc", daemon=True)
         try:
             self._thread.start()
@@ -42,10 +49,10 @@ class LoopThread:
             raise
 
     def check_alive(self) -> None:
-        """Raise in a daemon thread whose call the end of the interpreter has cut off.
+        """Raise in a daemon thread whose call was cut off by the end of the interpreter.
 
         Raises:
-            SystemExit: that is so. A thread that it ends says nothing: a traceback would tell no more than that.
+            SystemExit: that is so. It ends a thread without a traceback.
         """
         if self._ending:
             raise SystemExit(TOO_LATE)
@@ -73,25 +80,36 @@ class LoopThread:
             )
 
     def call(self, function: Callable[[], object]) -> None:
-        """Have the loop call `function` soon; from any thread."""
+        """Have the loop call `function` soon, in a copy of the caller's context; from any thread.
+
+        Raises:
+            UsageError: the loop is the parent process's, or closed.
+        """
         if not self.is_of_this_process:
             raise UsageError("this iterator belongs to the parent process. Make a new one after the fork.")
         try:
             self._loop.call_soon_threadsafe(function)
-        except RuntimeError as error:  # the loop is closed
+        except RuntimeError as error:
             raise UsageError(TOO_LATE) from error
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start `work` in the caller's context, and do not wait for it; from any thread."""
+        """Start `work` in the caller's context, and do not wait for it; from any thread.
+
+        Raises:
+            UsageError: the loop is closed.
+        """
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
-        except RuntimeError as error:  # the loop is closed
+        except RuntimeError as error:
             work.close()
             raise UsageError(TOO_LATE) from error
 
     def create_task(self, work: Coroutine[Any, Any, T], context: Context) -> asyncio.Task[T]:
         """Start `work` in `context`; from the thread itself only."""
-        return self._loop.create_task(work, context=context)
+        task = self._loop.create_task(work, context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def stop(self) -> None:
         """Cancel what runs, give it `EXIT_SECONDS` to tidy up, and close the loop."""
@@ -99,30 +117,11 @@ class LoopThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(EXIT_SECONDS * 3)
 
-    def abandon(self) -> None:
-        """Leave the loop to the parent process: in the child nobody will ever run its tasks, and none is missed."""
-        for task in asyncio.all_tasks(self._loop):
-            # asyncio's own way to say so (gather uses it); else each is complained about at the child's end.
-            task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
-        self._loop.set_debug(False)  # what the child's end finalizes is not on the loop's thread, and harmless
-        selector = getattr(self._loop, "_selector", None)
-        if selector is None:
-            return
-        # The child's end closes the generators and transports that it has inherited. They must not reach what is the
-        # parent's: neither the poll object, from which they would take its sockets (and its streams would hear nothing
-        # any more), nor the sockets themselves, on which they would end its TLS sessions.
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for descriptor in [key.fd for key in selector.get_map().values()]:
-            os.dup2(nothing, descriptor, inheritable=False)
-        os.close(nothing)
-        self._loop._selector = selectors.DefaultSelector()  # type: ignore[attr-defined] # noqa: SLF001
-        selector.close()
-
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         while not self._ending:
             # A task may raise these (a tool that calls sys.exit, say). asyncio has already given them to the task,
-            # whose caller will see them; that they also stop the loop would hit everybody else.
+            # whose caller will see them; that they also stop the loop would hit every other call.
             with suppress(KeyboardInterrupt, SystemExit):
                 self._loop.run_forever()
         if self._has_wound_up():
@@ -139,6 +138,18 @@ class LoopThread:
             return False
 
 
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        with socket.socket(), socket.socket(), socket.socket():
+            pass  # a loop that gets only some of its three descriptors complains when it is collected
+        return asyncio.new_event_loop()
+    except OSError as error:
+        raise ConfigError(
+            f"the event loop for synchronous calls cannot be started: {error.strerror or error}. The process has no "
+            "free file descriptors: close files and connections, or raise the limit (ulimit -n), and call again."
+        ) from error
+
+
 async def _wind_up(loop: asyncio.AbstractEventLoop) -> bool:
     """Cancel every task and close every async generator of `loop`; return whether all of them ended."""
     tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
@@ -152,16 +163,19 @@ async def _wind_up(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def loop_thread() -> LoopThread | None:
-    """Return the thread, built at the first call; None where the interpreter is about to end, and has none.
+    """Return the thread, started at the first call; None where the interpreter is about to end, and has no more threads.
 
     Raises:
         UsageError: the interpreter has begun to take itself apart.
+        ConfigError: the process has no file descriptors left.
     """
     global _running  # noqa: PLW0603 - one per process is the point
     if sys.is_finalizing():
         raise UsageError(TOO_LATE)  # threads do not run any more: starting one would wait for ever
     with _starting:
-        if _running is None and not (_has_stopped or _is_after_the_end()):
+        if _running is None or not _running.is_of_this_process:
+            if _has_stopped or _is_after_the_end():
+                return None
             try:
                 _running = LoopThread()
             except RuntimeError:
@@ -180,20 +194,10 @@ def _stop() -> None:
     global _running, _has_stopped
     atexit.unregister(_stop)
     thread, _running, _has_stopped = _running, None, True
-    if thread is not None:
+    if thread is not None and thread.is_of_this_process:
         thread.stop()
 
 
 _running: LoopThread | None = None
 _has_stopped = False
 _starting = ForkSafeLock()
-
-
-def _forget_the_parent() -> None:
-    global _running
-    thread, _running = _running, None  # it did not come along
-    if thread is not None:
-        thread.abandon()
-
-
-forget_in_child(_forget_the_parent)

@@ -12,10 +12,10 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Generator
 from concurrent.futures import Future
 from contextvars import Context, copy_context
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime.cancellation import Errands
+from SimpleLLMFunc.runtime.cancellation import waited_for
 from SimpleLLMFunc.runtime.loop_thread import TOO_LATE, LoopThread, loop_thread
 
 __all__ = ["iterate_sync", "run_sync", "submit"]
@@ -91,10 +91,11 @@ def iterate_sync(source: AsyncIterator[T]) -> Generator[T, None, None]:
     if thread is None:
         return _iterate_here(source, copy_context())
     thread.check_elsewhere()
-    return _iterate(_Pump(thread, source, copy_context()))
+    return _iterate(thread, source, copy_context())
 
 
-def _iterate(pump: _Pump[T]) -> Generator[T, None, None]:
+def _iterate(thread: LoopThread, source: AsyncIterator[T], context: Context) -> Generator[T, None, None]:
+    pump = _Pump(thread, source, context)
     try:
         while pump.advance():
             yield pump.take()
@@ -106,23 +107,20 @@ def _iterate(pump: _Pump[T]) -> Generator[T, None, None]:
 
 
 def _late_runner() -> asyncio.Runner:
-    """Return what runs coroutines in this thread, when the library's own loop is no more.
+    """Return a runner for coroutines in this thread, when the library's own loop has been stopped.
 
     Raises:
-        UsageError: a loop is running here already, and nobody else could run another one.
+        UsageError: a loop is running here already.
     """
-    if asyncio._get_running_loop() is not None:  # noqa: SLF001 - the public one raises
-        raise UsageError(TOO_LATE)
-    return asyncio.Runner()
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.Runner()
+    raise UsageError(TOO_LATE)
 
 
 def _iterate_here(source: AsyncIterator[T], context: Context) -> Generator[T, None, None]:
     """Yield the items of `source`, which runs on a loop of its own in this thread."""
-
-    async def ended() -> None:
-        aclose = getattr(source, "aclose", None)
-        if aclose is not None:
-            await aclose()
 
     async def following() -> list[T]:
         async for item in source:
@@ -134,46 +132,46 @@ def _iterate_here(source: AsyncIterator[T], context: Context) -> Generator[T, No
             while items := runner.run(following(), context=context):
                 yield from items
         finally:
-            runner.run(ended(), context=context)
+            runner.run(_close(source), context=context)
 
 
-# --- one coroutine -----------------------------------------------------------------------------------------
+# --- on the library's own loop -----------------------------------------------------------------------------
 
 
 class _Job(Generic[T]):
-    """One coroutine on the loop, and the thread that waits for it."""
+    """A coroutine in a task on the loop, for which another thread waits."""
 
     def __init__(self, thread: LoopThread, work: Coroutine[Any, Any, T], context: Context) -> None:
-        self._thread = thread
-        self._work = work
-        self._context = context
-        self._task: asyncio.Task[T] | None = None
-        self._done = threading.Event()
+        self.thread = thread
+        self.work = work
+        self.context = context
+        self.ended = threading.Event()
+        self.task: asyncio.Task[T] | None = None
 
     def result(self) -> T:
-        errands = Errands.current()
+        """Run it, wait for it, and return its result."""
         try:
-            if errands is not None:
-                errands.check()
-            self._thread.call(self._begin)
-            if errands is not None:
-                errands.begin(self)
-            _wait(self._done)
-        except (UsageError, asyncio.CancelledError):  # no loop to run it on, or given up before it began
-            self._work.close()
+            with waited_for(self):
+                self.thread.call(self.begin)
+                _wait(self.ended)
+        except (UsageError, asyncio.CancelledError):  # it has not begun
+            self.work.close()
             raise
         except BaseException:
-            # Not from the work: something interrupted this thread (Ctrl-C, a signal handler that raises).
-            self._thread.call(self._cancel)
-            self._done.wait(INTERRUPT_SECONDS)
+            # Something interrupted this thread (Ctrl-C, a signal handler that raises).
+            self.cancel()
+            self.ended.wait(INTERRUPT_SECONDS)
             raise
-        finally:
-            if errands is not None:
-                errands.end(self)
-        task, self._task = cast("asyncio.Task[T]", self._task), None
+        return self.outcome()
+
+    def outcome(self) -> T:
+        """Return the result of what has ended."""
+        task, self.task = self.task, None
+        if task is None or task.cancelled():
+            self.thread.check_alive()
+        if task is None:
+            raise asyncio.CancelledError("the run that this is done for has ended")
         try:
-            if task.cancelled():
-                self._thread.check_alive()
             return task.result()
         finally:
             # Else: error → traceback → this frame → task → error, which only the garbage collector would end.
@@ -181,42 +179,39 @@ class _Job(Generic[T]):
 
     def cancel(self) -> None:
         """Have the work cancelled, and with it the waiting; from any thread."""
-        self._thread.call(self._cancel)
+        self.thread.call(self._cancel)
 
-    def _begin(self) -> None:
-        self._task = self._thread.create_task(self._work, self._context)
-        self._task.add_done_callback(lambda _: self._done.set())
+    def begin(self) -> None:
+        """Start the work, once; in the loop's thread."""
+        if self.task is None and not self.ended.is_set():
+            self.task = self.thread.create_task(self.work, self.context)
+            self.task.add_done_callback(self.end)
+
+    def end(self, _: object = None) -> None:
+        """Note that it has ended."""
+        self.ended.set()
 
     def _cancel(self) -> None:
-        if self._task is None:  # interrupted even before it was handed over
-            self._work.close()
-            self._done.set()
+        if self.task is None:  # cancelled before it began
+            self.work.close()
+            self.end()
         else:
-            self._task.cancel()
+            self.task.cancel()
 
 
-# --- one async iterator ------------------------------------------------------------------------------------
-
-
-class _Pump(Generic[T]):
-    """One async iterator in one task on the loop, handing over one item each time it is asked.
+class _Pump(_Job[None], Generic[T]):
+    """An async iterator in one task on the loop, which hands over one item each time it is asked.
 
     There is room for one item, and the source rests until it has been taken and the next is wanted: a consumer that
     leaves after an item has not already paid for the next, or had its tools run.
     """
 
     def __init__(self, thread: LoopThread, source: AsyncIterator[T], context: Context) -> None:
-        self._thread = thread
-        self._source = source
-        self._context = context
-        self._task: asyncio.Task[None] | None = None
+        super().__init__(thread, self._run(source), context)
         self._wanted = asyncio.Event()
         self._handed = threading.Event()
-        self._ended = threading.Event()
         self._item: list[T] = []
-        self._error: BaseException | None = None
-        self._closing = False
-        self._patience = 0.0  # nothing to wait for before the first item is asked for
+        self._seconds_to_close = CLOSE_SECONDS
 
     # In the consumer's thread.
 
@@ -226,24 +221,17 @@ class _Pump(Generic[T]):
         Raises:
             BaseException: what the source raised.
         """
-        self._thread.check_elsewhere()
-        errands = Errands.current()
-        if errands is not None:
-            errands.check()
+        self.thread.check_elsewhere()
         self._handed.clear()
-        self._patience = CLOSE_SECONDS
         try:
-            self._thread.call(self._want)
-            if errands is not None:
-                errands.begin(self)
-            _wait(self._handed)
+            with waited_for(self):
+                self.thread.call(self._want)
+                _wait(self._handed)
         except BaseException:
-            self._patience = INTERRUPT_SECONDS
+            self._seconds_to_close = INTERRUPT_SECONDS
             raise
-        finally:
-            if errands is not None:
-                errands.end(self)
-        self._raise_error()
+        if not self._item:
+            self.outcome()
         return bool(self._item)
 
     def take(self) -> T:
@@ -252,71 +240,52 @@ class _Pump(Generic[T]):
 
     def close(self) -> None:
         """Close the source, and wait until it has tidied up; what it raises meanwhile is raised here."""
-        if self._ended.is_set() or not self._patience or not self._thread.is_of_this_process:
+        if not self.thread.is_of_this_process:
+            if self.task is None:
+                self.work.close()
+            return
+        if self.ended.is_set():
             return
         try:
-            self._thread.call(self._cancel)
+            self.cancel()
         except UsageError:
             return  # the loop is closed, and with it the source
         # The garbage collector may have come here in any thread, also in the one that has to do the work.
-        if not self._thread.is_current:
-            self._ended.wait(self._patience)
-            self._raise_error()
-
-    def cancel(self) -> None:
-        """Have the source cancelled while an item is waited for; the waiting ends with CancelledError."""
-        self._thread.call(self._cancel_task)
-
-    def _raise_error(self) -> None:
-        error, self._error = self._error, None
-        if isinstance(error, asyncio.CancelledError):
-            self._thread.check_alive()
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error
+        if not self.thread.is_current:
+            self.ended.wait(self._seconds_to_close)
+            if self.task is not None and self.task.done() and not self.task.cancelled():
+                self.outcome()
 
     # In the loop's thread.
 
-    def _cancel_task(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
     def _want(self) -> None:
-        if self._task is None:
-            self._task = self._thread.create_task(self._run(), self._context)
-            self._task.add_done_callback(self._finish)
         self._wanted.set()
+        self.begin()
 
-    def _cancel(self) -> None:
-        self._closing = True
-        if self._task is None:  # interrupted even before it was asked for the first item
-            self._ended.set()
-        else:
-            self._task.cancel()
+    def end(self, _: object = None) -> None:
+        """Note that the source has ended."""
+        self.ended.set()
+        self._handed.set()
 
-    async def _run(self) -> None:
+    async def _run(self, source: AsyncIterator[T]) -> None:
         try:
-            await self._wanted.wait()
-            self._wanted.clear()
-            async for item in self._source:
+            await self._next_wanted()
+            async for item in source:
                 self._item.append(item)
                 self._handed.set()
-                await self._wanted.wait()
-                self._wanted.clear()
+                await self._next_wanted()
         finally:
-            aclose = getattr(self._source, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            await _close(source)
 
-    def _finish(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled():
-            self._error = task.exception()
-        elif not self._closing:
-            self._error = asyncio.CancelledError("the caller's run was cancelled")
-        self._ended.set()
-        self._handed.set()
+    async def _next_wanted(self) -> None:
+        await self._wanted.wait()
+        self._wanted.clear()
+
+
+async def _close(source: AsyncIterator[Any]) -> None:
+    aclose = getattr(source, "aclose", None)
+    if aclose is not None:
+        await aclose()
 
 
 def _wait(event: threading.Event) -> None:

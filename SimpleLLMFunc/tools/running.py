@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, Final, TypeVar
-from weakref import WeakSet
 
 from SimpleLLMFunc.runtime import Errands
 from SimpleLLMFunc.runtime import in_thread as in_own_thread
@@ -22,13 +20,6 @@ T = TypeVar("T")
 
 _DATA: Final = frozenset({str, int, float, bool, type(None), dict, list, tuple})
 _ASYNC: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-
-_QUICK_SECONDS: Final = 100e-6
-_PAUSE_SECONDS: Final = 200e-6
-"""How long a loop stands still for a function whose latest call took less than `_QUICK_SECONDS`, thread and all."""
-
-_quick: WeakSet[Callable[..., Any]] = WeakSet()
-"""Functions whose latest call took next to no time, and so waited for nothing."""
 
 MAX_ITEMS: Final = 10_000
 """Items taken from a generator that a tool returns; one that never ends is cut here."""
@@ -42,8 +33,7 @@ async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[s
     if _is_async(func):
         result = func(*args, **kwargs)
     else:
-        pause = _PAUSE_SECONDS if _code_of(func) in _quick else 0.0
-        result = await in_thread(_call_and_drain, func, args, kwargs, pause=pause)
+        result = await in_thread(lambda: _drain(func(*args, **kwargs)))
     if type(result) in _DATA:
         return result  # what most tools give, and nothing to wait for
     if inspect.isawaitable(result):
@@ -54,15 +44,15 @@ async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[s
     return await in_thread(_drain, result) if isinstance(result, Iterator) else result
 
 
-async def in_thread(func: Callable[..., T], *args: Any, pause: float = 0.0) -> T:
+async def in_thread(func: Callable[..., T], *args: Any) -> T:
     """Run `func` in a thread of its own, with the caller's context variables, and return its result.
 
     A cancelled call leaves the thread behind; what that waits for on the library's own loop (a decorated `def`) is
-    cancelled with it. `pause` as in `threads.in_thread`.
+    cancelled with it.
     """
     errands = Errands()
     try:
-        return await in_own_thread(errands.run, func, *args, pause=pause)
+        return await in_own_thread(errands.run, func, *args)
     except asyncio.CancelledError:
         errands.cancel()
         raise
@@ -80,22 +70,6 @@ def _is_async(func: Callable[..., Any]) -> bool:
     return (
         inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target)
     )
-
-
-def _code_of(func: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Return the function whose code runs, where it is one that Python code has written."""
-    plain: object = func.__func__ if isinstance(func, MethodType) else func
-    return plain if isinstance(plain, FunctionType) else None
-
-
-def _call_and_drain(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-    code, begun = _code_of(func), time.perf_counter()
-    result = _drain(func(*args, **kwargs))
-    if code is not None:
-        is_quick = time.perf_counter() - begun < _QUICK_SECONDS
-        if is_quick != (code in _quick):
-            (_quick.add if is_quick else _quick.discard)(code)
-    return result
 
 
 def _drain(result: Any) -> Any:

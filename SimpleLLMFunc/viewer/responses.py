@@ -20,7 +20,7 @@ from SimpleLLMFunc.logger import (
     shown_text,
     shown_traceback,
 )
-from SimpleLLMFunc.runtime import Workers
+from SimpleLLMFunc.runtime import in_thread
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -36,7 +36,6 @@ __all__ = [
     "error_facts",
     "json_reply",
     "json_text",
-    "off_loop",
     "reason",
     "reply_of",
 ]
@@ -44,7 +43,6 @@ __all__ = [
 T = TypeVar("T")
 
 _MAX_ERROR_CHARS = 4000
-_workers = Workers(4)
 
 
 class Refusal(Exception):
@@ -53,11 +51,6 @@ class Refusal(Exception):
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
         self.status = status
-
-
-async def off_loop(work: Callable[..., T], *args: Any) -> T:
-    """Run what reads a file in one of a few threads."""
-    return await _workers.run(work, *args)
 
 
 def json_text(data: Any) -> str:
@@ -75,7 +68,7 @@ def json_reply(data: Any, status: int = 200) -> Response:
 
 async def reply_of(read: Callable[..., Any], *args: Any) -> Response:
     """Return what `read` gives as the answer to the page; it is read and written as JSON off the loop."""
-    return _reply(await off_loop(lambda: json_text(read(*args))), 200)
+    return _reply(await in_thread(lambda: json_text(read(*args))), 200)
 
 
 def _reply(text: str, status: int) -> Response:

@@ -31,10 +31,11 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.run import EventSink, Run, watching
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
-from SimpleLLMFunc.viewer.responses import Lines, Refusal, Veil, body_of, clean, error_facts, off_loop, reply_of
+from SimpleLLMFunc.viewer.responses import Lines, Refusal, Veil, body_of, clean, error_facts, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -137,7 +138,7 @@ class RunningPages:
         if not isinstance(arguments, dict):
             raise Refusal(400, "The arguments are a JSON object.")
         try:
-            args, kwargs = await off_loop(function.tool.bind, arguments)
+            args, kwargs = await in_thread(function.tool.bind, arguments)
         except ArgumentsError as error:
             raise Refusal(422, f"The arguments do not fit: {clean(str(error))}") from None
         return function, tuple(args), kwargs
@@ -184,7 +185,7 @@ async def _played(
                     yield line
         if rest := veil.rest():
             yield {"type": "text", "text": rest}
-        yield await off_loop(_done, function, run)
+        yield await in_thread(_done, function, run)
     except Exception as error:  # noqa: BLE001 - whatever went wrong is shown where the run was begun
         yield {"type": "error", **error_facts(error)}
 

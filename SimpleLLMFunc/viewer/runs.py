@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
 from SimpleLLMFunc.observability.store import RunDetail, RunQuery, RunStatus, TraceReader, metrics
+from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
-from SimpleLLMFunc.viewer.responses import Refusal, off_loop, reply_of
+from SimpleLLMFunc.viewer.responses import Refusal, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -124,7 +125,7 @@ class RunPages:
     async def _detail(self, request: Request) -> RunDetail:
         asked: str = request.path_params["run"]
         run: int | str = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 19 else asked
-        detail = await off_loop(self._reader.run, run)
+        detail = await in_thread(self._reader.run, run)
         if detail is None:
             raise Refusal(404, "There is no such run. It may have been removed for its age.")
         return detail

@@ -289,11 +289,12 @@ LOOPS = {
 
         asyncio.run(main())
         """,
-    "a loop closed without ceremony": """
+    "a loop closed by hand": """
         report = awaited("good")
         for _ in range(3):
             loop = asyncio.new_event_loop()
             assert loop.run_until_complete(report("x")) == WEATHER
+            loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
         """,
     "fork": """

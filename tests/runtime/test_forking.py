@@ -1,4 +1,4 @@
-"""What a forked child begins anew, and in which order."""
+"""What a forked child renews."""
 
 import threading
 
@@ -34,11 +34,11 @@ def test_a_lock_held_by_another_thread_is_free_in_the_child():
 
 
 @forks
-def test_what_the_parents_threads_hold_is_forgotten_before_anything_is_renewed_and_each_once():
+def test_what_lives_is_renewed_once_and_in_the_child_only():
     check_script(
         """
         import gc, os
-        from SimpleLLMFunc.runtime.forking import ForkSafeLock, forget_in_child, renew_in_child
+        from SimpleLLMFunc.runtime.forking import renew_in_child
 
         told = []
 
@@ -50,12 +50,9 @@ def test_what_the_parents_threads_hold_is_forgotten_before_anything_is_renewed_a
             def renew_in_child(self):
                 told.append(self.name)
 
-        early = Owner("renewed")
+        kept = Owner("renewed")
         gone = Owner("gone")
-        forget_in_child(lambda: told.append("forgotten first"))
-        forget_in_child(lambda: told.append("forgotten second"))
-        late = Owner("renewed")
-        renew_in_child(early)  # a second time
+        renew_in_child(kept)  # a second time
         del gone
         gc.collect()
         if os.fork() == 0:
@@ -64,54 +61,101 @@ def test_what_the_parents_threads_hold_is_forgotten_before_anything_is_renewed_a
         os.wait()
         print(told)
         """,
-        "['forgotten first', 'forgotten second', 'renewed', 'renewed']\n[]",
+        "['renewed']\n[]",
     )
 
 
 @forks
-def test_the_librarys_own_loop_is_left_to_the_parent_before_owners_are_renewed():
+def test_tasks_that_waited_for_what_is_renewed_end_without_a_word_in_the_child():
     check_script(
         """
-        import asyncio, os, warnings
+        import asyncio, gc, os, sys, warnings
         warnings.filterwarnings("ignore", message="This process")
         from SimpleLLMFunc.runtime.forking import renew_in_child
+        from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync
 
-        class Owner:
+        class Queue:
+            def __init__(self):
+                self.waiting = []
+                renew_in_child(self)
+
             def renew_in_child(self):
-                print(run_sync(work("renewed")), flush=True)
+                self.waiting.clear()
+                gc.collect()
 
-        owner = Owner()
-        renew_in_child(owner)  # before there is anything to forget
-        from SimpleLLMFunc.runtime.sync import run_sync
+        queue = Queue()
+
+        async def items():
+            yield 1
+            future = asyncio.get_running_loop().create_future()
+            queue.waiting.append(future)
+            yield 2
+            await future
 
         async def work(value):
-            await asyncio.sleep(0)
             return value
 
-        print(run_sync(work("parent")), flush=True)
+        left = iterate_sync(items())
+        print(next(left), next(left), flush=True)
         if os.fork() == 0:
-            os._exit(0)
-        os.wait()
+            print(run_sync(work("child")), flush=True)
+            del left
+            gc.collect()
+            sys.exit(0)
+        print(os.wait()[1])
+        left.close()
         """,
-        "parent\nrenewed",
+        "1 2\nchild\n0",
     )
 
 
 @forks
-def test_one_hook_renews_everything():
+def test_a_lock_of_the_registry_does_not_outlive_a_fork():
+    check_script(
+        """
+        import os, threading, time, warnings
+        warnings.filterwarnings("ignore", message="This process")
+        from SimpleLLMFunc.runtime import forking
+
+        forking._FORK_SECONDS = 0.05
+        held, let_go = threading.Event(), threading.Event()
+
+        def load():
+            with forking.forks_wait():
+                held.set()
+                let_go.wait()
+
+        thread = threading.Thread(target=load)
+        thread.start()
+        held.wait()
+        if os.fork() == 0:  # the import is taking too long
+            with forking.forks_wait():
+                print("child", flush=True)
+            os._exit(0)
+        let_go.set()
+        thread.join()
+        print(os.wait()[1])
+        with forking.forks_wait():
+            print("parent")
+        """,
+        "child\n0\nparent",
+    )
+
+
+@forks
+def test_there_is_one_hook():
     check_script(
         """
         import os, sys
         hooks, register = [], os.register_at_fork
 
         def noting(**functions):
-            hooks.append((sys._getframe(1).f_globals["__name__"], *functions))
+            hooks.append(sys._getframe(1).f_globals["__name__"])
             register(**functions)
 
         os.register_at_fork = noting
-        import SimpleLLMFunc.runtime.sync, SimpleLLMFunc.runtime.threads
-        print(*(hook for hook in hooks if hook[0].startswith("SimpleLLMFunc")), sep="\\n")
+        import SimpleLLMFunc.runtime, SimpleLLMFunc.interface.local.server, SimpleLLMFunc.observability.store
+        print(*(hook for hook in hooks if hook.startswith("SimpleLLMFunc")))
         """,
-        "('SimpleLLMFunc.runtime.forking', 'after_in_child')\n('SimpleLLMFunc.runtime.threads', 'before', 'after_in_parent')\n"
-        "('SimpleLLMFunc.runtime.per_loop', 'after_in_child')",
+        "SimpleLLMFunc.runtime.forking",
     )

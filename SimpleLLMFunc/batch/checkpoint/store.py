@@ -19,7 +19,7 @@ from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.runtime import Workers
+from SimpleLLMFunc.runtime import Worker
 
 __all__ = ["MOST_IN_MEMORY", "Store"]
 
@@ -47,7 +47,7 @@ class Store:
     ) -> None:
         self._function = function
         self._progress = progress
-        self._worker = Workers(1)
+        self._worker = Worker()
         self.first_new_id = 0
         self._done = 0
         self._checkpoint: Checkpoint | None = None

@@ -14,7 +14,7 @@ from typing import Any
 from SimpleLLMFunc.batch.rows.frames import frame_kind
 from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
-from SimpleLLMFunc.runtime import Workers, in_thread
+from SimpleLLMFunc.runtime import Worker, in_thread
 
 __all__ = ["Feed"]
 
@@ -83,7 +83,7 @@ async def _at_hand(rows: Sequence[Any]) -> AsyncGenerator[list[InputRow], None]:
 
 
 async def _from_thread(rows: Iterable[Any]) -> AsyncGenerator[list[InputRow], None]:
-    worker = Workers(1)
+    worker = Worker()
     iterator = await worker.run(iter, rows)
     index = 0
     while True:

@@ -24,7 +24,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_model
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number, without_thoughts
 from SimpleLLMFunc.logger import redact
-from SimpleLLMFunc.runtime import Workers
+from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message, ToolSpec
 
 __all__ = ["CachedLLM", "cached_llm_again"]
@@ -87,7 +87,7 @@ class CachedLLM(ModelInFront):
         self.max_bytes = int(number("max_bytes", max_bytes, least=_SMALLEST_BYTES))
         self.max_age = None if max_age is None else number("max_age", max_age, above=0)
         self._store = AnswerStore(self.path, self.max_bytes, self.max_age)
-        self._worker = Workers(1)  # the store does one thing at a time
+        self._worker = Worker()  # the store does one thing at a time
 
     # --- asking ------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ import atexit
 import copy
 import ctypes
 import http.client
-import os
 import secrets
 import threading
 import time
@@ -29,6 +28,7 @@ from urllib.parse import urlsplit
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.interface.local.weights import GGUF_MAGIC
+from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 __all__ = ["LocalServer", "ServerOptions", "require_llama", "running_server", "stop_servers"]
 
@@ -73,10 +73,6 @@ class LocalServer:
         # The binding has no other way than to free the object.
         self._handle = None
 
-    def never_free(self) -> None:
-        """Keep the server's memory until the process is gone."""
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._handle))
-
 
 Prepare = Callable[[threading.Event], None]
 """Brings the weights to their place before a server starts; stops when the event is set."""
@@ -104,6 +100,10 @@ class _Start:
             self.future.set_exception(error)
         else:
             self.future.set_result(server)
+            # This thread keeps the server until then. In a forked child, which has no such thread, it is never freed:
+            # the destructor would wait for llama.cpp's own threads, which are the parent's.
+            self.stop.wait()
+            server.stop()
 
     def _begin_loading(self) -> None:
         with _SERVERS.lock:
@@ -111,20 +111,16 @@ class _Start:
                 raise RunAborted("nobody waits for the local model any more")
             self.is_loading = _SERVERS.has_loaded = True
 
-    def server(self) -> LocalServer | None:
-        """Return the server if it runs."""
-        is_running = self.future.done() and self.future.exception() is None
-        return self.future.result() if is_running else None
-
 
 class _Servers:
     """All servers of this process, by their options."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = ForkSafeLock()
         self.starts: dict[ServerOptions, _Start] = {}
         self.has_loaded = False
         self.is_inherited = False
+        renew_in_child(self)
 
     def enter(self, options: ServerOptions, prepare: Prepare) -> _Start:
         with self.lock:
@@ -152,24 +148,18 @@ class _Servers:
         with self.lock:
             starts = list(self.starts.values())
             self.starts.clear()
-        for start in starts:
+        # A process that has inherited llama.cpp's memory never frees a server of its own either.
+        ending = [start for start in starts if not (self.is_inherited and start.is_loading)]
+        for start in ending:
             start.stop.set()
-        for start in starts:
+        for start in ending:
             start.thread.join(10)
-            if server := start.server():
-                if self.is_inherited:
-                    server.never_free()
-                server.stop()
 
-    def forget_in_child(self) -> None:
-        """Begin anew in a forked child, which has the memory of llama.cpp but not its threads."""
-        for start in self.starts.values():
-            if server := start.server():
-                server.never_free()
+    def renew_in_child(self) -> None:
+        """Start again without servers: a forked child has the memory of llama.cpp but not its threads."""
         if self.has_loaded:
             self.is_inherited = True
             _leave_without_destructors()
-        self.lock = threading.Lock()
         self.starts = {}
 
 
@@ -186,8 +176,6 @@ def _leave_without_destructors() -> None:
 _SERVERS = _Servers()
 
 atexit.register(_SERVERS.stop)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SERVERS.forget_in_child)
 
 
 def stop_servers() -> None:

@@ -51,16 +51,6 @@ def test_each_loop_has_its_own_and_closes_it():
     assert first is not second
     assert first.closed
     assert second.closed
-    assert not any(loop.is_closed() for loop in sessions._sessions.known)
-
-
-def test_a_loop_closed_without_ceremony_closes_it_too():
-    loop = asyncio.new_event_loop()
-    session = loop.run_until_complete(session_of_this_loop())
-    assert not session.closed
-    loop.close()
-    assert session.closed
-    assert loop.is_closed()
 
 
 def test_loops_in_threads_do_not_meet():
