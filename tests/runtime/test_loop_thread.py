@@ -1,6 +1,7 @@
 """The thread of the library's own event loop: one for all, one for each process, gone with the interpreter."""
 
 import asyncio
+import sys
 import threading
 
 import pytest
@@ -222,4 +223,43 @@ def test_importing_starts_no_thread():
         print(threading.active_count())
         """,
         "1",
+    )
+
+
+# --- without file descriptors --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit on this system")
+@pytest.mark.parametrize("left", range(4))
+def test_a_first_call_without_file_descriptors_says_what_to_do_and_the_next_one_works(left):
+    check_script(
+        f"""
+        import asyncio, os, resource
+        from SimpleLLMFunc import ConfigError
+        from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
+
+        async def work():
+            return "worked"
+
+        async def items():
+            yield 1
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        taken = []
+        try:
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            for _ in range({left}):
+                os.close(taken.pop())
+        for call in lambda: run_sync(work()), lambda: list(iterate_sync(items())), lambda: submit(work()).result():
+            try:
+                print(call())
+            except ConfigError as error:
+                print("ulimit -n" in str(error))
+        for file in taken:
+            os.close(file)
+        print(run_sync(work()))
+        """,
+        "worked\n[1]\nworked\nworked" if left == 3 else "True\nTrue\nTrue\nworked",
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from SimpleLLMFunc.errors import RateLimited
-from SimpleLLMFunc.interface.attempts.circuit import Circuit, Ticket
+from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.credentials import Credentials
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
 from SimpleLLMFunc.interface.attempts.key_pool import Lease
@@ -40,7 +41,6 @@ __all__ = ["Call", "HttpModel"]
 
 IDLE_SECONDS = 60.0
 _MOST_KNOWN_HEADERS = 256
-_NO_TICKET = Ticket(-1)
 _NO_DEADLINE = Deadline.after(None)
 
 
@@ -53,12 +53,10 @@ class Call:
         body: what goes out, the same for each try.
         wire: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where nobody asks.
-        key, ticket, lease, exchange: of the latest try. Not in an exit stack, which takes two kilobytes: ten thousand
+        key, ticket, lease, exchange: of the latest try; no ticket where the circuit was open. Not in an exit stack, which takes two kilobytes: ten thousand
             calls may be in flight.
-        seen: the epoch of the circuit that began with a failure of this call, -1 where none did.
-        borne: failed tries of other calls that count for this one.
         is_flying: the latest try has left, and nothing of it has come back.
-        failures: so far, by the kind of error.
+        failures: so far, by the kind of error; those without a request too, because the circuit was open.
     """
 
     path: str
@@ -72,13 +70,11 @@ class Call:
     tokens: int = 0
     key: str = field(default="", repr=False)
     tries: int = 0
-    ticket: Ticket = _NO_TICKET
-    seen: int = -1
-    borne: int = 0
+    ticket: int | None = None
     is_flying: bool = False
     lease: Lease | None = None
     exchange: Exchange | ClientExchange | None = None
-    failures: dict[type[Exception], int] | None = None
+    failures: Counter[type[Exception]] = field(default_factory=Counter)
 
 
 class HttpModel(LLM_Interface):
@@ -286,13 +282,8 @@ class HttpModel(LLM_Interface):
         if not self._limits.takes_off(call.tokens):
             await self._limits.wait(self.model_name, call.tokens, call.deadline)
         call.is_flying = True
-        call.ticket = self._circuit.pass_by() or await self._circuit.admit(
-            spare=self.max_retries + 1 - call.tries - call.borne,
-            seen=call.seen,
-            clock=call.deadline,
-            longest_wait=call.timeout,
-        )
-        call.borne += call.ticket.shared
+        call.ticket = None
+        call.ticket = await self._circuit.enter(call.deadline, call.tries)
         if self._client is None:
             if self._keys.own is not None:
                 call.key = self._keys.own
@@ -330,7 +321,7 @@ class HttpModel(LLM_Interface):
         finally:
             if lease is not None:
                 lease.__exit__()
-            if call.ticket.is_pending:
+            if call.ticket is not None:
                 self._circuit.forget(call.ticket)
             if call.is_flying:
                 self._limits.landed(call)
@@ -341,32 +332,34 @@ class HttpModel(LLM_Interface):
         Raises:
             ProviderError: there shall be none.
         """
-        self._keys.spare(call.key, failed)
+        if call.ticket is not None:
+            self._note_failure(call.key, call.ticket, failed)
         kind = type(failed.error)
-        if call.failures is None:
-            call.failures = {}
-        failures = call.failures
-        if isinstance(failed.error, RateLimited) and not self._keys.is_single:
-            # It is the key that is limited: another one may go at once, and if there is none, the first that is ready.
-            failed.retry_after = self._keys.ready_in()
-        if failed.retry_after == 0 and isinstance(failed.error, RateLimited):
-            self._circuit.forget(call.ticket)
-        else:
-            call.seen = self._circuit.failed(call.ticket, failed)
+        earlier = call.failures[kind]
+        call.failures[kind] += 1
         pause = decide(
             failed,
-            attempt=call.tries + call.borne,
+            attempt=call.failures.total(),
             max_retries=self.max_retries,
             left=call.deadline.left(),
             rng=random.random,
             retry_delay=self.retry_delay,
             longest_wait=call.timeout,
-            earlier=failures.get(kind, 0),
+            earlier=earlier,
         )
-        if pause is not None:
-            failures[kind] = failures.get(kind, 0) + 1
+        was_sent = call.ticket is not None
+        if pause is not None and was_sent:
             tell_failed_try(failed.error, tries=call.tries, pause=pause, model=self.model_name)
-        await pause_before_retry(failed, pause, tries=call.tries, trace_id=call.trace_id)
+        await pause_before_retry(failed, pause, tries=call.tries if was_sent else None, trace_id=call.trace_id)
+
+    def _note_failure(self, key: str, ticket: int, failed: AttemptFailed) -> None:
+        """Tell the keys and the circuit of a request that failed."""
+        self._keys.spare(key, failed)
+        if isinstance(failed.error, RateLimited) and not self._keys.is_single:
+            # It is the key that is limited: another one may go at once, and if there is none, the first that is ready.
+            failed.retry_after = self._keys.ready_in()
+        if failed.retry_after != 0 or not isinstance(failed.error, RateLimited):
+            self._circuit.failed(ticket, failed)
 
     def _headers(self, call: Call) -> RequestHeaders:
         own = self._own_headers(call)

@@ -56,15 +56,18 @@ async def retried(
     raise AssertionError("counting does not end")
 
 
-async def pause_before_retry(failed: AttemptFailed, pause: float | None, *, tries: int, trace_id: str = "") -> None:
-    """Wait for the seconds that `decide` gave.
+async def pause_before_retry(
+    failed: AttemptFailed, pause: float | None, *, tries: int | None, trace_id: str = ""
+) -> None:
+    """Wait for the seconds that `decide` gave; `tries` is None where the service was known to be down, and not asked.
 
     Raises:
         SimpleLLMFuncError: that of the try, where there shall be no further one.
     """
     if pause is None:
         raise failed.given_up() from failed.__cause__
-    push_warning(f"{trace_id} try {tries} failed, the next one in {pause:.2f} s: {failed.error}".strip())
+    what = "no try was made while the service is down" if tries is None else f"try {tries} failed"
+    push_warning(f"{trace_id} {what}, the next one in {pause:.2f} s: {failed.error}".strip())
     await sleep(pause)
 
 

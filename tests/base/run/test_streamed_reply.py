@@ -349,8 +349,7 @@ async def in_queue(llm, monkeypatch):
 @contextlib.asynccontextmanager
 async def open_circuit(llm, monkeypatch):
     failed = AttemptFailed(RateLimited("m", retry_after=60.0), retry_after=60.0)
-    ticket = await llm._circuit.admit(spare=1, seen=-1, clock=Deadline.after(None), longest_wait=600)
-    llm._circuit.failed(ticket, failed)
+    llm._circuit.failed(await llm._circuit.enter(Deadline.after(None)), failed)
     yield llm, RateLimited
 
 
