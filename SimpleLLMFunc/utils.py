@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import types
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Generator
 from contextvars import Context, ContextVar
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Block", "ScopedVar", "get_last_item_of_async_generator", "in_context", "stepped"]
 
@@ -31,30 +31,30 @@ class in_context(AsyncGenerator[T, None]):  # noqa: N801 - called like a functio
     """The items of `generator`, whose code sees and sets the variables of `context` and of no other.
 
     What it sets is not seen by the consumer, and the consumer's own changes do not reach it: an async
-    generator otherwise shares the context of whoever asks for the next item.
-    """
+    generator otherwise shares the context of whichever task asks for the next item.
 
-    __slots__ = ("_context", "_generator")
+    ``asyncio.create_task(step, context=context)`` does not serve: each step would be another task, which breaks a timeout
+    or a cancel scope that is open from one step to the next.
+    """
 
     def __init__(self, generator: AsyncGenerator[T, None], context: Context) -> None:
         self._generator = generator
         self._context = context
 
-    def __anext__(self) -> Coroutine[Any, Any, T]:
-        step: Coroutine[Any, Any, T] = _stepped(self._generator.__anext__(), self._context)
-        return step
+    async def __anext__(self) -> T:
+        return await stepped(self._generator.__anext__(), self._context)
 
-    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+    async def asend(self, value: None) -> T:
         """Do what `asend` of the generator does."""
-        return cast("Coroutine[Any, Any, T]", stepped(self._generator.asend(value), self._context))
+        return await stepped(self._generator.asend(value), self._context)
 
-    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+    async def athrow(self, *error: Any) -> T:
         """Do what `athrow` of the generator does."""
-        return cast("Coroutine[Any, Any, T]", stepped(self._generator.athrow(*error), self._context))
+        return await stepped(self._generator.athrow(*error), self._context)
 
-    def aclose(self) -> Coroutine[Any, Any, None]:
+    async def aclose(self) -> None:
         """Do what `aclose` of the generator does."""
-        return cast("Coroutine[Any, Any, None]", stepped(self._generator.aclose(), self._context))
+        await stepped(self._generator.aclose(), self._context)
 
 
 @types.coroutine
@@ -73,10 +73,6 @@ def stepped(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any, An
             value = yield waited_for
         except BaseException as error:  # noqa: BLE001 - passed on into `work`, cancellation too
             thrown = error
-
-
-_stepped = cast("Callable[..., Any]", stepped)
-"""The same for type checkers that want a coroutine; without a call for each step."""
 
 
 class ScopedVar(Generic[T]):

@@ -17,37 +17,32 @@ __all__ = ["Lines", "Printer", "protocol_streams"]
 
 @contextlib.contextmanager
 def protocol_streams() -> Generator[tuple[int, int], None, None]:
-    """Take stdin and stdout away from everybody else, and yield the two for the protocol, as file descriptors.
+    """Keep stdin and stdout for the protocol, and yield the two as file descriptors.
 
-    Meanwhile whoever prints, prints to stderr, and whoever reads from stdin finds it empty: the module that is
-    loaded, a function's tools, and processes that they start.
+    Meanwhile every print goes to stderr, and stdin is empty for the loaded module, for tools and for processes that they
+    start.
     """
     sys.stdout.flush()
-    reading, writing = os.dup(0), os.dup(1)
-    with _opened(os.O_RDONLY) as nothing:
-        os.dup2(nothing, 0)
+    reading, writing, nothing = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
     try:
-        os.dup2(2, 1)
+        os.fstat(2)
+        printed = 2
     except OSError:  # there is no stderr
-        with _opened(os.O_WRONLY) as nowhere:
-            os.dup2(nowhere, 1)
+        printed = nothing
+    _use(nothing, printed)
     try:
         yield reading, writing
     finally:
-        # `reading` stays open: a thread may still wait at it, and another file must not come to bear its number.
+        # `reading` stays open: a thread may still wait at it, and no other file may get its number.
         sys.stdout.flush()
-        os.dup2(reading, 0)
-        os.dup2(writing, 1)
+        _use(reading, writing)
         os.close(writing)
+        os.close(nothing)
 
 
-@contextlib.contextmanager
-def _opened(flags: int) -> Generator[int, None, None]:
-    descriptor = os.open(os.devnull, flags)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _use(stdin: int, stdout: int) -> None:
+    for number, file in enumerate((stdin, stdout)):
+        os.dup2(file, number)  # trick: a process that a tool starts prints to descriptor 1, whatever sys.stdout is
 
 
 class Lines:
