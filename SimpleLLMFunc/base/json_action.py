@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from SimpleLLMFunc.base.parsing import SLOW, Num, find_json, plain_value, without_reasoning
+from SimpleLLMFunc.base.parsing import Num, find_json, plain_value, without_reasoning
 from SimpleLLMFunc.interface.wires import new_call_id
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text
 
 __all__ = ["AnswerText", "JsonActions", "read_actions"]
@@ -137,8 +137,8 @@ class JsonActions:
 
 
 async def read_actions(actions: JsonActions, reply: ChatCompletion) -> ChatCompletion:
-    """Do what `actions.read` does, in a worker thread where it would hold up the event loop."""
-    return await in_thread(actions.read, reply) if len(reply.text) > SLOW else actions.read(reply)
+    """Do what `actions.read` does, with a long reply in a worker thread."""
+    return await off_loop_if_large(len(reply.text), lambda: actions.read(reply))
 
 
 def _actions(text: str) -> Iterable[dict[str, Any]]:

@@ -26,6 +26,7 @@ from SimpleLLMFunc.logger import (
     shown_text,
     shown_traceback,
 )
+from SimpleLLMFunc.runtime import LARGE, off_loop_if_large
 from SimpleLLMFunc.tools import ModelRetry, NotConfirmed, Tool, ToolContext, as_tool, in_thread, nowhere, run_callable
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import (
@@ -52,9 +53,6 @@ Confirm: TypeAlias = Callable[[str, dict[str, Any]], Any]
 
 MAX_AT_ONCE: Final = 128
 """Calls of one reply that run at the same time; the others wait their turn."""
-
-_LONG: Final = 50_000
-"""Characters of arguments, or of a result, that take too long for an event loop."""
 
 _POLICY: Final = ToolPolicy()
 _MAX_RETRY_CHARS: Final = 4000
@@ -347,8 +345,7 @@ async def _read(call: ToolCall, tool: Tool, round_: _Round) -> _Arguments:
         round_.trace_id, round_.func_name, tool.name, call.id, round_.policy.context, round_.emitter(call)
     )
     try:
-        # Reading long ones would hold up the loop.
-        return await in_thread(_bound, tool, text, context) if len(text) > _LONG else _bound(tool, text, context)
+        return await off_loop_if_large(len(text), lambda: _bound(tool, text, context))
     except ArgumentsError as error:
         raise _NotRunError(round_.policy.words.unfit(tool.name, str(error)), "invalid_arguments") from None
 
@@ -394,7 +391,7 @@ async def _render(value: Any, tool: Tool, policy: ToolPolicy) -> str | list[dict
         render_result, value, policy.max_result_chars, untrusted=tool.name if tool.untrusted else None
     )
     # Writing down a long result, or files, would hold up the loop.
-    is_slow = len(value) > _LONG if type(value) is str else holds_media(value) or not holds_little(value, _LONG)
+    is_slow = len(value) > LARGE if type(value) is str else holds_media(value) or not holds_little(value, LARGE)
     return await in_thread(render) if is_slow else render()
 
 

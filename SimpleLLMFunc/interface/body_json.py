@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+import sys
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic_core import from_json
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["decode", "decode_large", "encode", "is_large", "is_long", "mend", "off_loop"]
+__all__ = ["decode", "encode", "mend", "text_size"]
 
-T = TypeVar("T")
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-_LARGE = 256 * 1024
-"""Bytes or characters; a longer text is read and written in a worker thread."""
-
 
 
 def encode(body: Any) -> bytes:
@@ -65,40 +61,16 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
     raise ValueError(problem)
 
 
-async def decode_large(data: bytes) -> Any:
-    """Return what `decode` does; long data are read in a worker thread, so that other calls go on.
-
-    Raises:
-        ValueError: it is not JSON.
-    """
-    return await in_thread(decode, data) if is_large(data) else decode(data)
-
-
-def is_large(data: bytes) -> bool:
-    """Whether `decode_large` reads it in a worker thread."""
-    return len(data) > _LARGE
-
-
-def is_long(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the messages hold so much that writing them would hold up the event loop."""
+def text_size(value: Any) -> int:
+    """Return how many characters the texts in JSON data have; of data nested too deep, more than there can be."""
     try:
-        return sum(map(_text_size, messages)) > _LARGE
+        if isinstance(value, str):
+            return len(value)
+        if isinstance(value, Mapping):
+            return sum(map(text_size, value.values()))
+        return sum(map(text_size, value)) if isinstance(value, list) else 0
     except RecursionError:
-        return True
-
-
-def _text_size(value: Any) -> int:
-    """Return how many characters the texts in JSON data have."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return sum(map(_text_size, value.values()))
-    return sum(map(_text_size, value)) if isinstance(value, list) else 0
-
-
-async def off_loop(function: Callable[..., T], *args: Any) -> T:
-    """Run `function`, which reads or writes something long, in a worker thread and return its result."""
-    return await in_thread(function, *args)
+        return sys.maxsize
 
 
 def mend(value: Any) -> Any:

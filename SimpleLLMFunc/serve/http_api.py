@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic_core import to_jsonable_python
@@ -18,7 +18,7 @@ from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
-from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread
+from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread, off_loop_if_large
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
 from SimpleLLMFunc.serve.http_openapi import openapi_document
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["Api", "McpDoor", "told"]
-
-_LONG_BODY: Final = 10_000
 
 
 class Api:
@@ -149,7 +147,7 @@ class Api:
             await caller.take()
         body = await self._body(request)
         read = self._read(offer, body)
-        args, kwargs = await in_thread(read) if len(body) > _LONG_BODY else read()
+        args, kwargs = await off_loop_if_large(len(body), read)
         return offer, caller, args, kwargs
 
     async def _body(self, request: Request) -> bytes:

@@ -1,7 +1,6 @@
 import datetime as dt
 import enum
 import json
-import threading
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -11,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface import body_json as wire_json
-from SimpleLLMFunc.interface.body_json import decode, decode_large, encode, is_long, off_loop
+from SimpleLLMFunc.interface.body_json import decode, encode, text_size
+from SimpleLLMFunc.runtime import LARGE
 from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.type.wire import without_surrogates
 
@@ -127,44 +126,19 @@ def test_what_is_no_json_is_a_value_error(data):
         decode(data)
 
 
-async def test_long_data_are_read_too():
-    value = {"text": "x" * 1_000_000}
-    assert await decode_large(encode(value)) == value
-    assert await decode_large(b"[1]") == [1]
-    with pytest.raises(ValueError):
-        await decode_large(b"{" * 500_000)
-
-
-async def test_large_data_are_read_in_a_thread_and_small_ones_at_once(monkeypatch):
-    seen = []
-    monkeypatch.setattr(wire_json, "decode", lambda data: seen.append(threading.get_ident()))
-    await decode_large(b" " * 300_000)
-    await decode_large(b" " * 1_000)
-    assert seen[0] != threading.get_ident() == seen[1]
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("a" * 300_000, True),
-        ("a" * 1000, False),
-        (None, False),
-        ([{"type": "text", "text": "a" * 300_000}], True),
-        ([{"type": "image_url", "image_url": {"url": "data:" + "a" * 300_000}}], True),
-        ([{"type": "input_audio", "input_audio": {"data": "a" * 300_000, "format": "wav"}}], True),
-        ([{"type": "text", "text": "a"}, "odd", 3], False),
-        (deep(100_000), True),
+        ("a" * 300_000, 300_001),
+        (None, 1),
+        ([{"type": "text", "text": "a" * 300_000}], 300_005),
+        ([{"type": "image_url", "image_url": {"url": "data:" + "a" * 300_000}}], 300_015),
+        ([{"type": "text", "text": "a"}, "odd", 3], 9),
     ],
 )
 def test_how_long_messages_are_is_seen_without_writing_them(content, expected):
-    assert is_long([{"role": "user", "content": "a"}, {"role": "user", "content": content}]) is expected
+    assert text_size([{"content": "a"}, {"content": content}]) == expected
 
 
-def test_many_short_messages_are_long_together():
-    assert is_long([{"role": "user", "content": "a" * 1000}] * 300)
-    assert is_long([{"role": "assistant", "tool_calls": [{"function": {"arguments": "a" * 300_000}}]}])
-    assert not is_long([])
-
-
-async def test_long_work_is_done_in_another_thread():
-    assert await off_loop(threading.get_ident) != threading.get_ident()
+def test_what_is_nested_too_deep_counts_as_long():
+    assert text_size(deep(100_000)) >= LARGE

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from SimpleLLMFunc.base.parsing.answer import AnswerReader
 from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, path_text, plain_value
-from SimpleLLMFunc.base.parsing.json_text import SLOW, find_json
+from SimpleLLMFunc.base.parsing.json_text import find_json
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
 from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
 
 __all__ = [
-    "SLOW",
     "AnswerReader",
     "ItemReader",
     "Num",

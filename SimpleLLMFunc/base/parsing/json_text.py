@@ -17,7 +17,6 @@ from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TolerantReader, TruncatedError, UnreadableError
 
 __all__ = [
-    "SLOW",
     "Candidate",
     "Finding",
     "bare_text",
@@ -30,10 +29,6 @@ WORK_FACTOR: Final = 8
 
 LONG: Final = 256 * 1024
 """A text longer than this is mended only if it ends as JSON does."""
-
-SLOW: Final = 2_000
-"""Characters above which searching, mending and aligning a text may take longer than an event loop should wait: about
-two milliseconds for a thousand of them, a hundred times what well-formed JSON takes."""
 
 _KNOWN_TAGS: Final = "answer|final_answer|final|json|output|result|response|solution|value|tool_call|data"
 _WRAPPER_BEGIN: Final = re.compile(rf"<({_KNOWN_TAGS})\b[^<>]*>", re.IGNORECASE)

@@ -24,9 +24,6 @@ from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl, Quoted, Text
 
 __all__ = ["QuoteCheck"]
 
-_LARGE: Final = 4_000
-"""Characters of arguments above which looking for a quote that differs takes longer than an event loop should wait."""
-
 _DEEPEST: Final = 32
 _NO_TEXT: Final = (bool, bytes, bytearray, ImgUrl, ImgPath, Audio, File)
 _CLUSTER: Final = re.compile(r"\s+|.[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*", re.DOTALL)
@@ -45,7 +42,7 @@ class QuoteCheck:
         self._sources = [
             _Source(name, path, text) for name, value in arguments.items() for path, text in _texts(value, name, 0)
         ]
-        self.is_large = sum(len(source.text) for source in self._sources) > _LARGE
+        self.size = sum(len(source.text) for source in self._sources)
 
     def __call__(self, value: Any, path: str = "") -> list[Violation]:
         """Return a violation for each quote in `value` that stands in no argument; set the place of all others.

@@ -8,13 +8,11 @@ from SimpleLLMFunc.base.run.observer import current_observer
 from SimpleLLMFunc.base.run.refusals import is_refusal, json_actions, refused_by, remember_refusal
 from SimpleLLMFunc.base.run.result import AnswerSource, Preview, Result
 from SimpleLLMFunc.base.run.review import (
-    LARGE_ANSWER,
     AnswerReview,
     AnyReview,
     EmptyReview,
     check_quotes,
     read_answer,
-    takes_long_to_read,
     violations_text,
 )
 from SimpleLLMFunc.base.run.run import Run, generate_trace_id
@@ -23,7 +21,6 @@ from SimpleLLMFunc.base.run.sinks import EventSink, watching, watching_everywher
 from SimpleLLMFunc.base.run.streamed_reply import QuestionCharge, StreamedReply
 
 __all__ = [
-    "LARGE_ANSWER",
     "Abort",
     "AbortSignal",
     "Answer",
@@ -48,7 +45,6 @@ __all__ = [
     "read_answer",
     "refused_by",
     "remember_refusal",
-    "takes_long_to_read",
     "violations_text",
     "watching",
     "watching_everywhere",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.messages import extract_usage_from_response
-from SimpleLLMFunc.base.parsing import SLOW, OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run.refusals import is_refusal, json_actions, remember_refusal
 from SimpleLLMFunc.base.run.run import Run
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import BadRequest, EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
 from SimpleLLMFunc.logger import get_location, push_warning
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, Message, Usage
 
 if TYPE_CHECKING:  # loaded where a type has quotes
@@ -28,7 +28,6 @@ __all__ = [
     "EmptyReview",
     "check_quotes",
     "read_answer",
-    "takes_long_to_read",
     "violations_text",
 ]
 
@@ -37,25 +36,16 @@ SHOWN_ANSWER = 4_000
 
 _SHOWN_VIOLATIONS = 20
 
-LARGE_ANSWER = 50_000
-"""Characters of well-formed text that hold up the event loop; what has to be mended does from `SLOW` on."""
-
 
 async def read_answer(
     spec: OutputSpec, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None
 ) -> Parsed[Any]:
-    """Do what `OutputSpec.parse` does, in a worker thread where it would hold up the event loop.
+    """Do what `OutputSpec.parse` does, a long answer in a worker thread.
 
     Raises:
         ResponseParseError: no one value fits.
     """
-    read = partial(spec.parse, text, repair, mode=mode)
-    return await in_thread(read) if takes_long_to_read(text, mode) else read()
-
-
-def takes_long_to_read(text: str, mode: OutputMode | None) -> bool:
-    """Say whether reading an answer holds up the event loop, so that a thread has to do it."""
-    return len(text) > (LARGE_ANSWER if mode == "text" else SLOW)
+    return await off_loop_if_large(len(text), partial(spec.parse, text, repair, mode=mode))
 
 
 class AnyReview:
@@ -244,8 +234,7 @@ async def check_quotes(
     """
     if check is None:
         return
-    is_slow = check.is_large or len(text) > SLOW
-    if violations := await in_thread(check, value, path) if is_slow else check(value, path):
+    if violations := await off_loop_if_large(check.size + len(text), partial(check, value, path)):
         raise ResponseParseError(text, return_type, violations)
 
 

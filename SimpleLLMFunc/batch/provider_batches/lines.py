@@ -20,14 +20,14 @@ from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate
 from SimpleLLMFunc.batch.checkpoint import KEY_BYTES
 from SimpleLLMFunc.errors import BadReply, BadRequest, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.attempts import check_status, read_reply
-from SimpleLLMFunc.interface.body_json import encode, is_large
+from SimpleLLMFunc.interface.body_json import encode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, paid_already
 from SimpleLLMFunc.interface.wires import CHAT
 from SimpleLLMFunc.logger import async_log_context, redact_head
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
@@ -207,10 +207,8 @@ class _Told(LLM_Interface):
         **params: Any,  # noqa: ARG002
     ) -> ChatCompletion:
         """Give the answer."""
-        status, headers, body = (
-            await in_thread(_exchange_in, self._line, self.model_name)
-            if is_large(self._line)
-            else _exchange_in(self._line, self.model_name)
+        status, headers, body = await off_loop_if_large(
+            len(self._line), lambda: _exchange_in(self._line, self.model_name)
         )
         reply = _KeptReply(status, headers, body)
         try:

@@ -18,7 +18,7 @@ from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.attempts.retry import decide, now, pause_before_retry
-from SimpleLLMFunc.interface.body_json import decode, encode, is_long, off_loop
+from SimpleLLMFunc.interface.body_json import decode, encode, text_size
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import (
     Address,
@@ -35,6 +35,7 @@ from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPer
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
 from SimpleLLMFunc.interface.wires import Asked, Wire, WireRequest, check_call_params, endpoint, taken_apart
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
 __all__ = ["Call", "HttpModel"]
@@ -237,9 +238,9 @@ class HttpModel(LLM_Interface):
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         check_call_params(asked.params)
         request, timeout = self._request(asked, stream=stream)
-        given = (request.body, asked)
-        is_large = is_long(asked.messages)
-        data, wire, tokens = await off_loop(self._written, *given) if is_large else self._written(*given)
+        data, wire, tokens = await off_loop_if_large(
+            text_size(asked.messages), lambda: self._written(request.body, asked)
+        )
         return Call(
             request.path,
             request.headers,

@@ -15,12 +15,13 @@ from SimpleLLMFunc.errors import (
     cut,
 )
 from SimpleLLMFunc.interface.attempts.retry import now, retried
-from SimpleLLMFunc.interface.body_json import decode_large, is_large, off_loop
+from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, Patience, user_agent
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact
+from SimpleLLMFunc.runtime import off_loop_if_large
 
 __all__ = ["MAX_BYTES", "get_json"]
 
@@ -90,10 +91,10 @@ async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -
     if reply.status < 400 and reply.status != 200:
         raise _refused(request, reply, f"the status is {reply.status}, where 200 was wanted.")
     if reply.status != 200:
-        said = await off_loop(read_error, body) if is_large(body) else read_error(body)
+        said = await off_loop_if_large(len(body), lambda: read_error(body))
         raise failure_of(said, Received(request.model, request.tries, reply.status, reply.headers, now()))
     try:
-        return await decode_large(body)
+        return await off_loop_if_large(len(body), lambda: decode(body))
     except ValueError:
         # Outside of the except block: the foreign error may hold the whole text.
         pass

@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator, Iterable
 
 from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.retry import now
-from SimpleLLMFunc.interface.body_json import is_large, off_loop
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import LARGEST_BODY, HttpReply, read_all
 from SimpleLLMFunc.interface.wires import Decoder, Received, Wire, chunk_of_reply
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["check_status", "read_chunks", "read_reply"]
@@ -41,7 +41,7 @@ async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> 
         return
     body = await read_all(reply, model, tries)
     received = _received(reply, model, tries)
-    raise await off_loop(wire.error, body, received) if is_large(body) else wire.error(body, received)
+    raise await off_loop_if_large(len(body), lambda: wire.error(body, received))
 
 
 async def read_reply(reply: HttpReply, wire: Wire, model: str, tries: int, *, start: bytes = b"") -> ChatCompletion:
@@ -53,7 +53,7 @@ async def read_reply(reply: HttpReply, wire: Wire, model: str, tries: int, *, st
     """
     body = start + await read_all(reply, model, tries)
     received = _received(reply, model, tries)
-    return await off_loop(wire.reply, body, received) if is_large(body) else wire.reply(body, received)
+    return await off_loop_if_large(len(body), lambda: wire.reply(body, received))
 
 
 def _received(reply: HttpReply, model: str, tries: int) -> Received:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.interface.body_json import is_long, off_loop
+from SimpleLLMFunc.interface.body_json import text_size
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import Message, ToolSpec
 
 __all__ = ["IMAGE_TOKENS", "count_request", "estimate_text_tokens", "estimate_tokens"]
@@ -55,8 +56,7 @@ async def count_request(
     response_format: Mapping[str, Any] | None,
 ) -> int:
     """Return what `estimate_tokens` does; long messages are counted in a worker thread, so that other calls go on."""
-    parts = (messages, tools, response_format)
-    return await off_loop(estimate_tokens, *parts) if is_long(messages) else estimate_tokens(*parts)
+    return await off_loop_if_large(text_size(messages), lambda: estimate_tokens(messages, tools, response_format))
 
 
 def _of_value(message: dict[str, Any]) -> int:

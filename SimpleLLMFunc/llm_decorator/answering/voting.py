@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
-from SimpleLLMFunc.base.run import LARGE_ANSWER, Result
+from SimpleLLMFunc.base.run import Result
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import (
     ContentBlocked,
@@ -32,7 +32,7 @@ from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, as_answer
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Confident, Usage
 
 __all__ = ["ConfidentOutput", "Emit", "Voting"]
@@ -152,7 +152,7 @@ class Voting:
             result, kept = await self._decided(run, args, kwargs, emit)
             run.parsed = Parsed(result.value)
             say = partial(answer_text, pipeline.definition.output, result.value.value)
-            text = await in_thread(say) if len(result.text) > LARGE_ANSWER else say()
+            text = await off_loop_if_large(len(result.text), say)
             choice = Choice(ChatMessage(content=text), finish_reason=result.finish_reason)
             # The votes have told what was asked, and what it took.
             run.tell(RunFinished(ChatCompletion((choice,), cached=result.cached), [], NO_USAGE, 0))
@@ -197,9 +197,7 @@ class Voting:
             lost = next(one for one in outcomes if isinstance(one, SimpleLLMFuncError))
             raise lost.with_run(usage=usage, cost=usage.cost)
         decide_on = partial(self.output.decided_and_kept, results, asked, stronger is not None, run.arguments)
-        # Comparing long answers would hold up the event loop.
-        is_long = sum(len(one.text) for one in results) > LARGE_ANSWER
-        value, kept = await in_thread(decide_on) if is_long else decide_on()
+        value, kept = await off_loop_if_large(sum(len(one.text) for one in results), decide_on)
         attempts = [attempt for one in outcomes for attempt in one.attempts]
         last = results[-1]
         calls = [call for one in results for call in one.tool_calls]

@@ -1,4 +1,4 @@
-"""Where an answer is read: on the event loop only as long as nobody would notice."""
+"""Where an answer is read: a long one in a thread."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import pytest
 from pydantic import AfterValidator, BaseModel
 
-from SimpleLLMFunc.base.run.review import LARGE_ANSWER, read_answer
+from SimpleLLMFunc.base.run.review import read_answer
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.errors import ResponseParseError
+from SimpleLLMFunc.runtime import LARGE
 
 threads: set[str] = set()
 
@@ -39,7 +40,7 @@ def lines(length: int) -> str:
         (lines(40_000), True),
         (lines(40_000)[:-1] + ",]", True),
         ("Here they are: " + lines(40_000), True),
-        (lines(3 * LARGE_ANSWER), True),
+        (lines(3 * LARGE), True),
     ],
 )
 async def test_what_takes_its_time_is_read_in_a_thread(text: str, is_aside: bool) -> None:

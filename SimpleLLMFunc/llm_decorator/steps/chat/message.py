@@ -10,7 +10,7 @@ from SimpleLLMFunc.base.messages import build_multimodal_content, copied
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import json_actions
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.body_json import is_long
+from SimpleLLMFunc.interface.body_json import text_size
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
@@ -25,7 +25,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.logger import get_location, push_warning, shown_value
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
@@ -288,7 +288,7 @@ def _written_down(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 async def _counted(count: Callable[..., T], messages: list[Message], *args: Any) -> T:
     """Return what `count` makes of the messages; counting the tokens of long ones would hold up the event loop."""
-    return await in_thread(count, messages, *args) if is_long(messages) else count(messages, *args)
+    return await off_loop_if_large(text_size(messages), lambda: count(messages, *args))
 
 
 async def _compacted(messages: Sequence[Message], compact: Compact, func_name: str) -> list[Message]:

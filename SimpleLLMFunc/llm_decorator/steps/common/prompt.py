@@ -15,6 +15,7 @@ from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import has_multimodal_content
 from SimpleLLMFunc.errors import TemplateError
 from SimpleLLMFunc.logger import get_location, holds_little, push_warning
+from SimpleLLMFunc.runtime import LARGE
 
 __all__ = [
     "check_multimodal_content",
@@ -25,12 +26,6 @@ __all__ = [
 ]
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-_LONG = 50_000
-"""Characters of data that take too long for an event loop to write down."""
-
-_LONG_TEXT = 500_000
-"""The same of what is text already."""
-
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
@@ -84,8 +79,8 @@ def takes_long_to_write(arguments: Mapping[str, Any], type_hints: Mapping[str, A
     """
     for value in arguments.values():
         if type(value) is str:
-            if len(value) > _LONG_TEXT:
+            if len(value) > LARGE:
                 return True
         elif type(value) not in _PLAIN:
-            return not holds_little(arguments, _LONG) or check_multimodal_content(arguments, type_hints)
+            return not holds_little(arguments, LARGE) or check_multimodal_content(arguments, type_hints)
     return False

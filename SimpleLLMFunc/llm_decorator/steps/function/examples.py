@@ -24,6 +24,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenEx
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer, problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
 from SimpleLLMFunc.logger import shown_value
+from SimpleLLMFunc.runtime import LARGE
 
 __all__ = [
     "Example",
@@ -34,9 +35,6 @@ __all__ = [
 ]
 
 _VALUE_NAMES = ("value", "expected")
-_LARGE = 50_000
-"""Characters of examples among which choosing takes longer than an event loop should wait."""
-
 _LARGEST_FILE = 64 * 1024 * 1024
 
 
@@ -226,7 +224,7 @@ class Examples:
     @property
     def choice_is_slow(self) -> bool:
         """Whether choosing may take longer than an event loop should be held up."""
-        return len(self.all) > self._most and self._size > _LARGE
+        return len(self.all) > self._most and self._size > LARGE
 
     def chosen(self, arguments: Mapping[str, Any]) -> list[tuple[int, Example]]:
         """Return the examples to show with their numbers: all in order, or the most similar ones, the nearest last."""

@@ -7,14 +7,14 @@ from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, Repair, RepairLevel
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run import AnswerReview, is_refusal, remember_refusal, takes_long_to_read
+from SimpleLLMFunc.base.run import AnswerReview, is_refusal, remember_refusal
 from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
 from SimpleLLMFunc.errors import BadRequest, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import FunctionParts, build_request
 from SimpleLLMFunc.llm_decorator.steps.function.react import check_response_content_empty
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion
 
 __all__ = ["FunctionReview", "extract_response_content", "parse_and_validate_response", "parse_response_to_type"]
@@ -116,8 +116,8 @@ class FunctionReview(AnswerReview):
             mode=mode,
             repairs=repairs,
         )
-        is_slow = takes_long_to_read(extract_response_content(reply, self.run.func_name), mode)
-        return Parsed(await in_thread(parse) if is_slow else parse(), repairs)
+        size = len(extract_response_content(reply, self.run.func_name))
+        return Parsed(await off_loop_if_large(size, parse), repairs)
 
     async def value_of(self, reply: ChatCompletion) -> Parsed[Any]:
         """Return the value of the reply that the loop ended with: the review has read it, where it is its own.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
 from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck, RepairLevel
-from SimpleLLMFunc.base.run import LARGE_ANSWER, Run, check_quotes
+from SimpleLLMFunc.base.run import Run, check_quotes
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import off_loop_if_large
 
 __all__ = ["growing_values", "list_items"]
 
@@ -136,6 +135,5 @@ async def _is_quoted(item: Any, number: int, output: OutputSpec, quotes: QuoteCh
 
 async def _is_equal(value: Any, shown: Any, run: Run) -> bool:
     """Whether two values are equal; those of a long answer are compared in a thread, so that the event loop goes on."""
-    if run.reply is not None and len(run.reply.text) > LARGE_ANSWER:
-        return await in_thread(operator.eq, value, shown)
-    return bool(value == shown)
+    size = 0 if run.reply is None else len(run.reply.text)
+    return await off_loop_if_large(size, lambda: bool(value == shown))
