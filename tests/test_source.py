@@ -153,8 +153,6 @@ REACHED: dict[tuple[str, str, str], str] = {
     ("config.py", "_read_text", "path.read_bytes"): "a small file of settings, when a model is made",
     ("tools/schemas/check.py", "_on_a_fresh_stack", ".join()"): "work that is counted and ends",
     ("tools/mcp/server.py", "StdioServer._read", "os.read"): "a pipe that does not block",
-    ("runtime/threads.py", "_Job.__init__", ".acquire()"): "a lock that nobody else has yet",
-    ("runtime/threads.py", "_Job._is_done", ".acquire()"): "for a quick tool, and no longer than 200 µs",
 }
 """What a coroutine reaches through ordinary functions: why it does not hold up the loop."""
 

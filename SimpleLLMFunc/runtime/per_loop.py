@@ -7,14 +7,16 @@ import atexit
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import CancelledError
-from typing import Any, Generic, TypeVar
-from weakref import WeakSet
+from typing import Any, Generic, TypeAlias, TypeVar
+from weakref import WeakSet, finalize
 
 from SimpleLLMFunc.runtime.forking import renew_in_child
 
 __all__ = ["PerLoop"]
 
 T = TypeVar("T")
+
+Known: TypeAlias = dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]]
 
 
 class PerLoop(Generic[T]):
@@ -26,7 +28,7 @@ class PerLoop(Generic[T]):
 
     Args:
         make: gives a new one; called on the loop.
-        close: called on the loop, at its end.
+        close: called on the loop, at its end; holds no reference to the owner.
         is_open: whether one can still be used; one that cannot is replaced.
 
     Attributes:
@@ -39,9 +41,11 @@ class PerLoop(Generic[T]):
         self._make = make
         self._close = close
         self._is_open = is_open
-        self.known: dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]] = {}
+        self.known: Known[T] = {}
         _all.add(self)
         renew_in_child(self)
+        # Held from outside: else the garbage collector would find the connections together with what closes them.
+        finalize(self, _close_orphans, self.known).atexit = False
 
     def here(self) -> T:
         """Return that of the running loop; the first call makes it."""
@@ -71,8 +75,8 @@ class PerLoop(Generic[T]):
 
     def renew_in_child(self) -> None:
         """Start again without the parent's; they are kept, since closing them would close the parent's connections."""
-        _of_the_parent.append(self.known)
-        self.known = {}
+        _of_the_parent.extend(self.known.values())
+        self.known.clear()
 
 
 async def _keep(made: T, close: Callable[[T], Awaitable[None]]) -> AsyncGenerator[None, None]:
@@ -80,6 +84,13 @@ async def _keep(made: T, close: Callable[[T], Awaitable[None]]) -> AsyncGenerato
         yield
     finally:
         await close(made)
+
+
+def _close_orphans(known: Known[Any]) -> None:
+    """Close on their loops what belonged to an owner that is gone."""
+    for loop, (_, keeper) in list(known.items()):
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(_closed(keeper), loop)
 
 
 async def _closed(keeper: AsyncGenerator[None, None]) -> None:

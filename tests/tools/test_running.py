@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.tools import running
 from SimpleLLMFunc.tools.running import MAX_ITEMS, in_thread, run_callable
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="unset")
@@ -37,40 +36,6 @@ async def test_a_sync_callable_runs_in_another_thread_with_the_context_of_the_ca
     assert thread != threading.get_ident()
     assert seen == "mine"
     assert VARIABLE.get() == "mine"
-
-
-async def test_a_function_that_took_no_time_is_waited_for_in_place_until_it_takes_its_time(monkeypatch):
-    monkeypatch.setattr(running, "_QUICK_SECONDS", 1000.0)
-    monkeypatch.setattr(running, "_PAUSE_SECONDS", 30.0)
-
-    class Thing:
-        def look(self) -> int:
-            return 1
-
-    def look() -> int:
-        return 1
-
-    for func in (look, Thing().look):
-        rounds: list[int] = []
-        asyncio.get_running_loop().call_soon(rounds.append, 1)
-        assert await run(func) == 1  # nobody knows yet how long it takes
-        assert rounds
-        asyncio.get_running_loop().call_soon(rounds.append, 2)
-        assert await run(func) == 1
-        assert rounds == [1]
-    await asyncio.sleep(0)
-
-    gate = threading.Event()
-    monkeypatch.setattr(running, "_QUICK_SECONDS", 0.0)
-    monkeypatch.setattr(running, "_PAUSE_SECONDS", 0.0001)
-
-    def blocks(how_long: float) -> bool:
-        return gate.wait(how_long)
-
-    running._quick.add(blocks)
-    asyncio.get_running_loop().call_soon(gate.set)
-    assert await run(blocks, 30.0)  # the loop did not stand still for longer than the pause
-    assert blocks not in running._quick
 
 
 async def test_async_callables_of_every_kind_run_on_the_loop():
