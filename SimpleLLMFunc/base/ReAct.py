@@ -40,7 +40,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.attempts import tell_failed_try
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import count_request, is_limited, priced, require_prices
-from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, without_thoughts
+from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
 from SimpleLLMFunc.logger import count_tokens
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
 
@@ -168,7 +168,9 @@ async def model_turn(
         try:
             raw: Any
             if run.stream:
-                arrived = settled.arrived = StreamedReply(turn, AnswerText() if actions else None)
+                arrived = settled.arrived = StreamedReply(
+                    turn, AnswerText() if actions else None, has_thoughts=not llm.reads_reasoning
+                )
                 chunks = limits.each(
                     llm.chat_stream(messages, **arguments), "receiving the answer", arrived.text_so_far
                 )
@@ -192,13 +194,16 @@ async def model_turn(
             else:
                 waiting = limits.wait(llm.chat(messages, **arguments), "waiting for the model")
                 del messages, arguments  # not kept while the model answers
-                raw = reply = without_thoughts(await priced(await waiting, llm))
+                raw = reply = await priced(await waiting, llm)
+                if not llm.reads_reasoning:
+                    raw = reply = put_right(reply)
                 if actions:
                     raw = reply = await read_actions(actions, reply)
             settled.reply = reply
             told = extract_usage_from_response(reply) or NO_USAGE
         except SimpleLLMFuncError as error:
-            if partial := answer_in(getattr(error, "partial", "")):
+            partial = getattr(error, "partial", "")
+            if partial := partial if llm.reads_reasoning else answer_in(partial):
                 yield MessageAppended(turn, {"role": "assistant", "content": partial})
             raise
     count_tokens(told)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 from SimpleLLMFunc.base.metadata import RunMetadata, SentRequest
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation
-from SimpleLLMFunc.type import ChatCompletion, Message, ToolCall, ToolCallDelta, Usage, quickly_made
+from SimpleLLMFunc.type import ChatCompletion, Message, ToolCall, ToolCallDelta, Usage
 
 __all__ = [
     "AnswerReviewed",
@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class RunStarted:
     """A run begins.
@@ -51,7 +50,6 @@ class RunStarted:
     run: RunMetadata | None = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
     """A request is about to leave.
@@ -85,7 +83,6 @@ class TryFailed:
     next_model: str
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ReplyDelta:
     """One chunk of a streamed reply.
@@ -102,7 +99,6 @@ class ReplyDelta:
     raw: Any = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ReplyReceived:
     """One whole reply, streamed or not.
@@ -121,7 +117,6 @@ class ReplyReceived:
     raw: Any = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One time the model was asked for the answer; replies that only call tools are none.
@@ -155,7 +150,6 @@ class AnswerReviewed:
     accepted: bool
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolCallStarted:
     """A tool is about to run."""
@@ -173,7 +167,6 @@ class ToolCallProgress:
     progress: Any
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolCallFinished:
     """A tool has run, or could not.
@@ -194,7 +187,6 @@ class ToolCallFinished:
     error_type: str = ""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class MessageAppended:
     """The history grew by this message."""
@@ -203,7 +195,6 @@ class MessageAppended:
     message: Message
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class RunFinished:
     """The last event of every successful run.

@@ -11,7 +11,7 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.tools import NotConfirmed, Tool
-from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec, quickly_made
+from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
 
 __all__ = ["ModelRequest", "Review", "ToolMap", "ToolPolicy", "ToolWords", "Toolset"]
 
@@ -26,7 +26,6 @@ has come since left out): it gives another first request to go on from, or None 
 """
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """What a turn sends, and to whom.

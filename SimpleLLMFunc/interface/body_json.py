@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_core import from_json
@@ -16,6 +16,8 @@ __all__ = ["decode", "encode", "mend", "text_size"]
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+MAX_DEPTH = 200
+"""Levels of nesting that are read: what the fast reader takes, and far more than any service sends."""
 
 
 def encode(body: Any) -> bytes:
@@ -38,7 +40,8 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
     """Return the value that `data` holds.
 
     What is not UTF-8 is replaced, lone surrogates become U+FFFD (not `mended`, they stay: the other half may come with
-    the next chunk); a nesting too deep is an error like any other.
+    the next chunk). What nests deeper than `MAX_DEPTH` levels is refused: whatever reads it later, level by level, would
+    come to the end of Python's stack.
 
     Raises:
         ValueError: it is not JSON.
@@ -56,7 +59,9 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
     except (RecursionError, ValueError):  # a number of 5,000 digits is the other ValueError
         problem = "nested too deep, or a number too long"
     else:
-        return mend(value) if mended and "\\u" in text else value
+        if not _is_deep(value):
+            return mend(value) if mended and "\\u" in text else value
+        problem = "nested too deep"
     # Outside of the except block: the foreign error holds the whole text, and whatever secret stands in it.
     raise ValueError(problem)
 
@@ -73,9 +78,20 @@ def text_size(value: Any) -> int:
         return sys.maxsize
 
 
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for item in level if isinstance(item, dict | list) for inner in _inside(item)]
+    return bool(level)
+
+
+def _inside(item: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
+
+
 def mend(value: Any) -> Any:
     """Return JSON data with `without_surrogates` applied to every text."""
-    # No deeper than the JSON reader itself could go.
+    # No deeper than `decode` lets a reply be.
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, list):

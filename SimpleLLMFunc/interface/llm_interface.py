@@ -29,6 +29,8 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
             one.
         only_reads_messages: the class promises to leave the messages of a request as they are, so that nobody copies
             them first; each class says so for itself.
+        reads_reasoning: the class promises to put the reasoning in a reply apart, and to give each tool call an id of
+            its own, so that the loop does not look again; each class says so for itself.
     """
 
     model_name: str = ""
@@ -39,11 +41,13 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     members: tuple[LLM_Interface, ...] = ()
     pays_requests: bool = False
     only_reads_messages: bool = False
+    reads_reasoning: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # Whoever derives a class may change what its messages go through.
+        # A derived class may change what its messages and replies go through.
         cls.only_reads_messages = vars(cls).get("only_reads_messages", False)
+        cls.reads_reasoning = vars(cls).get("reads_reasoning", False)
 
     @abstractmethod
     async def chat(

@@ -56,6 +56,7 @@ class OpenAICompatible(HttpModel):
     """
 
     only_reads_messages = True
+    reads_reasoning = True
     wire = CHAT
 
     def __init__(

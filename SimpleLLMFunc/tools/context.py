@@ -8,8 +8,6 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from SimpleLLMFunc.type import quickly_made
-
 __all__ = ["ModelRetry", "NotConfirmed", "ToolContext", "nowhere"]
 
 C = TypeVar("C", default=Any)
@@ -37,7 +35,6 @@ def nowhere(_: Any) -> None:
     """Take progress that nobody looks at."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolContext(Generic[C]):
     """What a tool knows about the run that calls it.

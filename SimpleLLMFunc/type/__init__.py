@@ -36,7 +36,6 @@ from SimpleLLMFunc.type.multimodal import (
     Text,
     read_file,
 )
-from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
 from SimpleLLMFunc.type.wire import content_text, index_of, mappings, without_surrogates
 
@@ -83,7 +82,6 @@ __all__ += [
     "content_text",
     "index_of",
     "mappings",
-    "quickly_made",
     "read_file",
     "without_surrogates",
 ]  # for other rooms

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import CompletionUsage, usage_of
 from SimpleLLMFunc.type.wire import (
     CALL_FIELDS,
@@ -28,7 +27,6 @@ from SimpleLLMFunc.type.wire import (
 __all__ = ["ChatCompletionChunk", "ChoiceDelta", "ChunkChoice", "ToolCallDelta"]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """A piece of a tool call; the name comes first, the arguments' text piece by piece."""
@@ -71,7 +69,6 @@ class ToolCallDelta:
         }
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChoiceDelta:
     """What a chunk adds to one choice."""
@@ -113,7 +110,6 @@ class ChoiceDelta:
 _NOTHING = ChoiceDelta()
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChunkChoice:
     """The part of a chunk that belongs to one choice."""
@@ -150,7 +146,6 @@ class ChunkChoice:
         return data
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChatCompletionChunk:
     """One piece of a streamed reply.

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from SimpleLLMFunc.type.chunk import ChatCompletionChunk, ChoiceDelta, ChunkChoice, ToolCallDelta
-from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.usage import CompletionUsage, usage_of
 from SimpleLLMFunc.type.wire import (
     CALL_FIELDS,
@@ -41,7 +40,6 @@ __all__ = [
 ]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
     """Name and arguments of a tool call; `arguments` is JSON text as the model wrote it."""
@@ -50,7 +48,6 @@ class FunctionCall:
     arguments: str
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call of one tool.
@@ -85,7 +82,6 @@ class ToolCall:
         }
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """The assistant's message of one choice.
@@ -132,7 +128,6 @@ class ChatMessage:
         return {**data, **self.extra}
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One of the answers of a reply."""
@@ -165,7 +160,6 @@ class Choice:
         return data
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChatCompletion:
     """One whole reply.

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from SimpleLLMFunc.type.quick import quickly_made
 from SimpleLLMFunc.type.wire import MOST, count, mappings
 
 __all__ = ["NO_USAGE", "CompletionUsage", "Usage", "usage_of"]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or several requests; adds up with ``+``.
@@ -66,7 +64,6 @@ NO_USAGE = Usage()
 """Of whatever has taken nothing so far: one object for all."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class CompletionUsage:
     """Token counts with the names of the wire; `tokens` gives them as a `Usage`.

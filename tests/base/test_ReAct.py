@@ -28,9 +28,12 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
     ToolFailed,
 )
+from SimpleLLMFunc.interface import LLM_Interface
+from SimpleLLMFunc.interface.wires import chunk_of_reply
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool
+from SimpleLLMFunc.type import ChatCompletion
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
 
@@ -355,3 +358,64 @@ async def test_execute_llm_yields_raw_responses_and_grows_the_list(stream):
     assert {r.object for r in responses} == {"chat.completion.chunk" if stream else "chat.completion"}
     assert "".join(r.text for r in responses) == "It is 3."
     assert llm.calls[0].params == {"temperature": 0.5}
+
+
+class Own(LLM_Interface):
+    """A user's own interface: it hands over what its service sent, as it came."""
+
+    def __init__(self, *messages):
+        self.messages = list(messages)
+        self.seen = []
+
+    def _next(self, messages):
+        self.seen.append(list(messages))
+        message = self.messages.pop(0)
+        data = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "model": "own"}
+        return ChatCompletion.from_dict(data)
+
+    async def chat(self, messages, **_):
+        return self._next(messages)
+
+    async def chat_stream(self, messages, **_):
+        yield chunk_of_reply(self._next(messages))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_two_calls_of_one_reply_with_the_same_id_keep_both_results(stream):
+    both = [
+        {"id": "same", "type": "function", "function": {"name": "add", "arguments": f'{{"a": 1, "b": {number}}}'}}
+        for number in (1, 2)
+    ]
+    llm = Own({"role": "assistant", "content": None, "tool_calls": both}, {"role": "assistant", "content": "2 and 3"})
+    events = await run(llm, tools=[add], stream=stream)
+    asked = llm.seen[1]
+    assert [message["content"] for message in asked if message["role"] == "tool"] == ["2", "3"]
+    called = next(message["tool_calls"] for message in asked if message.get("tool_calls"))
+    assert [message["tool_call_id"] for message in asked if message["role"] == "tool"] == [
+        call["id"] for call in called
+    ]
+    assert len({call["id"] for call in called}) == 2
+    assert events[-1].reply.text == "2 and 3"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_reasoning_in_the_text_of_a_users_own_interface_is_put_apart(stream):
+    llm = Own({"role": "assistant", "content": "<think>hm, two</think>\n\nTwo."})
+    events = await run(llm, stream=stream)
+    reply = events[-1].reply
+    assert (reply.text, reply.message.reasoning_content) == ("Two.", "hm, two")
+    assert events[-1].messages[-1]["content"] == "Two."
+    assert "".join(event.text for event in events if isinstance(event, ReplyDelta)) in {"", "Two."}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_a_reader_of_ours_has_put_apart_is_not_looked_at_again(stream):
+    class Read(Own):
+        reads_reasoning = True
+
+    class Derived(Read):
+        """A class derived from one that reads promises nothing."""
+
+    text = "<think>a tag of the answer</think>"
+    assert (await run(Read({"role": "assistant", "content": text}), stream=stream))[-1].reply.text == text
+    assert (await run(Derived({"role": "assistant", "content": text}), stream=stream))[-1].reply.text == ""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from SimpleLLMFunc.type import quickly_made
-
 __all__ = ["OutputMode", "Parsed", "Repair", "RepairLevel"]
 
 R = TypeVar("R")
@@ -21,7 +19,6 @@ Repair: TypeAlias = tuple[str, str]
 """``(path, what was done)``, such as ``("items[2].price", "number taken from '3 EUR'")``."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[R]):
     """A value read from text.

@@ -112,6 +112,17 @@ class _Reader:
         self._growth.feed(text)
         return self._has_grown
 
+    def feed(self, text: str) -> list[Any]:
+        """Take the next piece of text; return what there is to show now."""
+        try:
+            return self._fed(text)
+        except RecursionError:  # nested too deep: the reading of the whole tells of it
+            self._growth.is_over = True
+            return []
+
+    def _fed(self, text: str) -> list[Any]:
+        raise NotImplementedError
+
     def _open(self, frame: Frame) -> None:
         stack = self._growth.stack
         if len(stack) > 1:
@@ -193,11 +204,8 @@ class PartialReader(_Reader):
         self._shown_length = self._length = self._measured = 0
         self._shown_string: list[str] | None = None
 
-    def feed(self, text: str) -> list[Any]:
-        """Take the next piece of text; return the parts of the value to show, oldest first, mostly none or one.
-
-        A part holds all that the parts before it held; it is never changed afterwards.
-        """
+    def _fed(self, text: str) -> list[Any]:
+        # What is shown holds all that was shown before; it is never changed afterwards.
         if self._spec.is_text and self._mode not in {"native", "tool"}:
             # the text is the value: the pieces are what there is to show
             self._pieces.append(text)
@@ -285,8 +293,7 @@ class ItemReader(_Reader):
         """How many items were given out."""
         return len(self._given)
 
-    def feed(self, text: str) -> list[Any]:
-        """Take the next piece of text; return the items that became complete."""
+    def _fed(self, text: str) -> list[Any]:
         self._follow(text)
         items, self._ready = self._ready, []
         self._given += items
@@ -307,7 +314,11 @@ class ItemReader(_Reader):
         """
         parsed = super().finish()
         items = list(parsed.value)
-        if items[: len(self._given)] != self._given:
+        try:
+            is_other = items[: len(self._given)] != self._given
+        except RecursionError:  # too deep to be compared
+            is_other = True
+        if is_other:
             raise ResponseParseError(
                 self.text,
                 self._spec.return_type,

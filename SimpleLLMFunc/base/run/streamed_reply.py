@@ -26,11 +26,12 @@ __all__ = ["QuestionCharge", "StreamedReply"]
 
 
 class StreamedReply:
-    """A streamed reply as far as it has arrived, its reasoning apart, whatever interface it comes from.
+    """A streamed reply as far as it has arrived.
 
     Args:
         turn: of the reply.
         answer: finds the answer in the text, where that is a JSON action.
+        has_thoughts: its reasoning has to be put apart first: no reader of ours has done it.
 
     Attributes:
         restarts: how often the reply began anew because the stream broke.
@@ -38,11 +39,11 @@ class StreamedReply:
 
     __slots__ = ("_answer", "_assembler", "_thoughts", "_tries", "_turn", "restarts")
 
-    def __init__(self, turn: int, answer: AnswerText | None) -> None:
+    def __init__(self, turn: int, answer: AnswerText | None, *, has_thoughts: bool) -> None:
         self._turn = turn
         self._answer = answer
         self._assembler = ReplyAssembler()
-        self._thoughts = StreamedThoughts()
+        self._thoughts = StreamedThoughts() if has_thoughts else None
         self._tries = 0
         self.restarts = 0
 
@@ -56,11 +57,11 @@ class StreamedReply:
 
     def add(self, chunk: ChatCompletionChunk) -> ReplyDelta:
         """Take the next chunk; return what it shows."""
-        return self._shown(self._thoughts.apart(chunk))
+        return self._shown(self._thoughts.apart(chunk) if self._thoughts else chunk)
 
     def held(self) -> ReplyDelta | None:
         """Return what only the end of the stream shows to be text; None for nothing."""
-        rest = self._thoughts.rest()
+        rest = self._thoughts.rest() if self._thoughts else None
         return self._shown(rest) if rest else None
 
     def _shown(self, chunk: ChatCompletionChunk) -> ReplyDelta:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from SimpleLLMFunc.base.templates.jinja_work import MAX_OUTPUT, TooMuch, counting
 from SimpleLLMFunc.base.templates.plain_data import Finished, plain_data
 from SimpleLLMFunc.errors import TemplateError, cut
 from SimpleLLMFunc.logger import redact
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.base.templates.jinja_sandbox import Compiled
 
 __all__ = ["Finished", "guard_tags", "render_template"]
+
+MAX_OUTPUT: Final = 1 << 20
+"""Bytes of what is rendered."""
 
 _CLOSING_TAG = re.compile(r"</([^\W\d][\w.-]*)\s*>")
 
@@ -34,7 +36,7 @@ def render_template(
     """Return the Jinja2 `template` with `values` filled in.
 
     White space is treated as Jinja2 does by default. Lists and dicts are written as JSON. Missing is what leads out of
-    the data or fills up to any width: `namespace`, `cycler`, `include`, `block` and the filters `map`, `attr`, `format`,
+    the data or fills up to any width: `namespace`, `cycler`, `include` and the filters `map`, `attr`, `format`,
     `center`, `indent`; `range` gives at most 1000 numbers.
 
     Args:
@@ -44,8 +46,8 @@ def render_template(
         text: applied to every text in the values but those that are `Finished`, such as `guard_tags(template)`.
 
     Raises:
-        TemplateError: it does not parse, names what has no value, does what it may not, takes more work than a
-            template may, or its result is longer than 1 MiB.
+        TemplateError: it does not parse, names what has no value, does what it may not, or its result is longer
+            than 1 MiB.
     """
     from SimpleLLMFunc.base.templates.jinja_sandbox import TemplateSyntaxError, compiled
 
@@ -53,8 +55,7 @@ def render_template(
     try:
         ready = compiled(template)
         data = {key: plain_data(value, name=key, text=text) for key, value in values.items() if key in ready.names}
-        with counting():
-            return _written(ready.template.generate(data))
+        return _written(ready.template.generate(data))
     except TemplateError as error:
         raise TemplateError(f"the {name} cannot be filled: {error}", field=error.field) from error
     except TemplateSyntaxError as error:
@@ -86,31 +87,28 @@ def _written(pieces: Iterator[str]) -> str:
     for piece in pieces:
         left -= len(piece.encode("utf-8", "surrogatepass"))
         if left < 0:
-            raise TooMuch(f"its result is longer than {MAX_OUTPUT} bytes. Pass less data, or shorten it")
+            raise TemplateError(f"its result is longer than {MAX_OUTPUT} bytes. Pass less data, or shorten it.")
         written.append(piece)
     return "".join(written)
 
 
 def _failed(error: Exception, name: str, ready: Compiled | None, values: Mapping[str, Any]) -> TemplateError:
-    from SimpleLLMFunc.base.templates.jinja_sandbox import MissingName, SecurityError, UndefinedError
+    from SimpleLLMFunc.base.templates.jinja_sandbox import SecurityError, UndefinedError
 
     where = _line_of(error)
     said = cut(redact(str(error)), 300)
     match error:
-        case MissingName() if ready and error.name in ready.free and error.name not in values:
-            absent = [error.name, *sorted(ready.free - {*values, error.name})]
-            missing = ", ".join(f"{{{{ {free} }}}}" for free in absent)
-            known = ", ".join(map(str, values)) or "none"
-            problem = f"names what has no value{where}: {missing}. It can use: {known}."
-            return TemplateError(f"the {name} {problem}", field=error.name)
         case UndefinedError():
-            return TemplateError(
-                f"the {name} names what is not there{where}: {said}.", field=getattr(error, "name", "")
-            )
+            field = str(getattr(error, "name", ""))
+            problem = f"names what is not there{where}: {said}."
+            if ready and field in ready.free and field not in values:
+                absent = [field, *sorted(ready.free - {*values, field})]
+                missing = ", ".join(f"{{{{ {free} }}}}" for free in absent)
+                known = ", ".join(map(str, values)) or "none"
+                problem = f"names what has no value{where}: {missing}. It can use: {known}."
+            return TemplateError(f"the {name} {problem}", field=field)
         case SecurityError():
             return TemplateError(f"the {name} does what a template may not{where}: {said}")
-        case TooMuch():
-            return TemplateError(f"the {name} was stopped{where}: {said}.")
         case RecursionError():
             return TemplateError(f"the {name} calls itself, or nests, too deep{where}.")
         case _:

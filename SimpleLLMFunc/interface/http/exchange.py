@@ -21,7 +21,6 @@ from SimpleLLMFunc.interface.http.sessions import open_session, session_of_this_
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.http.url import Url, parsed_url
 from SimpleLLMFunc.logger import redact
-from SimpleLLMFunc.type import quickly_made
 
 __all__ = [
     "LARGEST_BODY",
@@ -40,7 +39,6 @@ LARGEST_BODY = 256 * 1024 * 1024
 _MOST_REDIRECTS = 5
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True, repr=False)
 class HttpRequest:
     """What goes out; its repr shows nothing of it, for tools that print the variables of a traceback.

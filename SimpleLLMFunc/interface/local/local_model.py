@@ -46,6 +46,7 @@ class LocalModel(LLM_Interface):
     provider = "local"
     profile = PROFILES["local"]
     pays_requests = True
+    reads_reasoning = True
 
     def __init__(
         self,

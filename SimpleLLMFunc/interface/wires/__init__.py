@@ -9,7 +9,7 @@ from __future__ import annotations
 from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
 from SimpleLLMFunc.interface.wires.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
 from SimpleLLMFunc.interface.wires.headers import header_number
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts, answer_in, without_thoughts
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
@@ -45,6 +45,7 @@ __all__ = [
     "header_number",
     "new_call_id",
     "number",
+    "put_right",
     "read_error",
     "rekeyed",
     "taken_apart",

@@ -10,8 +10,7 @@ from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, normalise_reply
-from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.request_body import build_body
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
@@ -82,7 +81,7 @@ class ChatCompletionsWire:
         problem = _problem_of(data)
         if problem or not isinstance(data, dict):
             raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again="never")
-        completion = without_thoughts(normalise_reply(ChatCompletion.from_dict(data, tries=received.tries)))
+        completion = put_right(ChatCompletion.from_dict(data, tries=received.tries))
         if completion.finish_reason in INTERRUPTED:
             said = f"it broke off the answer: {completion.finish_reason}"
             raise AttemptFailed(

@@ -14,7 +14,6 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.body_json import decode, mend
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
-from SimpleLLMFunc.interface.wires.per_choice import PerChoice
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
 from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
@@ -63,7 +62,6 @@ class ChunkReader:
         "_has_answer",
         "_has_shown",
         "_has_usage",
-        "_is_finished",
         "_open",
         "_received",
         "_texts",
@@ -76,8 +74,8 @@ class ChunkReader:
         self._received = received
         self._events = EventDecoder()
         self._texts: list[str] = []
-        self._is_finished: PerChoice[bool] = PerChoice()
-        self._open = self._finished = 0  # how many choices
+        self._open: set[int] = set()  # the choices that go on
+        self._finished: set[int] = set()
         self._halves: dict[int, str] | None = None
         self._thoughts = StreamedThoughts()
         self._has_shown = False
@@ -176,16 +174,13 @@ class ChunkReader:
                     self._texts.append(delta.content)
             adds = adds or bool(delta.tool_calls)
             if not choice.finish_reason:
-                if self._is_finished.get(choice.index) is None:
-                    self._is_finished.put(choice.index, False)
-                    self._open += 1
+                if choice.index not in self._finished:
+                    self._open.add(choice.index)
             elif choice.finish_reason in INTERRUPTED:
                 raise self.broken(f"the service said: {choice.finish_reason}")
             else:
-                known = self._is_finished.get(choice.index)
-                self._is_finished.put(choice.index, True)
-                self._open -= known is False
-                self._finished += known is not True
+                self._open.discard(choice.index)
+                self._finished.add(choice.index)
         self._has_answer = self._has_answer or adds
         if chunk.usage is not None and not adds and self._has_answer:
             self._has_usage = True

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.nesting import Nesting
-from SimpleLLMFunc.interface.wires.per_choice import PerChoice
 from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,
     ChatMessage,
     Choice,
-    ChoiceDelta,
     ChunkChoice,
     CompletionUsage,
     FunctionCall,
@@ -105,6 +103,8 @@ class _CallAssembler:
 
     def __init__(self) -> None:
         self._calls: list[_OpenCall] = []
+        self._latest: dict[int | None, _OpenCall] = {}
+        self._by_id: dict[tuple[int | None, str], _OpenCall] = {}
         self._turn = 0
 
     def add(self, deltas: Iterable[ToolCallDelta]) -> None:
@@ -113,21 +113,22 @@ class _CallAssembler:
         for delta in deltas:
             call = self._call_of(delta)
             if call is None:
-                call = _OpenCall(delta.index)
+                call = self._latest[delta.index] = _OpenCall(delta.index)
                 self._calls.append(call)
+            if delta.id and not call.id:
+                self._by_id[delta.index, delta.id] = call
             call.take(delta, self._turn)
 
     def _call_of(self, delta: ToolCallDelta) -> _OpenCall | None:
         """Return the call that a piece belongs to, None when it begins a new one."""
-        same_index = [call for call in self._calls if call.index == delta.index]
-        if not same_index:
+        latest = self._latest.get(delta.index)
+        if latest is None:
             return None
-        latest = same_index[-1]
+        known = self._by_id.get((delta.index, delta.id or ""))
         if not delta.name:
             # A piece without a name goes on with a call: the one it names by id, else the latest.
-            return next((call for call in reversed(same_index) if delta.id and call.id == delta.id), latest)
+            return known or latest
         if delta.id:
-            known = next((call for call in reversed(same_index) if call.id == delta.id), None)
             if known is not None:
                 return None if _says(delta.arguments) and known.is_whole() else known
             if latest.id:
@@ -210,15 +211,12 @@ class _OpenChoice:
 
     def take(self, choice: ChunkChoice) -> None:
         """Add what a chunk brought for this choice."""
-        self.take_delta(choice.delta)
+        delta = choice.delta
         if choice.finish_reason:
             self.finish_reason = choice.finish_reason
         if choice.logprobs is not None:
             self.logprobs = self.logprobs or {}
             _merge(self.logprobs, {"logprobs": choice.logprobs})
-
-    def take_delta(self, delta: ChoiceDelta) -> None:
-        """Add what a delta brings."""
         if delta.content is not None:
             self.has_content = True
             if delta.content:
@@ -270,9 +268,23 @@ class ReplyAssembler:
 
     A chunk whose `tries` is higher than that of the chunk before begins the reply anew: the stream broke before it
     had shown any text, and was asked for again.
+
+    Attributes:
+        has_answer: any text or any piece of a tool call has arrived.
     """
 
-    __slots__ = ("_choices", "_created", "_id", "_is_cached", "_is_done", "_model", "_new_id", "_tries", "_usage")
+    __slots__ = (
+        "_choices",
+        "_created",
+        "_id",
+        "_is_cached",
+        "_is_done",
+        "_model",
+        "_new_id",
+        "_tries",
+        "_usage",
+        "has_answer",
+    )
 
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
         self._new_id = new_id
@@ -281,7 +293,8 @@ class ReplyAssembler:
         self._begin()
 
     def _begin(self) -> None:
-        self._choices: PerChoice[_OpenChoice] = PerChoice()
+        self._choices: dict[int, _OpenChoice] = {}
+        self.has_answer = False
         self._id = self._model = ""
         self._created = 0
         self._usage: CompletionUsage | None = None
@@ -302,9 +315,11 @@ class ReplyAssembler:
             self._created = chunk.created
         adds = False
         for choice in chunk.choices:
-            known = self._choices.get(choice.index) or self._choices.put(choice.index, _OpenChoice(choice.index))
-            known.take(choice)
+            if choice.index not in self._choices:
+                self._choices[choice.index] = _OpenChoice(choice.index)
+            self._choices[choice.index].take(choice)
             adds = adds or bool(choice.delta.content or choice.delta.tool_calls)
+        self.has_answer = self.has_answer or adds
         if chunk.usage is not None:
             # The last one counts: some servers repeat the growing usage in every chunk.
             self._usage = chunk.usage
@@ -316,26 +331,21 @@ class ReplyAssembler:
         self._is_done = True
 
     @property
-    def has_answer(self) -> bool:
-        """Whether any text or any piece of a tool call has arrived."""
-        return any(choice.content or choice.calls for _, choice in self._choices.items())
-
-    @property
     def text(self) -> str:
         """The text of the choice with the lowest index, as far as it has arrived."""
-        return next((choice.text() for _, choice in self._choices.items()), "")
+        return self._choices[min(self._choices)].text() if self._choices else ""
 
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended: ``[DONE]``, a finish reason for every choice, or the usage after content."""
         if self._is_done:
             return True
-        return bool(self._choices) and all(choice.finish_reason for _, choice in self._choices.items())
+        return bool(self._choices) and all(choice.finish_reason for choice in self._choices.values())
 
     def completion(self, tries: int | None = None) -> ChatCompletion:
         """Return the reply as far as it has arrived; `tries` is taken from the chunks where it is not given."""
         reply = ChatCompletion(
-            choices=tuple(choice.whole(self._new_id) for _, choice in self._choices.items()),
+            choices=tuple(self._choices[index].whole(self._new_id) for index in sorted(self._choices)),
             id=self._id,
             model=self._model,
             created=self._created,

@@ -25,6 +25,7 @@ from SimpleLLMFunc.interface.wires.delta_assembly import (
     new_call_id,
     rekeyed,
 )
+from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
 from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -40,7 +41,7 @@ __all__ = [
     "assemble_tool_calls",
     "chunk_of_reply",
     "new_call_id",
-    "normalise_reply",
+    "put_right",
     "wire_messages",
 ]
 
@@ -51,22 +52,16 @@ _CALLING = frozenset({"role", "content", "tool_calls"})
 # --- whole replies ---------------------------------------------------------------------------------------
 
 
-def normalise_reply(reply: ChatCompletion) -> ChatCompletion:
-    """Return a whole reply with its tool calls put right: an id each that no other has, ``{}`` for no arguments."""
-    for choice in reply.choices:
-        if choice.message.tool_calls and not are_in_order(choice.message.tool_calls):
-            break
-    else:
-        return reply
-    return replace(
-        reply,
-        choices=tuple(
-            replace(choice, message=replace(choice.message, tool_calls=rekeyed(choice.message.tool_calls)))
-            if choice.message.tool_calls
-            else choice
-            for choice in reply.choices
-        ),
+def put_right(reply: ChatCompletion) -> ChatCompletion:
+    """Return a whole reply with its reasoning apart, an id of its own for each tool call, ``{}`` for no arguments."""
+    choices = tuple(
+        choice
+        if are_in_order(choice.message.tool_calls or ())
+        else replace(choice, message=replace(choice.message, tool_calls=rekeyed(choice.message.tool_calls or ())))
+        for choice in reply.choices
     )
+    is_same = all(new is old for new, old in zip(choices, reply.choices, strict=True))
+    return without_thoughts(reply if is_same else replace(reply, choices=choices))
 
 
 def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:

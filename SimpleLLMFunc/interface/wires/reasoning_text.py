@@ -1,7 +1,7 @@
 """Reasoning that a model writes into its answer, ``<think>…</think>`` and its kin: put where other providers put theirs; pure.
 
-Only blocks that the answer begins with are reasoning; tags further on belong to the text. What has been put apart once
-stays as it is: the interfaces of this package do it where a reply arrives, and the loop for whatever interface did not.
+Only blocks that the answer begins with are reasoning; tags further on belong to the text. The readers of the wires put
+it apart; for an interface that has none of them (`LLM_Interface.reads_reasoning` is False) the loop does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from SimpleLLMFunc.interface.wires.per_choice import PerChoice
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
 
 __all__ = ["StreamedThoughts", "answer_in", "without_thoughts"]
@@ -100,38 +99,32 @@ def _begun(tag: str, text: str, start: int) -> str:
 class StreamedThoughts:
     """Takes the reasoning out of the chunks of one stream."""
 
-    __slots__ = ("_is_plain", "_last", "_splitters", "_tries")
+    __slots__ = ("_held", "_last", "_splitters", "_tries")
 
     def __init__(self) -> None:
-        self._splitters: PerChoice[_Splitter] = PerChoice()
+        self._splitters: dict[int, _Splitter] = {}
+        self._held: set[int] = set()  # the choices of which something is held back
+        self._last: ChatCompletionChunk | None = None
         self._tries = 0
-        self._is_plain = False
-        self._last: ChatCompletionChunk | None = None  # as long as something is held back
 
     def apart(self, chunk: ChatCompletionChunk) -> ChatCompletionChunk:
         """Return the chunk with its reasoning apart; a little of its text may come with a later one."""
         if chunk.tries > self._tries:
-            self._splitters.clear()  # the stream began, or broke and began anew
+            self._splitters.clear()  # the stream began, or broke and began again
+            self._held.clear()
             self._tries = chunk.tries
-            self._is_plain = False
-        elif self._is_plain and len(chunk.choices) < 2 and (not chunk.choices or chunk.choices[0].index == 0):
-            return chunk  # nothing but the answer of one choice can come any more
         choices = tuple(map(self._apart, chunk.choices))
-        self._last = chunk if any(splitter.held for _, splitter in self._splitters.items()) else None
-        zero = self._splitters.get(0)
-        self._is_plain = self._last is None and zero is not None and zero.is_over
+        self._last = chunk
         is_same = all(new is old for new, old in zip(choices, chunk.choices, strict=True))
         return chunk if is_same else replace(chunk, choices=choices)
 
     def rest(self) -> ChatCompletionChunk | None:
         """Return what was held back at the end of a stream that named no finish reason; None for nothing."""
         choices = []
-        for index, splitter in self._splitters.items():
-            reasoning, text = splitter.close()
-            if reasoning or text:
-                choices.append(
-                    ChunkChoice(ChoiceDelta(content=text or None, reasoning_content=reasoning or None), index)
-                )
+        for index in sorted(self._held):
+            reasoning, text = self._splitters[index].close()
+            choices.append(ChunkChoice(ChoiceDelta(content=text or None, reasoning_content=reasoning or None), index))
+        self._held.clear()
         if self._last is None or not choices:
             return None
         return replace(self._last, choices=tuple(choices), usage=None, raw={})
@@ -139,7 +132,7 @@ class StreamedThoughts:
     def _apart(self, choice: ChunkChoice) -> ChunkChoice:
         splitter = self._splitters.get(choice.index)
         if splitter is None:
-            splitter = self._splitters.put(choice.index, _Splitter())
+            splitter = self._splitters[choice.index] = _Splitter()
         content = choice.delta.content
         if splitter.is_over or not (content or choice.finish_reason):
             return choice
@@ -147,6 +140,7 @@ class StreamedThoughts:
         if choice.finish_reason:
             more, rest = splitter.close()
             reasoning, text = reasoning + more, text + rest
+        (self._held.add if splitter.held else self._held.discard)(choice.index)
         if not reasoning and text == (content or ""):
             return choice
         delta = replace(

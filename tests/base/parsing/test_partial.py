@@ -285,3 +285,28 @@ def test_a_large_piece_is_left_to_the_reading_of_the_whole(reader_class: type[Pa
     assert reader.feed(text[200:]) == []
     assert reader.characters_read <= 200
     assert len(reader.finish().value) == 1000
+
+
+class Link(BaseModel):
+    next: Link | None = None
+
+
+@pytest.mark.parametrize("levels", [100, 250, 450, 700, 990, 3000])
+@pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
+def test_an_answer_of_any_depth_grows_or_is_refused(
+    reader_class: type[PartialReader | ItemReader], levels: int
+) -> None:
+    text = '{"next": ' * levels + "null" + "}" * levels
+    is_list = reader_class is ItemReader
+    reader = reader_class(compile_output(list[Link] if is_list else Link))
+    try:
+        for piece in (f"[{text}]" if is_list else text).split(" "):
+            reader.feed(f"{piece} ")
+        found = reader.finish().value
+    except ResponseParseError:
+        assert levels > 100
+        return
+    link = found[0] if is_list else found
+    for _ in range(levels - 1):
+        link = link.next
+    assert link.next is None

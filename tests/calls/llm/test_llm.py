@@ -324,8 +324,8 @@ async def test_an_empty_user_prompt_is_an_error(prompt):
         ({"system_prompt": "{% if %}"}, "the system_prompt does not parse, line 1"),
         ({"user_prompt": "{{ question.__class__ }}"}, "user_prompt does what a template may not"),
         (
-            {"system_prompt": "{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}"},
-            "more work",
+            {"system_prompt": "{% for a in range(1000) %}{% for b in range(1000) %}{{ time }}{% endfor %}{% endfor %}"},
+            "longer than 1048576 bytes",
         ),
         ({"user_prompt": "{{ 1 / 0 }}"}, "ZeroDivisionError"),
     ],

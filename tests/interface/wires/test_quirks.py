@@ -4,7 +4,7 @@ import pytest
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, normalise_reply, wire_messages
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right, wire_messages
 from SimpleLLMFunc.type.completion import ChatCompletion
 
 KEEPS = Profile(keep_reasoning=True)
@@ -119,7 +119,7 @@ def reply(*calls, content=None):
 
 
 def test_the_calls_of_a_whole_reply_are_put_right():
-    fixed = normalise_reply(
+    fixed = put_right(
         reply(
             {"id": "a", "function": {"name": "f", "arguments": {"x": 1}}},
             {"id": "a", "function": {"name": "g", "arguments": ""}},
@@ -138,11 +138,11 @@ def test_the_calls_of_a_whole_reply_are_put_right():
 
 def test_a_reply_without_calls_is_left_alone():
     whole = reply(content="x")
-    assert normalise_reply(whole) is whole
+    assert put_right(whole) is whole
 
 
 def test_a_whole_reply_as_one_chunk_adds_up_to_itself():
-    whole = normalise_reply(
+    whole = put_right(
         ChatCompletion.from_dict(
             {
                 "id": "i",

@@ -69,9 +69,6 @@ def bind_function_arguments(
     Raises:
         SignatureError: they do not fit; the text is the one Python itself would give.
     """
-    quickly = _binder_of(signature).bound(args, kwargs)
-    if quickly is not None:
-        return quickly
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -85,62 +82,6 @@ def _unknown_keywords(signature: inspect.Signature, kwargs: Mapping[str, Any]) -
     """Name the keywords nobody takes: `bind` tells first what is missing, which is often the same one misspelt."""
     unknown = [name for name in kwargs if name not in signature.parameters]
     return f", and there is no {', '.join(map(repr, unknown))}" if unknown else ""
-
-
-class _Binder:
-    """Binds the arguments of ordinary calls, several times as fast as `inspect.Signature.bind`.
-
-    Whatever is not ordinary is left to that: ``*args``, ``**kwargs``, and all that is wrong.
-    """
-
-    __slots__ = ("_by_keyword", "_parameters", "_positional", "signature")
-
-    def __init__(self, signature: inspect.Signature) -> None:
-        parameters = signature.parameters.values()
-        self.signature = signature
-        self._parameters = [(parameter.name, parameter.default) for parameter in parameters]
-        self._positional = [
-            parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
-        ]
-        self._by_keyword = frozenset(
-            parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.POSITIONAL_ONLY
-        )
-        if any(parameter.kind in _VARIADIC for parameter in parameters):
-            self._parameters = []
-
-    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> inspect.BoundArguments | None:
-        """Return the arguments with the defaults applied; None where `bind` has to look."""
-        if not self._parameters or len(args) > len(self._positional):
-            return None
-        given = dict(zip(self._positional, args, strict=False))
-        if len(given) == len(self._parameters) and not kwargs:
-            return inspect.BoundArguments(signature=self.signature, arguments=given)
-        if kwargs:
-            if not self._by_keyword.issuperset(kwargs) or not given.keys().isdisjoint(kwargs):
-                return None
-            given.update(kwargs)
-        arguments = {}
-        for name, default in self._parameters:
-            value = given.get(name, default)
-            if value is inspect.Parameter.empty:
-                return None
-            arguments[name] = value
-        return inspect.BoundArguments(signature=self.signature, arguments=arguments)
-
-
-_VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
-_MOST_BINDERS = 1024
-_binders: dict[int, _Binder] = {}
-"""By the id of a signature, which the binder keeps alive; its own hash takes longer than to bind."""
-
-
-def _binder_of(signature: inspect.Signature) -> _Binder:
-    binder = _binders.get(id(signature))
-    if binder is None:
-        if len(_binders) >= _MOST_BINDERS:
-            _binders.clear()
-        binder = _binders[id(signature)] = _Binder(signature)
-    return binder
 
 
 def build_function_signature(

@@ -1,4 +1,4 @@
-"""Step 1: arguments are bound as Python binds them, whichever way is taken."""
+"""Step 1: arguments are bound as Python binds them."""
 
 import inspect
 import itertools
@@ -6,7 +6,6 @@ import itertools
 import pytest
 
 from SimpleLLMFunc.errors import SignatureError
-from SimpleLLMFunc.llm_decorator.steps.common import signature as module
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments, extract_function_metadata
 
 
@@ -34,21 +33,6 @@ def test_arguments_are_bound_as_python_binds_them(function):
         bound = bind_function_arguments(signature, args, kwargs)
         assert list(bound.arguments.items()) == list(expected.arguments.items())
         assert (bound.args, bound.kwargs) == (expected.args, expected.kwargs)
-
-
-def test_ordinary_calls_go_the_quick_way(monkeypatch):
-    signature = inspect.signature(ordinary)
-    monkeypatch.setattr(inspect.Signature, "_bind", None)
-    assert bind_function_arguments(signature, (1,), {"c": 3}).arguments == {"a": 1, "b": 1, "c": 3}
-
-
-def test_binders_are_kept_for_so_many_signatures_only(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_BINDERS", 10)
-    monkeypatch.setattr(module, "_binders", {})
-    for number in range(50):
-        signature = inspect.Signature([inspect.Parameter(f"p{number}", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
-        assert bind_function_arguments(signature, (number,), {}).arguments == {f"p{number}": number}
-    assert len(module._binders) <= 10
 
 
 @pytest.mark.parametrize("written", ["int.nope", "[][0]", "1 +", "nowhere.at_all", "int[str]"])

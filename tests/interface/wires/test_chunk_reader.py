@@ -1,0 +1,101 @@
+"""A stream read and put together: linear in its length, and never an error of Python's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from SimpleLLMFunc.errors import BadReply, SimpleLLMFuncError
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.wires import CHAT, Received, ReplyAssembler
+
+
+def event(index, **delta):
+    data = json.dumps({"id": "1", "choices": [{"index": index, "delta": delta}]})
+    return f"data: {data}\n\n".encode()
+
+
+def read(stream):
+    """Return the reply that a stream adds up to."""
+    decoder, assembler = CHAT.decoder(Received("m")), ReplyAssembler()
+    for chunks in (decoder.feed(stream), decoder.close()):
+        for chunk in chunks:
+            assembler.add(chunk)
+    return assembler.completion()
+
+
+def steps(stream):
+    """Return how many functions, generators and methods are entered while a stream is read."""
+    entered = 0
+
+    def count(_frame, what, _argument):
+        nonlocal entered
+        entered += what in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        read(stream)
+    finally:
+        sys.setprofile(None)
+    return entered
+
+
+def choices(count):
+    return b"".join(event(number, content=f"{number}") for number in range(count)) + b"data: [DONE]\n\n"
+
+
+def calls(count, *, same_index):
+    def delta(number):
+        function = {"name": "f", "arguments": "{}"}
+        return {"tool_calls": [{"index": 0 if same_index else number, "id": f"c{number}", "function": function}]}
+
+    return b"".join(event(0, **delta(number)) for number in range(count)) + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [choices, lambda count: calls(count, same_index=True), lambda count: calls(count, same_index=False)],
+    ids=["choices", "calls of one index", "calls"],
+)
+def test_many_numbers_in_a_stream_take_work_in_proportion(stream):
+    once, twice = steps(stream(400)), steps(stream(800))
+    assert twice < 2.2 * once
+
+
+def test_many_numbers_are_put_together_in_order():
+    reply = read(event(2, content="c") + event(0, content="a") + choices(3))
+    assert [(choice.index, choice.message.content) for choice in reply.choices] == [(0, "a0"), (1, "1"), (2, "c2")]
+    assert [call.id for call in read(calls(30, same_index=True)).tool_calls] == [f"c{number}" for number in range(30)]
+
+
+PLACES = {
+    "beside the content": '{"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":"a\\ud800","data":DEEP}}]}',
+    "in the content": '{"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":[{"text":"a\\ud800"},DEEP]}}]}',
+    "in the arguments": '{"choices":[{"index":0,"finish_reason":"tool_calls","KIND":{"content":"a\\ud800","tool_calls":['
+    '{"index":0,"id":"1","function":{"name":"f","arguments":DEEP}}]}}]}',
+    "beside the choices": '{"x":DEEP,"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":"a\\ud800"}}]}',
+    "in the usage": '{"usage":{"x":DEEP},"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":"a\\ud800"}}]}',
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("levels", [150, 190, 300, 450, 700, 990, 5000])
+@pytest.mark.parametrize("pair", ["[]", "{}"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_of_any_depth_is_read_or_is_a_bad_reply(place, levels, pair, stream):
+    opening = "[" if pair == "[]" else '{"a":'
+    deep = opening * levels + "1" + pair[1] * levels
+    body = PLACES[place].replace("DEEP", deep).replace("KIND", "delta" if stream else "message")
+    try:
+        if stream:
+            reply = read(f"data: {body}\n\ndata: {body}\n\ndata: [DONE]\n\n".encode())
+        else:
+            reply = CHAT.reply(body.encode(), Received("m"))
+    except (AttemptFailed, SimpleLLMFuncError) as error:
+        assert isinstance(getattr(error, "error", error), BadReply)
+        assert levels > 180
+    else:
+        assert levels < 200
+        assert reply.choices
