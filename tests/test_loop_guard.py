@@ -262,10 +262,10 @@ def test_what_waits_is_an_offence_however_short(kind, place):
 
 
 def test_the_first_import_of_a_slow_library_is_an_offence(monkeypatch):
-    monkeypatch.delitem(sys.modules, "json_repair", raising=False)
-    found = offences(package("async def load(): import json_repair").load)
-    assert "imports json_repair for the first time" in [offence.what for offence in found]
-    assert offences(package("async def load(): import json_repair").load) == []
+    monkeypatch.delitem(sys.modules, "genai_prices", raising=False)
+    found = offences(package("async def load(): import genai_prices").load)
+    assert "imports genai_prices for the first time" in [offence.what for offence in found]
+    assert offences(package("async def load(): import genai_prices").load) == []
 
 
 @pytest.mark.parametrize(

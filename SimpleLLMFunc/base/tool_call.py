@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
 from SimpleLLMFunc.base.messages import as_data, copied
+from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.run import current_observer
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
@@ -351,7 +352,7 @@ async def _read(call: ToolCall, tool: Tool, round_: _Round) -> _Arguments:
 
 
 def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> _Arguments:
-    values = tool.read(text)
+    values = tool.read(text, mended_arguments)
     return _Arguments(values, *tool.bind(values, context))
 
 

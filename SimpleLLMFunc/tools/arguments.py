@@ -1,7 +1,6 @@
 """The arguments of a tool call: the text a model wrote, read as a JSON object.
 
-A call may have side effects, so it is read as it stands, or with its syntax mended where that takes no guess,
-or not at all.
+A call may have side effects, so it is read as it stands; `base/parsing` mends what is not quite JSON.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ import json
 from typing import Any
 
 from SimpleLLMFunc.errors import cut
-from SimpleLLMFunc.tools.lenient_json import mended
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["mended_arguments", "read_arguments"]
+__all__ = ["read_arguments"]
 
 
 def read_arguments(text: str) -> dict[str, Any]:
@@ -36,15 +34,6 @@ def read_arguments(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         problem = f" ({_reason(error)})"
     raise ArgumentsError([("", "a JSON object", cut(text, 80) + problem)])
-
-
-def mended_arguments(text: str) -> dict[str, Any] | None:
-    """Return the object that the text is with its syntax mended; None where that would take a guess."""
-    try:
-        value = mended(text, _object)
-    except (ValueError, RecursionError):
-        return None
-    return _cleaned_object(value) if isinstance(value, dict) else None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
-from SimpleLLMFunc.tools.arguments import mended_arguments, read_arguments
+from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.tools.running import is_plain_function
@@ -110,8 +110,13 @@ class Tool:
         values = self.read(arguments) if isinstance(arguments, str) else arguments
         return self._takes.bind(values, context if context is not None else ToolContext(tool_name=self.name))
 
-    def read(self, text: str) -> dict[str, Any]:
-        """Return the arguments in a model's JSON text, its syntax mended where that takes no guess.
+    def read(self, text: str, mend: Callable[[str], dict[str, Any] | None] | None = None) -> dict[str, Any]:
+        """Return the arguments in a model's JSON text.
+
+        Args:
+            text: as the model wrote it.
+            mend: reads what is not quite JSON, None where that would take a guess; not asked where `parameters` were
+                given: they are checked as sent.
 
         Raises:
             ArgumentsError: it is no JSON object.
@@ -119,7 +124,7 @@ class Tool:
         try:
             return read_arguments(text)
         except ArgumentsError:
-            mended = mended_arguments(text) if self._takes.may_repair else None
+            mended = mend(text) if mend is not None and self._takes.may_repair else None
             if mended is None:
                 raise
             return mended

@@ -70,7 +70,7 @@ NOT_YET: dict[tuple[str, str], str] = {}
 """The same for what is known to be wrong. To be empty."""
 
 SLOW_IMPORTS = frozenset(
-    {"aiohttp", "genai_prices", "jinja2", "json_repair", "jsonschema", "mcp", "openai", "rich", "tqdm", "xllamacpp"}
+    {"aiohttp", "genai_prices", "jinja2", "jsonschema", "mcp", "openai", "rich", "tqdm", "xllamacpp"}
 )
 
 

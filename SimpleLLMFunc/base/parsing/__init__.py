@@ -9,6 +9,7 @@ from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, Repair
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
 from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
+from SimpleLLMFunc.base.parsing.tool_arguments import mended_arguments
 
 __all__ = [
     "AnswerReader",
@@ -24,6 +25,7 @@ __all__ = [
     "decode_strictly",
     "find_json",
     "holds_reasoning",
+    "mended_arguments",
     "path_text",
     "plain_value",
     "without_reasoning",

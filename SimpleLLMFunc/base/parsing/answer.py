@@ -44,11 +44,10 @@ from SimpleLLMFunc.base.parsing.json_text import (
     find_json,
     unboxed,
 )
-from SimpleLLMFunc.base.parsing.outside_repair import repair_outside
 from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
 from SimpleLLMFunc.base.parsing.strict_path import Look, decode_quickly, look_at
-from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TruncatedError
+from SimpleLLMFunc.base.parsing.tolerant_json import TruncatedError
 from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
 from SimpleLLMFunc.type import without_surrogates
 
@@ -279,10 +278,6 @@ class _Attempt:
             return self._only_one(finding, judged, fits)
         if self._takes_text and not any(candidate.is_whole for candidate in finding.candidates):
             return self._from_words(finding)
-        if self._may_mend(finding):
-            mended = self._mended_outside(finding)
-            if mended is not None:
-                return mended
         return self._best_reason(finding, judged)
 
     def _only_one(
@@ -409,21 +404,6 @@ class _Attempt:
     @functools.cached_property
     def _shape_is_scalar(self) -> bool:
         return not isinstance(self._shape, ObjectShape | ListShape | MappingShape | TaggedShape)
-
-    # --- the last resort ---------------------------------------------------------------------------------
-
-    def _may_mend(self, finding: Finding) -> bool:
-        if len(finding.damaged) != 1 or finding.candidates:
-            return False
-        return not isinstance(finding.damaged[0][2], AmbiguousError | TruncatedError)
-
-    def _mended_outside(self, finding: Finding) -> _Reading | None:
-        start, end, _ = finding.damaged[0]
-        node = repair_outside(finding.text[start:end])
-        if node is None:
-            return None
-        found = self._judged(Candidate(node, start, end, [("", "JSON syntax repaired")]))
-        return found if isinstance(found, _Reading) and found.unread < 1 else None
 
 
 def _is_usable(candidate: Candidate) -> bool:

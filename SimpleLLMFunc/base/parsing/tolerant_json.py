@@ -97,6 +97,12 @@ class TolerantReader:
         """The position after the value."""
         return self._at
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing but space and comments follows the value; raises where a comment leaves something out."""
+        self._skip()
+        return self._at >= len(self._text)
+
     def read(self, start: int) -> Node:
         """Return the node at `start`.
 
@@ -200,7 +206,10 @@ class TolerantReader:
             self._path.pop()
         if closer == ")":
             if len(items) == 1 and not has_comma:
-                raise UnreadableError("parentheses around one value", start)
+                if not depth or isinstance(items[0], Bare):
+                    raise UnreadableError("parentheses around one value", start)
+                self._note("parentheses around one value")
+                return items[0]
             self._note("a tuple as Python writes it")
         return items
 
@@ -448,7 +457,9 @@ class TolerantReader:
             return True
         if inside == "":
             return end > at
-        return end > at and "\n" in self._text[at:end] and (inside == "list" or self._is_key_ahead(end))
+        if end == at or (inside == "object" and not self._is_key_ahead(end)):
+            return False
+        return "\n" in self._text[at:end] or (inside == "object" and self._text[end] in "\"'“")
 
     def _bare(self, inside: str) -> Node:
         """Read text without quotes, whole, up to where the container goes on."""
