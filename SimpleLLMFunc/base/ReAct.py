@@ -160,7 +160,7 @@ async def model_turn(
     started = time.monotonic()
     arguments = request.wire(is_last=is_last, shares=llm.only_reads_messages)
     messages = arguments.pop("messages")
-    arguments.update(trace_id=run.trace_id, deadline=limits.clock.left())
+    arguments.update(request.handed, trace_id=run.trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)

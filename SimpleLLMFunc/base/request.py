@@ -38,6 +38,7 @@ class ModelRequest:
         answer_tool: a tool whose arguments are the answer (output mode "tool"); it is never run.
         actions: the tools are offered as JSON actions; None for native tool calls.
         output_mode, output_mode_reason: how the answer is asked for, and why so.
+        wanted_schema: of the wanted type, None for text; for interfaces with `wants_schema`.
     """
 
     llm: LLM_Interface
@@ -49,11 +50,17 @@ class ModelRequest:
     actions: JsonActions | None = None
     output_mode: OutputMode = "text"
     output_mode_reason: str = ""
+    wanted_schema: dict[str, Any] | None = None
 
     @property
     def answer_name(self) -> str | None:
         """The name of the answer tool, None where there is none."""
         return self.answer_tool["function"]["name"] if self.answer_tool else None
+
+    @property
+    def handed(self) -> dict[str, Any]:
+        """What an interface is handed inside the process, and no wire carries."""
+        return {"wanted_schema": self.wanted_schema} if self.llm.wants_schema else {}
 
     def with_messages(self, messages: list[Message]) -> ModelRequest:
         """Return the same request with another conversation."""
@@ -163,4 +170,4 @@ class Toolset:
 
     def specs_for(self, llm: LLM_Interface) -> list[ToolSpec] | None:
         """Return the form of the specs that this provider wants."""
-        return self.strict_specs if llm.profile.strict else self.specs
+        return self.strict_specs if llm.profile.strict and not llm.wants_schema else self.specs

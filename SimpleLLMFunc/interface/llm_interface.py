@@ -31,6 +31,8 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
             them first; each class says so for itself.
         reads_reasoning: the class promises to put the reasoning in a reply apart, and to give each tool call an id of
             its own, so that the loop does not look again; each class says so for itself.
+        wants_schema: the parameter `wanted_schema` is given with every request: the JSON schema of the wanted type,
+            None for text. For doubles in tests; it goes on no wire.
     """
 
     model_name: str = ""
@@ -42,6 +44,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     pays_requests: bool = False
     only_reads_messages: bool = False
     reads_reasoning: bool = False
+    wants_schema: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

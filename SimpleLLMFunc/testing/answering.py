@@ -9,7 +9,7 @@ from typing import Any, Final
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
-__all__ = ["answer_message", "answer_tool_of", "asks_for_action", "schema_of", "tool_calls"]
+__all__ = ["answer_message", "answer_tool_of", "asks_for_action", "schema_of", "tool_calls", "wrapped"]
 
 _ACTION: Final = "Reply with exactly one JSON object and nothing else:"
 
@@ -47,11 +47,11 @@ def answer_message(
     schema = schema_of(response_format)
     if answer_tool := answer_tool_of(tools):
         wanted = answer_tool["function"].get("parameters") or {}
-        return tool_calls((ANSWER_TOOL, _wrapped(data, wanted)))
+        return tool_calls((ANSWER_TOOL, wrapped(data, wanted)))
     if asks_for_action(messages, response_format):
         data = {"answer": data}
     elif schema is not None:
-        data = _wrapped(data, schema)
+        data = wrapped(data, schema)
     elif isinstance(data, str):
         return {"role": "assistant", "content": data}
     return {"role": "assistant", "content": json.dumps(data, ensure_ascii=False)}
@@ -78,7 +78,8 @@ def asks_for_action(messages: Sequence[Message], response_format: Mapping[str, A
     )
 
 
-def _wrapped(data: Any, schema: Mapping[str, Any]) -> Any:
+def wrapped(data: Any, schema: Mapping[str, Any]) -> Any:
+    """Return `data` as ``{"value": data}`` where the schema asks for that."""
     properties = schema.get("properties") or {}
     if list(properties) != ["value"] or (isinstance(data, Mapping) and list(data) == ["value"]):
         return data

@@ -12,8 +12,14 @@ from typing import Any, Final
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.testing.answering import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls
-from SimpleLLMFunc.testing.described import described_schema
+from SimpleLLMFunc.testing.answering import (
+    answer_message,
+    answer_tool_of,
+    asks_for_action,
+    schema_of,
+    tool_calls,
+    wrapped,
+)
 from SimpleLLMFunc.testing.schema_values import Schema, text_of_words, value_of
 from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest
 from SimpleLLMFunc.type import Message, ToolSpec, content_text
@@ -32,10 +38,11 @@ _MOST_QUOTED: Final = 5
 class SchemaLLM(ScriptedLLM):
     """A model that answers every request with a valid value of the type it asks for; for smoke tests of whole programs.
 
-    What is wanted is read from the request alone: from its response format, from the tool `answer`, or from the
-    description of the type in the prompt; a request for text gets a few words. Lengths, patterns, ranges, formats,
-    enumerations, unions and recursion are respected, and a `Quoted` text is one of an argument; what only a validator in code knows is not in the request, and
-    cannot be. The same seed gives the same answer to the same request, whatever was asked before.
+    The schema of the wanted type is handed over inside the process, whatever the model is said to be able to do; in a
+    request that no decorated function makes it is read from the response format. A request for text gets a few words. Lengths, ranges, formats,
+    enumerations, unions and recursion are respected, patterns by the field's `examples` or where rstr is installed, and
+    a `Quoted` text is one of an argument; what only a validator in code knows is in no schema. The same seed gives the
+    same answer to the same request, whatever was asked before.
 
     Args:
         seed: another one gives other values.
@@ -47,6 +54,7 @@ class SchemaLLM(ScriptedLLM):
     """
 
     provider = "scripted"
+    wants_schema = True
 
     def __init__(
         self,
@@ -80,6 +88,7 @@ class SchemaLLM(ScriptedLLM):
             return tool_calls((ANSWER_TOOL, _quoting(asked, value_of(schema, rng))))
         schema = _wanted(asked)
         made = _quoting(asked, text_of_words(rng) if schema is None else value_of(schema, rng))
+        made = wrapped(made, schema_of(asked.response_format) or {})
         text = made if schema is None else json.dumps(made, ensure_ascii=False)
         return {"role": "assistant", "content": text}
 
@@ -144,7 +153,7 @@ def _replaced(data: Any, steps: Sequence[str], words: str) -> Any:
 
 def _wanted(asked: ScriptedRequest) -> Schema | None:
     """Return the schema of what is wanted, None for text."""
-    return schema_of(asked.response_format) or described_schema(_texts(asked.messages))
+    return schema_of(asked.response_format) if asked.wanted_schema is None else asked.wanted_schema
 
 
 def _parameters(tool: ToolSpec) -> Schema:

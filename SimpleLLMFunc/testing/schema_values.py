@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import random
-import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -32,15 +31,6 @@ WORDS: Final = (
     "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbour", "iris", "juniper", "kelp", "lantern",
     "meadow", "north", "orchid", "pebble", "quartz", "river", "stone", "tundra", "umbra", "violet", "willow", "zephyr",
 )  # fmt: skip
-
-# What the strict subset has no keyword for stands in the description; see base/strict_schema.
-_TOLD: Final = re.compile(
-    r"(?:^|[(;] ?)(?:at least (?P<minLength>\d+) characters|at most (?P<maxLength>\d+) characters"
-    r"|(?P<uniqueItems>no duplicates)|format (?P<format>[\w-]+)|encoded as (?P<contentEncoding>[\w-]+))(?=$|[);]| \()"
-)
-_TOLD_PATTERN: Final = re.compile(
-    r"(?P<open>^|\(|; )matches (?P<pattern>.*?)(?P<rest>(?:; (?:format|encoded as) .*)?)$"
-)
 
 
 def value_of(schema: Schema, rng: random.Random, *, definitions: Schema | None = None) -> Any:
@@ -99,7 +89,7 @@ class _Values:
     # --- where a schema leads ----------------------------------------------------------------------------
 
     def _resolved(self, schema: Schema) -> Schema:
-        """Return the schema with references and what stands in its description followed."""
+        """Return the schema with references followed."""
         seen: set[str] = set()
         while True:
             if "$ref" in schema and schema["$ref"] not in seen:
@@ -113,7 +103,7 @@ class _Values:
                 schema = _merged(merged, {key: part for key, part in schema.items() if key != "allOf"})
             else:
                 break
-        return _with_told(schema)
+        return schema
 
     def _target(self, reference: str) -> Schema:
         name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
@@ -248,28 +238,6 @@ def _merged(first: Schema, second: Schema) -> dict[str, Any]:
     if "required" in first and "required" in second:
         merged["required"] = list(dict.fromkeys([*first["required"], *second["required"]]))
     return merged
-
-
-def _with_told(schema: Schema) -> Schema:
-    """Return the schema with the limits that its description tells in words."""
-    text = schema.get("description")
-    kind = schema.get("type")
-    if not isinstance(text, str) or isinstance(kind, list) or kind not in {"string", "array"}:
-        return schema
-    found: dict[str, Any] = {}
-    pattern = _TOLD_PATTERN.search(text)
-    if pattern is not None:
-        told = pattern["pattern"]
-        is_inside = pattern["open"] != "" and text.endswith(")")
-        found["pattern"] = told.removesuffix(")") if is_inside and not pattern["rest"] else told
-        text = text[: pattern.start()] + pattern["rest"]
-    for match in _TOLD.finditer(text):
-        for key, told in match.groupdict().items():
-            if told is not None:
-                found[key] = True if key == "uniqueItems" else int(told) if told.isdigit() else told
-    if schema["type"] == "array":
-        found = {key: told for key, told in found.items() if key == "uniqueItems"}
-    return {**found, **schema}
 
 
 def _between(rng: random.Random, least: int, most: int | None) -> int:

@@ -38,6 +38,7 @@ class ScriptedRequest:
         stream: it was asked through `chat_stream`.
         deadline: seconds it was given, None for no limit.
         index: 0 for the first request.
+        wanted_schema: of the wanted type, for a `SchemaLLM`; None for text.
     """
 
     messages: list[Message]
@@ -48,6 +49,7 @@ class ScriptedRequest:
     trace_id: str = ""
     deadline: float | None = None
     index: int = 0
+    wanted_schema: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -232,6 +234,7 @@ class ScriptedLLM(LLM_Interface):
         trace_id: str,
         deadline: float | None,
     ) -> ScriptedRequest:
+        wanted = params.pop("wanted_schema", None)
         asked = ScriptedRequest(
             messages=copied(messages),
             tools=copied(tools) if tools else None,
@@ -240,6 +243,7 @@ class ScriptedLLM(LLM_Interface):
             stream=stream,
             trace_id=trace_id,
             deadline=deadline,
+            wanted_schema=wanted,
         )
         with self._lock:
             asked = replace(asked, index=len(self.calls))

@@ -68,8 +68,8 @@ LEAVES: list[Any] = [
     int, float, bool, str, Decimal, UUID, dt.date, dt.datetime, dt.time, dt.timedelta, Color, Tree, Chain, Cat, Dog, Pet, Pair, Row, Any,
     Literal["a", "b, c", "d or e"], Literal[1, 2], Literal["x", 3, None],
     Annotated[int, Field(ge=-3, le=3)], Annotated[int, Field(multiple_of=7, gt=7)], Annotated[float, Field(gt=0, lt=0.01)],
-    Annotated[str, Field(min_length=12)], Annotated[str, Field(max_length=2)], Annotated[str, Field(pattern=r"^[A-Z]{2,4}-\d+$")],
-    Annotated[str, Field(pattern=r"^(yes|no), (maybe|\"never\")$", description="An odd one: at most 3 items")],
+    Annotated[str, Field(min_length=12)], Annotated[str, Field(max_length=2)], Annotated[str, Field(pattern=r"^[A-Z]{2,4}-\d+$", examples=["AB-1", "XYZ-23"])],
+    Annotated[str, Field(pattern=r"^(yes|no), (maybe|\"never\")$", examples=["no, maybe"], description="An odd one: at most 3 items")],
     Annotated[Decimal, Field(ge=0, le=1)],
 ]  # fmt: skip
 HASHABLE: list[Any] = [int, str, Color, dt.date, UUID, Literal["a", "b", "c"], Annotated[int, Field(ge=0, le=99)]]

@@ -286,6 +286,7 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         actions,
         mode,
         reason,
+        None if mode == "text" or output.is_text else output.schema,
     )
 
 
