@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import from_json
@@ -79,14 +79,11 @@ def text_size(value: Any) -> int:
 
 
 def _is_deep(value: Any) -> bool:
-    level = [value]
+    level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
-        level = [inner for item in level if isinstance(item, dict | list) for inner in _inside(item)]
+        lists = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level = [inner for items in lists for inner in items]
     return bool(level)
-
-
-def _inside(item: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return item.values() if isinstance(item, dict) else item
 
 
 def mend(value: Any) -> Any:
