@@ -99,7 +99,7 @@ def test_a_start_loads_nothing_slow_and_does_nothing():
         "hooks = (sys.excepthook, sys.unraisablehook, threading.excepthook)\n"
         "import SimpleLLMFunc\n"
         "from SimpleLLMFunc import llm_function, llm_chat, tool, OpenAICompatible, LocalModel\n"
-        "slow = {'openai', 'aiohttp', 'httptools', 'jinja2', 'jsonschema', 'json_repair', 'xllamacpp', 'rich', 'tqdm', 'click'}\n"
+        "slow = {'openai', 'aiohttp', 'jinja2', 'jsonschema', 'json_repair', 'xllamacpp', 'rich', 'tqdm', 'click'}\n"
         "print(sorted(slow & set(sys.modules)))\n"
         "assert hooks == (sys.excepthook, sys.unraisablehook, threading.excepthook)\n"
         "assert logging.getLogger().handlers == []\n"

@@ -10,22 +10,17 @@ from SimpleLLMFunc.runtime.cancellation import Errands
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.runtime.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.runtime.per_loop import PerLoop
-from SimpleLLMFunc.runtime.shared_timer import Alarm, alarm_for
 from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
 from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
-from SimpleLLMFunc.runtime.waking import Waiter
 
 __all__ = [
     "LARGE",
     "THIS_MACHINE",
-    "Alarm",
     "Errands",
     "ForkSafeLock",
     "PerLoop",
-    "Waiter",
     "Worker",
     "address_of",
-    "alarm_for",
     "import_module",
     "importing",
     "in_thread",

@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     said = summary(seen)
     print(f"{said} {time.monotonic() - started:.0f} s")
     if options.write:
-        wire = "openai" if options.client else "httptools"
+        wire = "openai" if options.client else "aiohttp"
         section = f"openai {version('openai').partition('.')[0]}" if options.client else "own"
         with_what = f"Python {platform.python_version()}, {wire} {version(wire)}, {platform.system()}"
         text = f"{said} ({with_what})\n\n{table(seen)}"

@@ -14,6 +14,7 @@ import logging
 import os
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import traceback
@@ -25,7 +26,6 @@ from unittest import mock
 
 from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
 from SimpleLLMFunc.interface.attempts import http_model
-from SimpleLLMFunc.interface.http import sessions
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.logger.handlers import JsonFormatter
 from SimpleLLMFunc.runtime import loop_thread, sync
@@ -401,7 +401,8 @@ def sockets() -> int:
 
 def connections_taken() -> int:
     """How many connections are in use, and not resting in a pool; on all loops."""
-    return sum(session.in_use for session, _ in sessions._sessions.known.values())
+    http = sys.modules.get("SimpleLLMFunc.interface.http.session")
+    return 0 if http is None else sum(len(each.connector._acquired) for each, _ in http._sessions.known.values())
 
 
 async def leftovers(tasks: set[asyncio.Task[Any]], before: int, seconds: float = 1.0) -> list[str]:

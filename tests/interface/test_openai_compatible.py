@@ -1067,7 +1067,7 @@ async def test_openai_is_not_imported_for_a_plain_call():
         import asyncio, sys
         from tests.support.server import LoopbackServer
         from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-        assert "httptools" not in sys.modules
+        assert "aiohttp" not in sys.modules
         async def main():
             async with LoopbackServer() as server:
                 llm = OpenAICompatible("m", base_url=server.base_url)

@@ -13,7 +13,7 @@ from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.extras import check_extra, load_extra
 from SimpleLLMFunc.interface.attempts import MAX_BYTES, now
-from SimpleLLMFunc.interface.http import parsed_url, proxy_for, tls_context
+from SimpleLLMFunc.interface.http import proxy_for, tls_context
 from SimpleLLMFunc.interface.http.openai_client import warm_up_clients
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import remember_secret, shown_error
@@ -100,13 +100,12 @@ class TavilySearch:
     def _open(self) -> Any:
         """Return the HTTP client that the package works with, its replies judged and limited by us."""
         httpx = load_extra("httpx", "search", purpose="TavilySearch")
-        proxy = proxy_for(parsed_url(self.endpoint))
         return httpx.AsyncClient(
             base_url=self.endpoint,
             headers={"accept-encoding": "identity"},
             timeout=self.timeout,
             verify=tls_context(),
-            proxy=None if proxy is None else httpx.Proxy(str(proxy.url), headers=proxy.headers),
+            proxy=proxy_for(self.endpoint),
             trust_env=False,
             event_hooks={"response": [_Judge(httpx)]},
         )

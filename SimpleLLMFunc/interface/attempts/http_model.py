@@ -28,7 +28,6 @@ from SimpleLLMFunc.interface.http import (
     HttpReply,
     HttpRequest,
     Patience,
-    RequestHeaders,
     user_agent,
 )
 from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPerLoop
@@ -41,7 +40,6 @@ from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUs
 __all__ = ["Call", "HttpModel"]
 
 IDLE_SECONDS = 60.0
-_MOST_KNOWN_HEADERS = 256
 _NO_DEADLINE = Deadline.after(None)
 
 
@@ -130,7 +128,6 @@ class HttpModel(LLM_Interface):
         self._client = client
         self._whose = whose
         self._extra_headers = extra_headers
-        self._known_headers: Hidden[tuple[str, bool], RequestHeaders] = Hidden()
         self._guarded = guarded
 
     # --- asking ------------------------------------------------------------------------------------------
@@ -362,15 +359,7 @@ class HttpModel(LLM_Interface):
         if failed.retry_after != 0 or not isinstance(failed.error, RateLimited):
             self._circuit.failed(ticket, failed)
 
-    def _headers(self, call: Call) -> RequestHeaders:
-        own = self._own_headers(call)
-        return RequestHeaders({**own, **call.headers}) if call.headers else own
-
-    def _own_headers(self, call: Call) -> RequestHeaders:
-        """Return the headers that are the same for all requests with one key."""
-        known = self._known_headers.get((call.key, call.stream))
-        if known is not None:
-            return known
+    def _headers(self, call: Call) -> Hidden[str, str]:
         headers = {
             "Content-Type": "application/json",
             "Accept": "text/event-stream" if call.stream else "application/json",
@@ -378,9 +367,4 @@ class HttpModel(LLM_Interface):
         }
         if call.key:
             headers.update(self.wire.auth(call.key))
-        headers.update(self._whose)
-        headers.update(self._extra_headers)
-        if len(self._known_headers) >= _MOST_KNOWN_HEADERS:  # a key from the environment may change for ever
-            self._known_headers.clear()
-        known = self._known_headers[call.key, call.stream] = RequestHeaders(headers)
-        return known
+        return Hidden({**headers, **self._whose, **self._extra_headers, **call.headers})

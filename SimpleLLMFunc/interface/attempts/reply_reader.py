@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable
 from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import LARGEST_BODY, HttpReply, read_all
+from SimpleLLMFunc.interface.http import HttpReply, read_all
 from SimpleLLMFunc.interface.wires import Decoder, Received, Wire, chunk_of_reply
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
@@ -28,7 +28,10 @@ _CLOSING_SECONDS = 0.05
 _SLICE = 16 * 1024
 """Bytes of a stream that are read in one go; what has arrived at once may be ten times as much."""
 
-_SPACE = b" \t\r\n\xef\xbb\xbf"
+_BLANKS = b" \t\r\n"
+_SPACE = _BLANKS + b"\xef\xbb\xbf"
+_LONGEST_MARK = 1024
+"""Bytes among which a byte order mark may stand, whole or in part."""
 
 
 async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> None:
@@ -39,7 +42,7 @@ async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> 
     """
     if 200 <= reply.status < 300:
         return
-    body = await read_all(reply, model, tries)
+    body = await read_all(reply)
     received = _received(reply, model, tries)
     raise await off_loop_if_large(len(body), lambda: wire.error(body, received))
 
@@ -51,7 +54,7 @@ async def read_reply(reply: HttpReply, wire: Wire, model: str, tries: int, *, st
         AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         DeadlineExceeded: the call took too long.
     """
-    body = start + await read_all(reply, model, tries)
+    body = await read_all(reply, start)
     received = _received(reply, model, tries)
     return await off_loop_if_large(len(body), lambda: wire.reply(body, received))
 
@@ -77,9 +80,7 @@ async def read_chunks(
     if piece.lstrip(_SPACE)[:1] in {b"{", b"[", b"<"}:
         yield (chunk_of_reply(await read_reply(reply, wire, model, tries, start=piece)),)
         return
-    size = 0
     while piece:
-        size += len(piece)
         for start in range(0, len(piece), _SLICE):
             if start:
                 await asyncio.sleep(0)  # a long piece holds hundreds of chunks: in between others have their turn
@@ -91,13 +92,10 @@ async def read_chunks(
                 yield decoder.close()
                 await _finish(reply, decoder)
                 return
-        if size > LARGEST_BODY:
-            raise decoder.broken(f"it is longer than {LARGEST_BODY} bytes", again="never")
         if decoder.is_complete:
             reply.patience.shorten(_AFTER_END_SECONDS)
         piece = b""  # not kept while the next one is waited for
         try:
-            reply.patience.deadline.check("reading the answer")
             piece = await reply.piece()
         except (AttemptFailed, DeadlineExceeded) as error:
             decoder.end(error, is_checked=reply.is_checked)
@@ -105,9 +103,9 @@ async def read_chunks(
 
 
 async def _first_bytes(reply: HttpReply, decoder: Decoder) -> bytes:
-    """Return the body up to its first character that is no white space; empty where there is none."""
+    """Return the body from about its first character that is not white space; empty where there is none."""
     start = b""
-    while not start.strip(_SPACE):
+    while not start.strip(_SPACE) and len(start) < _LONGEST_MARK:
         try:
             piece = await reply.piece()
         except AttemptFailed as failed:
@@ -116,7 +114,7 @@ async def _first_bytes(reply: HttpReply, decoder: Decoder) -> bytes:
             raise
         if not piece:
             break
-        start += piece
+        start = (start + piece).lstrip(_BLANKS)
     return start
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -9,23 +10,31 @@ from typing import TypeVar
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Silence
-from SimpleLLMFunc.interface.http.wire_errors import BodyBroken, NotHttp, ProxyRefused, WireError
 from SimpleLLMFunc.logger import redact, redacted_cause
 
-__all__ = ["failure_of_exception", "is_about_tls", "translated", "without_frames"]
+__all__ = ["BodyBroken", "failure_of_exception", "is_about_tls", "translated", "without_frames"]
 
 T = TypeVar("T")
 
 
+class BodyBroken(Exception):
+    """The body of a reply ended before its end, or is not in the form that its head says."""
+
+
 async def translated(work: Awaitable[T], model: str, tries: int) -> T:
-    """Return what `work` gives; what it raises becomes ours here, at the one gate for foreign exceptions."""
+    """Return what `work` gives; what it raises becomes ours here, at the one gate for foreign exceptions.
+
+    No traceback holds the frames below this one: those of an HTTP client hold the headers, and in them the key.
+    """
     try:
         return await work
     except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
         failure = failure_of_exception(error, model, tries)
+    except BaseException as error:  # noqa: BLE001 - it goes on: cancelled, closed, interrupted
+        raise without_frames(error)  # noqa: B904 - the same one
     # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
     try:
-        raise failure
+        raise without_frames(failure)
     finally:
         del failure  # the traceback holds this frame, which would hold the traceback
 
@@ -59,11 +68,15 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _among_ours(error: Exception, model: str, tries: int) -> Exception:
-    if isinstance(error, WireError):
-        return _failure_of_wire(error, model, tries)
+    if isinstance(error, Silence):
+        return _failed(str(error), model, tries)
+    if isinstance(error, BodyBroken):
+        return _failed(f"the body broke off: {redact(str(error))}", model, tries)
     if isinstance(error, (AttemptFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
-        return _silence(error, model, tries) if isinstance(error, Silence) else error
+        return error
     text = redact(str(error)) or type(error).__name__
+    if type(error).__module__.partition(".")[0] == "aiohttp":
+        return _failure_of_aiohttp(error, text, model, tries)
     if is_about_tls(error):
         return _failed(f"TLS: {text}", model, tries, again="never")
     if isinstance(error, OSError):
@@ -71,19 +84,37 @@ def _among_ours(error: Exception, model: str, tries: int) -> Exception:
     return _failure_of_client(error, text, model, tries)
 
 
-def _failure_of_wire(error: WireError, model: str, tries: int) -> AttemptFailed:
-    """Translate what goes wrong on our own connections."""
-    text = redact(str(error))
+def _failure_of_aiohttp(error: Exception, text: str, model: str, tries: int) -> Exception:
+    import aiohttp
+
+    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError)):
+        text = f"{error.host}:{error.port}: {redact(_said_by_system(error))}"
     if is_about_tls(error):
         return _failed(f"TLS: {text}", model, tries, again="never")
-    if isinstance(error, ProxyRefused):
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _failed(text, model, tries)
+    if isinstance(error, aiohttp.InvalidURL):
+        return ConfigError("base_url cannot be asked. Give an http or https address.")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
         final = error.status < 500 and error.status not in {408, 429}
-        return _failed(text, model, tries, again="never" if final else "always")
-    if isinstance(error, NotHttp):
-        problem = f"it is not HTTP as we know it ({text})"
-        return AttemptFailed(BadReply(model, problem=problem, head=redact(error.head), tries=tries), again="once")
-    more = f": {redact(str(error.__cause__))}" if isinstance(error, BodyBroken) and error.__cause__ is not None else ""
-    return _failed(text + more, model, tries)
+        return _failed(f"the proxy answered {error.status}", model, tries, again="never" if final else "always")
+    if isinstance(error, aiohttp.ClientResponseError):
+        said = [line.strip() for line in redact(error.message).splitlines() if line.strip(" ^")] or [text]
+        problem = f"it is not HTTP as we know it ({said[0].rstrip(':')})"
+        return AttemptFailed(BadReply(model, problem=problem, head=" ".join(said[1:]), tries=tries), again="once")
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return _failed(f"the body broke off: {text}", model, tries)
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return _failed("the server closed the connection without an answer", model, tries)
+    return _failed(_reason(error, text), model, tries)
+
+
+def _said_by_system(error: BaseException) -> str:
+    """Return what the system, or TLS, says of a connection that did not come about."""
+    cause = error.__cause__ or error
+    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno and cause.errno > 0:
+        return os.strerror(cause.errno)
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
 
 
 def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> Exception:
@@ -118,10 +149,6 @@ def _of_another_loop(error: BaseException | None) -> ConfigError | None:
             "cannot serve two. Leave that out, or make a model for each loop."
         )
     return None
-
-
-def _silence(error: Silence, model: str, tries: int) -> AttemptFailed:
-    return _failed(str(error), model, tries)
 
 
 def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> AttemptFailed:

@@ -1,42 +1,54 @@
 """One HTTP exchange: bytes out, bytes in. Nothing is tried again here.
 
-Requests go out over connections of our own, or through an `openai.AsyncOpenAI` that the user brought
-(`client_exchange`). What goes wrong there becomes an error of ours in `foreign`.
+Requests go out over aiohttp, or through an `openai.AsyncOpenAI` that the user brought (`openai_client`). What goes wrong
+there becomes an error of ours in `error_mapping`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urljoin
 
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.environment import Proxy
-from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
-from SimpleLLMFunc.interface.http.request_head import RequestHeaders, request_head
-from SimpleLLMFunc.interface.http.response_body import Incoming
-from SimpleLLMFunc.interface.http.sessions import open_session, session_of_this_loop
-from SimpleLLMFunc.interface.http.timeouts import Patience
-from SimpleLLMFunc.interface.http.url import Url, parsed_url
+from SimpleLLMFunc.interface.http.content_decoding import CODINGS, Unpacker, unpacker_for
+from SimpleLLMFunc.interface.http.environment import proxy_for
+from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, translated
+from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
 from SimpleLLMFunc.logger import redact
+from SimpleLLMFunc.runtime import import_module
+
+if TYPE_CHECKING:
+    import aiohttp
+    from yarl import URL
 
 __all__ = [
+    "CONNECT_SECONDS",
     "LARGEST_BODY",
     "Exchange",
     "HttpReply",
     "HttpRequest",
+    "Reading",
     "is_redirect",
     "read_all",
     "redirect_target",
     "user_agent",
+    "whole_address",
 ]
 
+CONNECT_SECONDS = 10.0
+
 LARGEST_BODY = 256 * 1024 * 1024
-"""Bytes of a reply, unpacked; whatever sends more is not answering a question."""
+"""Bytes of a reply, unpacked; a service that sends more is not answering a question."""
 
 _MOST_REDIRECTS = 5
+_LARGE_REQUEST = 64 * 1024
+_SESSION = "SimpleLLMFunc.interface.http.session"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,55 +69,67 @@ class HttpRequest:
 
 
 class HttpReply(Protocol):
-    """What comes back: the head at once, the body in pieces."""
+    """What comes back: the head at once, the body in pieces.
 
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        ...
+    Attributes:
+        headers: found by lower-case name.
+        patience: the clock of this try; the reader notes progress on it.
+        is_checked: whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end.
+    """
 
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers, found by lower-case name."""
-        ...
-
-    @property
-    def patience(self) -> Patience:
-        """The clock of this try; the reader notes progress on it."""
-        ...
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end."""
-        ...
+    status: int
+    headers: Mapping[str, str]
+    patience: Patience
+    is_checked: bool
 
     async def piece(self) -> bytes:
         """Return the next bytes of the body as they come, empty at its end."""
         ...
 
 
-async def read_all(reply: HttpReply, model: str, tries: int) -> bytes:
-    """Return the whole body.
+class Reading:
+    """A reply that is read in time, and not without end."""
 
-    Raises:
-        AttemptFailed: the connection broke, or fell silent, or the body is too large.
-        DeadlineExceeded: the call took too long.
-    """
-    pieces: list[bytes] = []
-    size = 0
+    def __init__(self, request: HttpRequest, patience: Patience) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.patience = patience
+        self.is_checked = True
+        self._request = request
+        self._size = 0
+
+    async def piece(self) -> bytes:
+        """Return the next bytes of the body as they come, empty at its end.
+
+        Raises:
+            AttemptFailed: the connection broke, or fell silent, or the body is too large.
+            DeadlineExceeded: the call took too long.
+        """
+        self.patience.deadline.check("reading the answer")
+        piece = await translated(self._next(), self._request.model, self._request.tries)
+        self._size += len(piece)
+        if self._size > LARGEST_BODY:
+            problem = f"it is longer than {LARGEST_BODY} bytes"
+            error = BadReply(self._request.model, problem=problem, status=self.status, tries=self._request.tries)
+            raise AttemptFailed(error, again="never")
+        return piece
+
+    async def _next(self) -> bytes:
+        raise NotImplementedError
+
+
+async def read_all(reply: HttpReply, start: bytes = b"") -> bytes:
+    """Return the whole body, `start` being what has been read of it; raises what `Reading.piece` does."""
+    pieces = [start] if start else []
     while piece := await reply.piece():
         # Some services send white space while a request waits in their queue.
-        if size or not piece.isspace():
+        if pieces or not piece.isspace():
             reply.patience.progress()
-            size += len(piece)
-            if size > LARGEST_BODY:
-                problem = f"it is longer than {LARGEST_BODY} bytes"
-                raise AttemptFailed(BadReply(model, problem=problem, status=reply.status, tries=tries), again="never")
             pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class Exchange:
+class Exchange(Reading):
     """Sends a request over this event loop's session and is its reply; leaving the context closes what is not read.
 
     Entering it raises:
@@ -114,84 +138,102 @@ class Exchange:
         ConfigError: the address cannot be asked.
     """
 
-    __slots__ = ("_incoming", "_request", "headers", "patience", "status")
-
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
-        self._request = request
-        self._incoming: Incoming | None = None
-        self.patience = patience
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
+        super().__init__(request, patience)
+        self._answer: aiohttp.ClientResponse | None = None
+        self._unpacker: Unpacker | None = None
 
     async def __aenter__(self) -> HttpReply:
-        request, redirects = self._request, 0
-        try:
-            # One coroutine does it all: there are as many of them as calls in flight.
-            with self.patience.waiting():
-                session = open_session() or await session_of_this_loop()
-                url = parsed_url(request.url)
-                while True:
-                    connection = await session.connection_to(url)
-                    head = _head(url, request, connection.place.proxy)
-                    self._incoming = incoming = await connection.ask(head, request.body)
-                    if incoming.status < 300 or not is_redirect(incoming.status, incoming.headers):
-                        break
-                    incoming.close()
-                    redirects += 1
-                    url = redirect_target(url, incoming.status, incoming.headers["location"], redirects, request)
-        except Exception as error:  # noqa: BLE001 - as in `translated`
-            failure = failure_of_exception(error, request.model, request.tries)
-        else:
-            self.status = incoming.status
-            self.headers = incoming.headers
-            return self
-        try:
-            raise failure
-        finally:
-            del failure  # the traceback holds this frame, which would hold the traceback
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end."""
-        return self._incoming is None or self._incoming.is_checked
-
-    async def piece(self) -> bytes:
-        """Return the next bytes of the body as they come, empty at its end."""
-        incoming = self._incoming
-        assert incoming is not None, "the reply has begun"
-        try:
-            # What has arrived already costs no timer.
-            piece = incoming.take()
-            if piece is None:
-                with self.patience.waiting("reading the answer"):
-                    while piece is None:
-                        await incoming.news()
-                        piece = incoming.take()
-        except Exception as error:  # noqa: BLE001 - as in `translated`, without a coroutine more for each wait
-            failure = failure_of_exception(error, self._request.model, self._request.tries)
-        else:
-            return piece
-        try:
-            raise failure
-        finally:
-            del failure  # the traceback holds this frame, which would hold the traceback
+        await import_module(_SESSION)
+        asking = self.patience.wait(self._asked())
+        answer = self._answer = await translated(asking, self._request.model, self._request.tries)
+        self.status = answer.status
+        self.headers = answer.headers
+        self._unpacker = unpacker_for(answer.headers.get("content-encoding", ""))
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         # After the end of the body the connection rests already; before it, it is closed now.
-        if self._incoming is not None:
-            self._incoming.close()
+        if self._answer is not None:
+            from SimpleLLMFunc.interface.http.session import abort
 
+            abort(self._answer.connection)
+            self._answer.close()
 
-def _head(url: Url, request: HttpRequest, proxy: Proxy | None) -> bytes:
-    headers, body = request.headers, request.body
-    if proxy is not None and url.scheme == "http":
-        whole = f"http://{url.authority}{url.target}"
-        head = request_head(request.method, whole, url, {**headers, **proxy.headers})
-    elif isinstance(headers, RequestHeaders) and request.method == "POST":
-        head = headers.head(url)
-    else:
-        head = request_head(request.method, url.target, url, headers)
-    return b"%bContent-Length: %d\r\n\r\n" % (head, len(body)) if body else head + b"\r\n"
+    async def _asked(self) -> aiohttp.ClientResponse:
+        request, redirects = self._request, 0
+        url = whole_address(request.url)
+        while True:
+            answer = await self._sent(url)
+            if not is_redirect(answer.status, answer.headers):
+                return answer
+            answer.close()
+            redirects += 1
+            url = redirect_target(url, answer.status, answer.headers["location"], redirects, request)
+
+    async def _sent(self, url: URL) -> aiohttp.ClientResponse:
+        import aiohttp
+
+        from SimpleLLMFunc.interface.http.session import StaleConnection, session_of_this_loop
+
+        request, session = self._request, await session_of_this_loop()
+        headers = {"Accept-Encoding": CODINGS, **request.headers}
+        limits = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
+        proxy = proxy_for(str(url))
+        while True:
+            # A long body is written piece by piece, as fast as the other side takes it.
+            body = io.BytesIO(request.body) if len(request.body) > _LARGE_REQUEST else request.body or None
+            try:
+                return await session.request(
+                    request.method, url, data=body, headers=headers, timeout=limits, proxy=proxy, allow_redirects=False
+                )
+            except StaleConnection:
+                continue  # it is closed by now
+            except aiohttp.ServerTimeoutError:
+                raise TimeoutError(f"connecting to {url.host} took too long") from None
+
+    async def _next(self) -> bytes:
+        unpacker = self._unpacker
+        if unpacker is None:
+            return await self._read()
+        while True:
+            if unpacker.has_more:
+                # A kilobyte may hold a megabyte: others have their turn in between, and the deadline holds.
+                self.patience.deadline.check("reading the answer")
+                await asyncio.sleep(0)
+                packed = b""
+            elif not (packed := await self._read()):
+                if unpacker.is_amid:
+                    raise BodyBroken("what it packs is not whole")
+                return b""
+            try:
+                piece = unpacker.feed(packed)
+            except ValueError as error:
+                raise BodyBroken(str(error)) from None
+            self.is_checked = not unpacker.is_amid
+            if piece:
+                return piece
+
+    async def _read(self) -> bytes:
+        assert self._answer is not None, "the reply has begun"
+        body = self._answer.content
+        error = body.exception()
+        if error is not None:
+            # aiohttp forgets what had come before a connection broke; it may be all of the answer.
+            body.set_exception(None)  # type: ignore[arg-type]
+            rest = body.read_nowait()
+            body.set_exception(error)
+            if rest:
+                return rest
+        try:
+            return await self.patience.wait(body.readany(), "reading the answer")
+        except RuntimeError as gone:
+            raise BodyBroken(str(gone)) from None
+        except Silence:
+            # The loop may have been busy for so long, and the answer be there.
+            if rest := body.read_nowait():
+                return rest
+            raise
 
 
 def is_redirect(status: int, headers: Mapping[str, str]) -> bool:
@@ -199,7 +241,7 @@ def is_redirect(status: int, headers: Mapping[str, str]) -> bool:
     return 300 <= status < 400 and "location" in headers
 
 
-def redirect_target(url: Url, status: int, location: str, redirects: int, request: HttpRequest) -> Url:
+def redirect_target(url: URL, status: int, location: str, redirects: int, request: HttpRequest) -> URL:
     """Return where a redirect leads.
 
     Raises:
@@ -207,8 +249,8 @@ def redirect_target(url: Url, status: int, location: str, redirects: int, reques
     """
     said, target = "", url
     try:
-        target = url.join(location)
-    except ConfigError:
+        target = whole_address(urljoin(str(url), location))
+    except (ConfigError, ValueError):
         said = "it redirects to what is no http or https address"
     if not said and (status == 303 or not _may_follow(url, target)):
         said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
@@ -220,11 +262,29 @@ def redirect_target(url: Url, status: int, location: str, redirects: int, reques
     return target
 
 
-def _may_follow(url: Url, target: Url) -> bool:
+def _may_follow(url: URL, target: URL) -> bool:
     """Whether the key and the messages may go to `target`: the same host, and never from https to http."""
     if target.host != url.host:
         return False
-    return target.origin == url.origin or (url.scheme == "http" and target.scheme == "https")
+    return target.origin() == url.origin() or (url.scheme == "http" and target.scheme == "https")
+
+
+def whole_address(text: str) -> URL:
+    """Return an address that can be asked, without a login.
+
+    Raises:
+        ConfigError: it is not an http or https address.
+    """
+    from yarl import URL
+
+    try:
+        url = URL(text)
+        host = url.host or ""
+        if url.scheme in {"http", "https"} and host and url.port and min(host) > " ":
+            return url.with_user(None).with_fragment(None)
+    except ValueError:
+        pass
+    raise ConfigError("base_url cannot be asked: it is not whole. Give an http or https address.")
 
 
 def user_agent() -> str:

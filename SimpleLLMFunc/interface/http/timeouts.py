@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded
 from SimpleLLMFunc.interface.spending import Deadline
-from SimpleLLMFunc.runtime import Alarm, alarm_for
 
 __all__ = ["Patience", "Silence"]
 
@@ -27,42 +25,16 @@ class Silence(Exception):
 class Patience:
     """Counts the seconds that one try spends waiting; only waiting counts, not what the reader does in between.
 
-    Until the first progress it waits `first_byte` seconds, after each progress `idle` seconds more. What progress is
-    the reader decides: a comment in a stream is none. The deadline stands above both.
-
-    Each wait stands in a block of its own, ``with patience.waiting("reading the answer"): …``, which ends with
-
-    Raises:
-        Silence: nothing came for too long.
-        DeadlineExceeded: the whole call took too long.
-
-    Source: the protocol of `asyncio.timeout` (cancel, then uncancel), without an object for each wait.
+    Until the first progress it waits `first_byte` seconds, after each progress `idle` seconds more. The reader decides
+    what progress is: a comment in a stream is not. The deadline stands above both.
     """
 
-    __slots__ = (
-        "_alarm",
-        "_cancelling",
-        "_doing",
-        "_has_struck",
-        "_idle",
-        "_is_by_deadline",
-        "_left",
-        "_limit",
-        "_loop",
-        "_start",
-        "_task",
-        "_timer",
-        "deadline",
-    )
+    __slots__ = ("_idle", "_left", "_limit", "deadline")
 
     def __init__(self, deadline: Deadline, *, first_byte: float, idle: float) -> None:
         self.deadline = deadline
         self._idle = idle
         self._limit = self._left = first_byte
-        self._doing = ""
-        self._alarm: Alarm | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[object] | None = None
 
     def progress(self) -> None:
         """Note that something useful has arrived."""
@@ -74,53 +46,23 @@ class Patience:
         self._limit = self._left = min(self._left, seconds)
 
     async def wait(self, awaited: Awaitable[T], doing: str = "waiting for the model") -> T:
-        """Return what `awaited` gives; raises what `waiting` does."""
-        with self.waiting(doing):
-            return await awaited
+        """Return what `awaited` gives.
 
-    def waiting(self, doing: str = "waiting for the model") -> Self:
-        """Return the block for one wait, which is inside a task; only one at a time."""
-        assert self._task is None, "one wait after the other"
-        self._doing = doing
-        return self
-
-    def __enter__(self) -> None:
-        seconds = self._left
-        left = None if self.deadline.seconds is None else self.deadline.left()
-        self._is_by_deadline = is_by_deadline = left is not None and left < seconds
-        loop = self._loop = asyncio.get_running_loop()
-        now = self._start = loop.time()
-        task = self._task = asyncio.current_task(loop)
-        assert task is not None, "a request is sent inside a task"
-        self._cancelling = task.cancelling()
-        self._has_struck = False
-        if seconds == self._limit and not is_by_deadline:  # as long as everybody's
-            alarm = self._alarm = alarm_for(seconds, loop)
-            alarm.begin(self, loop, now)
-        else:
-            self._timer = loop.call_at(now + (left if is_by_deadline and left is not None else seconds), self.strike)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        task, self._task = self._task, None
-        assert task is not None, "left as often as entered"
-        if self._alarm is not None:
-            self._alarm.end(self)
-            self._alarm = None
-        elif self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._left = max(0.0, self._left - (self._loop.time() - self._start))
-        if not self._has_struck or task.uncancel() > self._cancelling:
-            return
-        if kind is not None and issubclass(kind, asyncio.CancelledError):
-            if self._is_by_deadline:
-                raise DeadlineExceeded(self.deadline.seconds, doing=self._doing) from error
-            raise Silence(self._limit) from error
-
-    def strike(self) -> None:
-        """End the wait: it has taken too long."""
-        if self._task is not None:
-            self._has_struck = True
-            self._task.cancel()
+        Raises:
+            Silence: nothing came for too long.
+            DeadlineExceeded: the whole call took too long.
+        """
+        left = self.deadline.left()
+        by_deadline = left is not None and left < self._left
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            async with asyncio.timeout(left if by_deadline else self._left) as limit:
+                return await awaited
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            self._left = max(0.0, self._left - (loop.time() - started))
+        # Not inside the block above: the context of the error would hold the frames of what was waited for.
+        raise DeadlineExceeded(self.deadline.seconds, doing=doing) if by_deadline else Silence(self._limit)

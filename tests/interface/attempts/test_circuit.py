@@ -21,7 +21,7 @@ from SimpleLLMFunc.interface.attempts import circuit as module
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import sessions
+from SimpleLLMFunc.interface.http import exchange
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.type import ChatCompletion
@@ -257,7 +257,7 @@ class Wave:
 @pytest.fixture
 def _patient(monkeypatch):
     # A slow machine needs more than ten seconds for a thousand connections.
-    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 300.0)
+    monkeypatch.setattr(exchange, "CONNECT_SECONDS", 300.0)
 
 
 def said(replies):

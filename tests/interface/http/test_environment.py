@@ -1,13 +1,14 @@
+import asyncio
 import os
 import ssl
-import threading
-from importlib import import_module
+import subprocess
+import sys
 
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.http.environment import load_tls_context, proxy_for, tls_context
-from SimpleLLMFunc.interface.http.url import parsed_url
+from SimpleLLMFunc.interface.http import environment
+from SimpleLLMFunc.interface.http.environment import proxy_for, tls_context
 from SimpleLLMFunc.logger.redact import redact
 
 
@@ -18,64 +19,71 @@ def _no_environment(monkeypatch):
             monkeypatch.delenv(name)
 
 
-def proxy_of(url):
-    proxy = proxy_for(parsed_url(url))
-    return None if proxy is None else (str(proxy.url), proxy.headers)
-
-
 def test_without_a_proxy_the_way_is_direct():
-    assert proxy_of("https://far.example/v1") is None
+    assert proxy_for("https://far.example/v1") is None
 
 
 @pytest.mark.parametrize("name", ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
 def test_the_environment_names_the_proxy(monkeypatch, name):
     monkeypatch.setenv(name, "http://proxy.example:3128")
-    assert proxy_of("https://far.example/v1") == ("http://proxy.example:3128", {})
-
-
-def test_an_environment_that_is_another_object_is_read_as_well(monkeypatch):
-    monkeypatch.setattr(os, "environ", {"https_proxy": "http://proxy.example:3128"})
-    assert proxy_of("https://far.example/v1") == ("http://proxy.example:3128", {})
-    monkeypatch.setattr(os, "environ", {})
-    assert proxy_of("https://far.example/v1") is None
+    assert proxy_for("https://far.example/v1") == "http://proxy.example:3128"
 
 
 def test_the_environment_is_read_anew_for_each_request(monkeypatch):
     for _ in range(2):
         monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
-        assert proxy_of("https://far.example/v1") is not None
+        assert proxy_for("https://far.example/v1") is not None
         monkeypatch.delenv("https_proxy")
-        assert proxy_of("https://far.example/v1") is None
+        assert proxy_for("https://far.example/v1") is None
 
 
 def test_each_scheme_has_its_own(monkeypatch):
     monkeypatch.setenv("http_proxy", "proxy.example:3128")
-    assert proxy_of("http://far.example/v1") == ("http://proxy.example:3128", {})
-    assert proxy_of("https://far.example/v1") is None
+    assert proxy_for("http://far.example/v1") == "http://proxy.example:3128"
+    assert proxy_for("https://far.example/v1") is None
 
 
 @pytest.mark.parametrize("listed", ["far.example", "*", "x.example, .example", "far.example:443"])
 def test_no_proxy_goes_the_direct_way(monkeypatch, listed):
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", listed)
-    assert proxy_of("https://far.example/v1") is None
-    other = proxy_of("https://other.test/v1")
-    assert other == (None if listed == "*" else ("http://proxy.example:3128", {}))
+    assert proxy_for("https://far.example/v1") is None
+    other = proxy_for("https://other.test/v1")
+    assert other == (None if listed == "*" else "http://proxy.example:3128")
 
 
-def test_a_login_goes_into_a_header_and_into_no_text(monkeypatch):
+def test_no_proxy_knows_no_ranges_of_addresses(monkeypatch):
+    """As urllib has it, and aiohttp with it: names and suffixes of names; single addresses, as they are written."""
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "10.0.0.0/8,192.168.1.7")
+    assert proxy_for("http://192.168.1.7/v1") is None
+    assert proxy_for("http://10.1.2.3/v1") == "http://proxy.example:3128"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_this_machine_needs_no_proxy(monkeypatch, host):
+    monkeypatch.setenv("all_proxy", "http://proxy.example:3128")
+    assert proxy_for(f"http://{host}:8000/v1") is None
+
+
+def test_a_login_is_masked_in_every_text(monkeypatch):
     monkeypatch.setenv("https_proxy", "http://user:proxy-password@proxy.example:3128")
-    proxy, headers = proxy_of("https://far.example/v1")
-    assert proxy == "http://proxy.example:3128"
-    assert headers == {"Proxy-Authorization": "Basic dXNlcjpwcm94eS1wYXNzd29yZA=="}
+    assert proxy_for("https://far.example/v1") == "http://user:proxy-password@proxy.example:3128"
     assert "proxy-password" not in redact("it said proxy-password")
     assert "dXNlcjpwcm94" not in redact("it said dXNlcjpwcm94eS1wYXNzd29yZA==")
+
+
+@pytest.mark.parametrize("address", ["http://", "http://[bad", "http://h:99999"])
+def test_a_proxy_that_has_no_address_is_said(monkeypatch, address):
+    monkeypatch.setenv("all_proxy", address)
+    with pytest.raises(ConfigError, match="http://host:port"):
+        proxy_for("https://far.example/v1")
 
 
 def test_another_kind_of_proxy_is_refused(monkeypatch):
     monkeypatch.setenv("all_proxy", "socks5://proxy.example:1080")
     with pytest.raises(ConfigError, match="socks5"):
-        proxy_of("https://far.example/v1")
+        proxy_for("https://far.example/v1")
 
 
 def test_the_context_verifies_and_is_made_once():
@@ -85,24 +93,34 @@ def test_the_context_verifies_and_is_made_once():
     assert tls_context() is context
 
 
-async def test_certificates_are_read_off_the_event_loop(monkeypatch):
-    network = import_module("SimpleLLMFunc.interface.http.environment")
-    monkeypatch.setattr(network, "_contexts", {})
-    threads = []
-    real = ssl.create_default_context
-    monkeypatch.setattr(ssl, "create_default_context", lambda: threads.append(threading.get_ident()) or real())
-    await load_tls_context()
-    await load_tls_context()
-    assert isinstance(tls_context(), ssl.SSLContext)
-    assert len(threads) == 1
-    assert threads != [threading.get_ident()]
+async def test_certificates_are_read_off_the_event_loop():
+    program = """
+import asyncio, ssl, sys, threading
+from SimpleLLMFunc import OpenAICompatible
+assert "aiohttp" not in sys.modules
+read, real = [], ssl.create_default_context
+ssl.create_default_context = lambda *a, **k: read.append(threading.get_ident()) or real(*a, **k)
+async def ask():
+    try:
+        llm = OpenAICompatible("m", base_url="http://127.0.0.1:9/v1", max_retries=0)
+        await llm.chat([{"role": "user", "content": "x"}])
+    except Exception as error:
+        print(type(error).__name__)
+asyncio.run(ask())
+assert read and threading.get_ident() not in read
+"""
+    arguments = {"capture_output": True, "text": True, "timeout": 50, "check": False}
+    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], **arguments)
+    assert (done.stdout, done.returncode) == ("ConnectionFailed\n", 0), done.stderr
 
 
 def test_the_contexts_kept_are_few(monkeypatch):
-    network = import_module("SimpleLLMFunc.interface.http.environment")
-    monkeypatch.setattr(network, "_contexts", {})
-    monkeypatch.setattr(ssl, "create_default_context", lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    for number in range(100):
+    made = []
+    monkeypatch.setattr(
+        ssl, "create_default_context", lambda: made.append(1) or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
+    for number in [*range(100), 99, 98]:
         monkeypatch.setenv("SSL_CERT_DIR", f"/certificates/{number}")
         tls_context()
-    assert len(network._contexts) <= 8
+    assert len(made) == 100
+    assert environment._context.cache_info().currsize <= 8

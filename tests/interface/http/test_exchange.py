@@ -1,10 +1,12 @@
 """One exchange at the level of HTTP: bodies, proxies, redirects, TLS, the openai package's client, foreign exceptions."""
 
 import asyncio
+import contextlib
 import gzip
-import inspect
+import itertools
 import json
 import os
+import socket
 import ssl
 import subprocess
 import zlib
@@ -19,6 +21,7 @@ from SimpleLLMFunc.errors import (
     ConfigError,
     ConnectionFailed,
     DeadlineExceeded,
+    ProviderError,
     RateLimited,
     ServerUnavailable,
     SimpleLLMFuncError,
@@ -26,12 +29,8 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import exchange as transport
-from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
 from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
-from SimpleLLMFunc.interface.http.timeouts import Silence
-from SimpleLLMFunc.interface.http.wire_errors import BodyBroken, ConnectFailed, Disconnected, NotHttp, ProxyRefused
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
@@ -111,12 +110,11 @@ async def test_older_and_odd_servers_are_understood(server, head):
 
 async def test_a_body_without_end_is_given_up(server, monkeypatch):
     monkeypatch.setattr(transport, "LARGEST_BODY", 10_000)
-    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.reply_reader.LARGEST_BODY", 10_000)
     server.answer(Answer(pieces=[b'{"' + b"x" * 5_000] * 100))
     with pytest.raises(BadReply, match="longer than"):
         await model(server).chat(HELLO)
     server.reply_sse([sse(chunk({"content": "x" * 2_000}), done=False)] * 100)
-    with pytest.raises(StreamInterrupted, match="longer than"):
+    with pytest.raises((BadReply, StreamInterrupted), match="longer than"):
         await streamed(model(server))
     assert len(server.requests) == 2
 
@@ -130,6 +128,228 @@ async def test_a_large_reply_arrives_whole(server):
 async def test_many_chunks_arrive_whole(server):
     server.reply_sse([sse(*[chunk({"content": "ab"})] * 500, done=False)] * 20 + [sse(chunk({}, finish_reason="stop"))])
     assert text_of(await streamed(model(server))) == "ab" * 10_000
+
+
+# --- bytes in, a reply out -------------------------------------------------------------------------------
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+CUT = CHUNKED + b"5\r\n" + WHOLE[:5] + b"\r\n"
+
+
+def with_length(body, head=b"", version=b"1.1"):
+    return b"HTTP/%b 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (version, head, len(body), body)
+
+
+REPLIES = {
+    "length": (with_length(WHOLE), "kept"),
+    "chunks": (CUT + b"%x;why=because\r\n%b\r\n0\r\nx-sum: 1\r\n\r\n" % (len(WHOLE) - 5, WHOLE[5:]), "kept"),
+    "hints": (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + with_length(WHOLE), "kept"),
+    "packed": (with_length(gzip.compress(WHOLE), b"content-encoding: gzip\r\n"), "kept"),
+    "packed twice": (
+        with_length(gzip.compress(WHOLE[:9]) + gzip.compress(WHOLE[9:]), b"Content-Encoding: GZIP\r\n"), "kept"
+    ),
+    "blanks": (with_length(b" \r\n" * 50 + WHOLE), "kept"),
+    "lines end with LF": (with_length(WHOLE).replace(b"\r\n", b"\n"), "kept"),
+    "close": (with_length(WHOLE, b"connection: close\r\n"), "closed"),
+    "1.0": (with_length(WHOLE, version=b"1.0"), "closed"),
+    "until the end": (b"HTTP/1.1 200 OK\r\n\r\n" + WHOLE, "ends"),
+    "an offer of HTTP/2": (with_length(WHOLE, b"upgrade: h2c\r\nconnection: upgrade\r\n"), "kept"),
+}  # fmt: skip
+
+BROKEN = {
+    "cut length": (with_length(WHOLE)[:-1], ConnectionFailed),
+    "cut chunks": (CUT, ConnectionFailed),
+    "cut last chunk": (CUT + b"%x\r\n%b\r\n" % (len(WHOLE) - 5, WHOLE[5:]), ConnectionFailed),
+    "cut packed": (with_length(gzip.compress(WHOLE)[:-3], b"content-encoding: gzip\r\n"), ConnectionFailed),
+    "cut head": (b"HTTP/1.1 200 OK\r\nx: y", ConnectionFailed),
+    "nothing": (b"", ConnectionFailed),
+    "cut until the end": (b"HTTP/1.1 200 OK\r\n\r\n" + WHOLE[:-1], BadReply),
+    "no HTTP": (b"220 mail.example ESMTP\r\n", BadReply),
+    "long head": (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 100_000 + b"\r\n\r\n", BadReply),
+    "many fields": (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000, BadReply),
+    "a switch": (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", BadReply),
+}
+
+
+@contextlib.asynccontextmanager
+async def raw_server(data, cuts, end):
+    """A server that answers each request with these bytes, cut into packets, and says on how many connections."""
+    connections = []
+
+    async def serve(reader, writer):
+        connections.append(writer)
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]))
+                for piece in cut(data, cuts):
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(0.001)
+                if end == "ends":
+                    return
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        yield OpenAICompatible("m", base_url=address, max_retries=0), connections
+
+
+def cut(data, cuts):
+    at = sorted({0, len(data), *(place % max(1, len(data)) for place in cuts)})
+    return [data[begin:to] for begin, to in itertools.pairwise(at)]
+
+
+CUTS = [[], [1], [16], [17, 18, 19], [60], [-1], [-2, -5], range(0, 400, 3)]
+
+
+@pytest.mark.parametrize("name", REPLIES)
+async def test_a_reply_is_the_same_however_it_is_cut(name):
+    data, end = REPLIES[name]
+    for cuts in CUTS:
+        async with raw_server(data, cuts, end) as (llm, connections):
+            for _ in range(2):
+                assert (await llm.chat(HELLO, deadline=10)).text == "packed"
+            assert len(connections) == (1 if end == "kept" else 2), cuts
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_a_reply_that_is_broken_is_never_whole(name):
+    data, error = BROKEN[name]
+    for cuts in ([], [5, 30], range(0, 300, 7)):
+        async with raw_server(data, cuts, "ends") as (llm, _):
+            with pytest.raises(error):
+                await llm.chat(HELLO, deadline=10)
+
+
+async def test_blanks_within_an_answer_stay():
+    body = json.dumps(completion("a" + " " * 5_000 + "b")).encode()
+    at = body.index(b"a ") + 1
+    for accept in (False, True):
+        async with raw_server(with_length(body), [-(len(body) - at), -(len(body) - at - 4_000)], "kept") as (llm, _):
+            text = text_of(await streamed(llm)) if accept else (await llm.chat(HELLO)).text
+            assert text == "a" + " " * 5_000 + "b"
+
+
+async def test_a_server_that_answers_before_it_has_read_all_is_heard():
+    """It says why, and reads no further; the rest of the request is not pressed upon it."""
+    ended = asyncio.Event()
+
+    async def serve(reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 2\r\n\r\n{}")
+            await writer.drain()
+            await reader.read(1)
+            await asyncio.sleep(0.05)
+        ended.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, limit=4096) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        llm = OpenAICompatible("m", base_url=address, max_retries=0)
+        with pytest.raises(ProviderError) as caught:
+            await llm.chat([{"role": "user", "content": "x" * 20_000_000}], deadline=20)
+        assert caught.value.status == 413
+        async with asyncio.timeout(10):
+            await ended.wait()
+
+
+async def test_a_long_question_arrives_whole(server):
+    text = "ä" * 1_000_000
+    server.reply("read")
+    assert (await model(server).chat([{"role": "user", "content": text}])).text == "read"
+    assert server.requests[0].body["messages"][0]["content"] == text
+
+
+# --- what goes out ---------------------------------------------------------------------------------------
+
+
+async def test_a_request_says_what_it_can_read_and_nothing_of_its_client(server):
+    llm = model(server, api_key=CANARY, api_params={"extra_headers": {"X-Team": "ä", "host": "other.example"}})
+    await llm.chat(HELLO)
+    headers = server.requests[0].headers
+    assert headers.pop("content-length")
+    assert headers.pop("user-agent").startswith("SimpleLLMFunc/")
+    assert headers == {
+        "host": "other.example",
+        "accept": "application/json",
+        "accept-encoding": "gzip, deflate",
+        "content-type": "application/json",
+        "authorization": f"Bearer {CANARY}",
+        "x-team": "ä".encode().decode("latin-1"),
+    }
+
+
+async def test_a_header_that_holds_a_line_break_is_not_sent(server):
+    llm = model(server, api_params={"extra_headers": {"X-Team": "a\r\nX-Admin: yes"}})
+    with pytest.raises(UsageError, match="cannot be sent"):
+        await llm.chat(HELLO)
+    assert not server.requests
+
+
+async def test_cookies_are_not_kept(server):
+    server.answer(Answer(body=WHOLE, headers={"set-cookie": "who=me; Path=/"}))
+    for _ in range(2):
+        await model(server).chat(HELLO)
+    assert not any("cookie" in request.headers for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("http://host", "http://host"),
+        ("HTTPS://API.Example/v1", "https://api.example/v1"),
+        ("https://host:443/v1?a=b&c", "https://host/v1?a=b&c"),
+        ("https://host:8443/#part", "https://host:8443/"),
+        ("http://[::1]:8080/v1", "http://[::1]:8080/v1"),
+        ("http://host/a b/ü?q=ü ü", "http://host/a%20b/%C3%BC?q=%C3%BC+%C3%BC"),
+        ("http://host/a%20b?x=%2F", "http://host/a%20b?x=/"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("http://straße.example/", "http://xn--strae-oqa.example/"),
+        ("http://u:p%40ss@host:1/", "http://host:1/"),
+    ],
+)
+def test_an_address_that_can_be_asked(text, asked):
+    assert str(transport.whole_address(text)) == asked
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host", "ftp://host/", "http://", "http://:80/", "http://h:0/", "http://h:99999/", "http://[bad", "http://a b/",
+             "http://\x00/", "http://" + "ü" * 300 + "/"],
+)  # fmt: skip
+def test_an_address_that_cannot_be_asked_is_refused(text):
+    with pytest.raises(ConfigError, match="http or https address"):
+        transport.whole_address(text)
+
+
+@pytest.mark.parametrize("host", ["127.1", "2130706433", "0x7f.1"])
+async def test_an_odd_spelling_of_a_number_is_refused_or_asked(host):
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("m", base_url=f"http://{host}:{server.port}/v1", max_retries=0)
+        try:
+            assert (await llm.chat(HELLO)).text == "hello"
+        except SimpleLLMFuncError as error:
+            assert not server.requests
+            assert isinstance(error, (ConfigError, ConnectionFailed))
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 on this system")
+async def test_an_address_in_brackets_is_reached():
+    async def serve(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        heads.append(head.decode())
+        writer.write(with_length(WHOLE, b"connection: close\r\n"))
+        writer.close()
+
+    heads = []
+    try:
+        server = await asyncio.start_server(serve, "::1", 0)
+    except OSError:
+        pytest.skip("this system has no ::1")
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        llm = OpenAICompatible("m", base_url=f"http://[::1]:{port}/v1", max_retries=0)
+        assert (await llm.chat(HELLO)).text == "packed"
+        assert f"Host: [::1]:{port}\r\n" in heads[0]
 
 
 # --- redirects -------------------------------------------------------------------------------------------
@@ -224,51 +444,6 @@ async def test_the_key_of_the_client_we_build_does_not_follow_a_redirect(server)
             await client.chat.completions.create(model="m", messages=HELLO)
         (request,) = other.requests
         assert CANARY not in str(request.headers)
-
-
-# --- proxies ---------------------------------------------------------------------------------------------
-
-
-async def test_the_proxy_of_the_environment_is_asked(server, monkeypatch):
-    monkeypatch.setenv("http_proxy", f"http://user:proxy-password@127.0.0.1:{server.port}")
-    reply = await OpenAICompatible("m", base_url="http://far.example/v1", api_key=CANARY).chat(HELLO)
-    assert reply.text == "hello"
-    assert server.requests[0].path == "http://far.example/v1/chat/completions"
-    assert server.requests[0].headers["proxy-authorization"] == "Basic dXNlcjpwcm94eS1wYXNzd29yZA=="
-    assert server.requests[0].key == CANARY
-
-
-async def test_this_machine_is_reached_without_the_proxy(server, monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    assert (await model(server).chat(HELLO)).text == "hello"
-
-
-async def test_a_proxy_of_a_kind_we_do_not_know_is_said(monkeypatch):
-    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
-    with pytest.raises(ConfigError, match="socks5"):
-        await OpenAICompatible("m", base_url="http://far.example/v1", api_key=CANARY).chat(HELLO)
-
-
-@pytest.mark.parametrize(("status", "requests"), [(407, 1), (503, 3)])
-async def test_a_proxy_that_refuses_the_tunnel(server, monkeypatch, status, requests):
-    monkeypatch.setenv("https_proxy", f"http://user:proxy-password@127.0.0.1:{server.port}")
-    for _ in range(requests):
-        server.reply_raw(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
-    llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=CANARY, retry_delay=0.001)
-    with pytest.raises(ConnectionFailed, match=f"proxy answered {status}"):
-        await llm.chat(HELLO)
-    assert [request.method for request in server.requests] == ["CONNECT"] * requests
-    assert not any(CANARY in str(request) for request in server.requests)
-    assert all(request.headers["proxy-authorization"].startswith("Basic ") for request in server.requests)
-
-
-async def test_netrc_does_not_replace_the_key(server, monkeypatch, tmp_path):
-    netrc = tmp_path / "netrc"
-    netrc.write_text("machine 127.0.0.1 login somebody password else\n")
-    netrc.chmod(0o600)
-    monkeypatch.setenv("NETRC", str(netrc))
-    await model(server, api_key=CANARY).chat(HELLO)
-    assert server.requests[0].key == CANARY
 
 
 # --- bodies that break -----------------------------------------------------------------------------------
@@ -505,112 +680,3 @@ def test_what_was_put_together_by_hand_becomes_one_too():
     by_hand = ChatCompletion(choices=bare.choices, usage=bare.usage)
     assert to_openai(by_hand).choices[0].message.content == "hi"
     assert to_openai(by_hand).usage.completion_tokens == 3
-
-
-# --- foreign exceptions ----------------------------------------------------------------------------------
-
-
-def classes_of(*modules):
-    found = {
-        value
-        for module in modules
-        for value in list(vars(module).values())
-        if inspect.isclass(value) and issubclass(value, Exception) and value.__module__.split(".")[0] != "builtins"
-    }
-    return sorted(found, key=lambda kind: (kind.__module__, kind.__name__))
-
-
-def instance(kind):
-    """An object of the class without its constructor: those want what only a real exchange has."""
-    error = kind.__new__(kind)
-    error.args = ("it happened",)
-    for name in ("message", "status", "request_info", "history", "headers", "os_error", "_os_error"):
-        try:
-            setattr(error, name, "text" if name == "message" else 400)
-        except AttributeError:
-            continue
-    return error
-
-
-def shows(kind):
-    return kind.__name__
-
-
-FOREIGN = classes_of(openai)
-assert len(FOREIGN) > 15
-
-
-@pytest.mark.parametrize("kind", FOREIGN, ids=shows)
-def test_every_exception_of_the_openai_package_has_a_translation(kind, monkeypatch):
-    if kind.__str__ is not Exception.__str__:
-        monkeypatch.setattr(kind, "__str__", lambda error: "it happened")
-    result = failure_of_exception(instance(kind), "m", 2)
-    error = result.error if isinstance(result, AttemptFailed) else result
-    assert isinstance(error, SimpleLLMFuncError)
-    if isinstance(result, AttemptFailed):
-        assert error.tries == 2
-
-
-def low_level_family():
-    """The exceptions of the HTTP client that the installed openai package stands on."""
-    import importlib.util
-
-    name = next(name for name in ("httpx2", "httpx") if importlib.util.find_spec(name))
-    module = importlib.import_module(name)
-    return classes_of(module)
-
-
-@pytest.mark.parametrize("kind", low_level_family(), ids=shows)
-def test_so_has_every_one_of_the_client_below(kind):
-    result = failure_of_exception(instance(kind), "m", 1)
-    assert isinstance(result, (AttemptFailed, SimpleLLMFuncError))
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "again"),
-    [
-        (Disconnected("gone"), ConnectionFailed, "always"),
-        (BodyBroken("cut"), ConnectionFailed, "always"),
-        (ConnectFailed("host", 1, OSError(111, "refused")), ConnectionFailed, "always"),
-        (ConnectFailed("host", 1, ssl.SSLError(1, "handshake")), ConnectionFailed, "always"),
-        (ProxyRefused(503), ConnectionFailed, "always"),
-        (ProxyRefused(407), ConnectionFailed, "never"),
-        (ConnectionResetError("reset"), ConnectionFailed, "always"),
-        (TimeoutError("slow"), ConnectionFailed, "always"),
-        (Silence(5), ConnectionFailed, "always"),
-        (ssl.SSLCertVerificationError("bad"), ConnectionFailed, "never"),
-        (RuntimeError("Session is closed"), ConnectionFailed, "never"),
-        (NotHttp("no status line", "220 mail"), BadReply, "once"),
-    ],
-)
-def test_what_a_further_try_may_cure(error, kind, again):
-    result = failure_of_exception(error, "m", 1)
-    assert isinstance(result, AttemptFailed)
-    assert (type(result.error), result.again) == (kind, again)
-
-
-def test_a_cause_without_a_secret_is_kept():
-    result = failure_of_exception(ConnectionResetError("cut"), "m", 1)
-    assert "cut" in str(result.error)
-    error = ValueError("x")
-    assert failure_of_exception(error, "m", 1).__cause__ is error
-    copied = failure_of_exception(ValueError(f"Bearer {CANARY}"), "m", 1).__cause__
-    assert CANARY not in str(copied)
-    assert "ValueError" in str(copied)
-
-
-def test_ours_pass_as_they_are():
-    for error in (UsageError("x"), DeadlineExceeded(1), AttemptFailed(ServerUnavailable("m"))):
-        assert failure_of_exception(error, "m", 1) is error
-
-
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [("http://127.0.0.1:9/v1", "127.0.0.1:9: Connection refused"), ("https://127.0.0.1:9/v1", "Connection refused")],
-)
-async def test_a_connection_that_fails_is_told_in_few_words(url, said):
-    llm = OpenAICompatible("m", api_key="a-key-for-nobody", base_url=url, max_retries=0)
-    with pytest.raises(ConnectionFailed, match=said) as failed:
-        await llm.chat([{"role": "user", "content": "hello"}])
-    assert "object at" not in str(failed.value)
-    assert str(failed.value).count("refused") == 1

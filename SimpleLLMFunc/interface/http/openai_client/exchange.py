@@ -9,10 +9,16 @@ from typing import Any
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.http.content_decoding import unpacker_for
 from SimpleLLMFunc.interface.http.error_mapping import translated
-from SimpleLLMFunc.interface.http.exchange import HttpReply, HttpRequest, is_redirect, redirect_target
-from SimpleLLMFunc.interface.http.sessions import CONNECT_SECONDS
+from SimpleLLMFunc.interface.http.exchange import (
+    CONNECT_SECONDS,
+    HttpReply,
+    HttpRequest,
+    Reading,
+    is_redirect,
+    redirect_target,
+    whole_address,
+)
 from SimpleLLMFunc.interface.http.timeouts import Patience
-from SimpleLLMFunc.interface.http.url import parsed_url
 from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
 from SimpleLLMFunc.runtime import import_module
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
@@ -23,10 +29,8 @@ _RAW = "X-Stainless-Raw-Response"
 """The header by which the openai package knows that its answer is wanted as it comes."""
 
 
-class _ClientReply:
+class _ClientReply(Reading):
     """A reply through the openai package."""
-
-    __slots__ = ("_pieces", "_request", "headers", "is_checked", "patience", "status")
 
     def __init__(
         self,
@@ -36,18 +40,14 @@ class _ClientReply:
         request: HttpRequest,
         patience: Patience,
     ) -> None:
+        super().__init__(request, patience)
         self.status = status
         self.headers = headers
-        self.patience = patience
         self._pieces = pieces
-        self._request = request
         # The client unpacks, and tells of a wrong checksum; how far it has come it does not tell before the end.
         self.is_checked = unpacker_for(headers.get("content-encoding", "")) is None
 
-    async def piece(self) -> bytes:
-        return await translated(self._read(), self._request.model, self._request.tries)
-
-    async def _read(self) -> bytes:
+    async def _next(self) -> bytes:
         while True:
             piece = await self.patience.wait(_next(self._pieces), "reading the answer")
             if piece is None:
@@ -106,7 +106,7 @@ class ClientExchange:
             if not is_redirect(answer.status_code, answer.headers):
                 return self._reply(answer, _one(answer.content))
             redirects += 1
-            url = parsed_url(str(answer.url))
+            url = whole_address(str(answer.url))
             place = str(redirect_target(url, answer.status_code, answer.headers["location"], redirects, self._request))
 
     def _reply(self, answer: Any, pieces: AsyncIterator[bytes]) -> HttpReply:

@@ -16,38 +16,35 @@ import openai
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
-from SimpleLLMFunc.interface.http import sessions
+from SimpleLLMFunc.interface.http import Exchange, HttpRequest, Patience, exchange, session
 from SimpleLLMFunc.interface.http.openai_client import exchange as client_exchange
-from SimpleLLMFunc.interface.http.request_head import RequestHeaders
-from SimpleLLMFunc.interface.http.sessions import open_session, session_of_this_loop
-from SimpleLLMFunc.interface.http.url import parsed_url
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from tests.support.server import LoopbackServer
+from SimpleLLMFunc.interface.spending import Deadline
+from tests.support.server import Answer, LoopbackServer, completion
 
 HELLO = [{"role": "user", "content": "hello"}]
 
 
+async def opened():
+    async with LoopbackServer() as server:
+        assert (await OpenAICompatible("m", base_url=server.base_url).chat(HELLO)).text == "hello"
+        return await session.session_of_this_loop()
+
+
 async def test_a_loop_has_one_session():
-    assert open_session() is None
-    first = await session_of_this_loop()
-    assert await session_of_this_loop() is open_session() is first
-    assert len({id(session) for session in await asyncio.gather(*(session_of_this_loop() for _ in range(5)))}) == 1
+    first = await opened()
+    assert await opened() is first
     assert not first.closed
 
 
-async def test_a_session_that_somebody_closed_is_replaced():
-    first = await session_of_this_loop()
+async def test_a_session_that_was_closed_is_replaced():
+    first = await opened()
     await first.close()
-    second = await session_of_this_loop()
-    assert second is not first
-    assert not second.closed
+    assert await opened() is not first
 
 
 def test_each_loop_has_its_own_and_closes_it():
-    async def session():
-        return await session_of_this_loop()
-
-    first, second = asyncio.run(session()), asyncio.run(session())
+    first, second = asyncio.run(opened()), asyncio.run(opened())
     assert first is not second
     assert first.closed
     assert second.closed
@@ -56,16 +53,16 @@ def test_each_loop_has_its_own_and_closes_it():
 def test_loops_in_threads_do_not_meet():
     found = []
 
-    async def session():
-        found.append(await session_of_this_loop())
+    async def run():
+        found.append(await opened())
 
-    threads = [threading.Thread(target=lambda: asyncio.run(session())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: asyncio.run(run())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(session) for session in found}) == 8
-    assert all(session.closed for session in found)
+    assert len({id(each) for each in found}) == 8
+    assert all(each.closed for each in found)
 
 
 def run_program(text):
@@ -131,8 +128,8 @@ def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
             thread = threading.Thread(target=loop.run_forever, daemon=True)
             thread.start()
             asyncio.run_coroutine_threadsafe(ask(), loop).result()
-            from SimpleLLMFunc.interface.http import sessions
-            session = sessions._sessions.known[loop][0]
+            from SimpleLLMFunc.interface.http.session import _sessions
+            session = _sessions.known[loop][0]
             import atexit
 
             def end():
@@ -141,7 +138,7 @@ def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
                 thread.join()
                 loop.close()
 
-            sessions._sessions.close_all()
+            _sessions.close_all()
             end()
             """
         )
@@ -243,30 +240,6 @@ def test_a_forked_child_ends_quietly():
     assert sorted(done.stdout.split()) == ["child", "parent"]
 
 
-async def test_an_answer_that_nobody_asked_for_is_nobodys_answer():
-    late, said = asyncio.Event(), asyncio.Event()
-    connections = []
-
-    async def serve(reader, writer):
-        connections.append(writer)
-        with contextlib.closing(writer):
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-                await reader.readexactly(length)
-                writer.write(_http_reply(f"for connection {len(connections)}"))
-                await late.wait()
-                writer.write(_http_reply("for somebody else"))
-                said.set()
-
-    async with await asyncio.start_server(_quietly(serve), "127.0.0.1", 0) as server:
-        llm = OpenAICompatible("m", base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
-        assert (await llm.chat(HELLO)).text == "for connection 1"
-        late.set()
-        await said.wait()
-        assert (await llm.chat(HELLO)).text == "for connection 2"
-        await (await session_of_this_loop()).close()
-
-
 async def test_a_server_that_speaks_first_is_asked_once():
     asked = []
 
@@ -283,11 +256,6 @@ async def test_a_server_that_speaks_first_is_asked_once():
         assert len(asked) == 1
 
 
-def _http_reply(text):
-    body = json.dumps({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"}]}).encode()
-    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
-
-
 def _quietly(serve):
     async def quiet(reader, writer):
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -298,7 +266,7 @@ def _quietly(serve):
 
 @pytest.mark.parametrize("is_through_client", [False, True])
 async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeypatch):
-    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(exchange, "CONNECT_SECONDS", 0.1)
     monkeypatch.setattr(client_exchange, "CONNECT_SECONDS", 0.1)
     with socket.socket() as listening, contextlib.ExitStack() as waiting:
         listening.bind(("127.0.0.1", 0))
@@ -320,72 +288,83 @@ async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeyp
             assert 0.1 <= time.monotonic() - started < 5
 
 
-def _url(server):
-    return parsed_url(f"http://127.0.0.1:{server.port}/")
-
-
-async def _asked(session, server):
-    """Ask once, and return the connection that has rested since."""
-    url = _url(server)
-    connection = await session.connection_to(url)
-    incoming = await connection.ask(RequestHeaders({}).head(url) + b"Content-Length: 2\r\n\r\n", b"{}")
-    while incoming.take() is None:
-        await incoming.news()
-    return connection
-
-
-async def test_the_connection_that_rested_last_is_used_first():
+async def test_connections_are_used_again_and_closed_after_a_while(monkeypatch):
+    monkeypatch.setattr(session, "_KEEP_ALIVE_SECONDS", 0.1)
     async with LoopbackServer() as server:
-        session = await session_of_this_loop()
-        first, second = await asyncio.gather(_asked(session, server), _asked(session, server))
-        assert first is not second
-        assert session.in_use == 0
-        latest = list(session._resting[first.place])[-1]
-        assert await session.connection_to(_url(server)) is latest
-        assert session.in_use == 1
-        latest.abort()
-        await session.close()
-
-
-async def test_connections_that_nobody_needs_are_closed_after_a_while(monkeypatch):
-    monkeypatch.setattr(sessions, "_KEEP_ALIVE_SECONDS", 0.1)
-    async with LoopbackServer() as server:
-        session = await session_of_this_loop()
-        await _asked(session, server)
-        assert len(session.open) == 1
+        llm = OpenAICompatible("m", base_url=server.base_url)
+        for _ in range(3):
+            await llm.chat(HELLO)
+            [piece async for piece in llm.chat_stream(HELLO)]
+        assert server.connections == 1
         async with asyncio.timeout(5):
-            while session.open:
-                await asyncio.sleep(0.01)
-        assert not session._resting
-        assert session._sweep is None
-        await _asked(session, server)
+            await server.all_closed()
+        await llm.chat(HELLO)
         assert server.connections == 2
 
 
-async def test_a_connection_that_the_server_closed_is_not_kept():
-    gone = asyncio.Event()
+async def test_there_is_no_limit_to_connections():
+    gate = asyncio.Event()
+    async with LoopbackServer() as server:
+        for _ in range(300):
+            server.answer(Answer(body=json.dumps(completion("x")).encode(), hold=gate))
+        llm = OpenAICompatible("m", base_url=server.base_url)
+        asking = [asyncio.ensure_future(llm.chat(HELLO)) for _ in range(300)]
+        async with asyncio.timeout(20):
+            await server.received(300)
+            gate.set()
+            await asyncio.gather(*asking)
+
+
+async def test_a_call_that_is_given_up_closes_its_connection():
+    async with LoopbackServer() as server:
+        server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+        asking = asyncio.ensure_future(OpenAICompatible("m", base_url=server.base_url).chat(HELLO))
+        await server.received()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        async with asyncio.timeout(5):
+            await server.all_closed()
+
+
+async def test_a_server_that_never_reads_is_given_up_and_left():
+    ended = asyncio.Event()
 
     async def serve(reader, writer):
-        with contextlib.closing(writer):
-            await reader.readuntil(b"{}")
-            writer.write(_http_reply("hello"))
-            await writer.drain()
-        await writer.wait_closed()
-        gone.set()
+        await asyncio.sleep(0.6)
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError):
+            while await reader.read(65536):
+                pass
+        ended.set()
 
-    async with await asyncio.start_server(_quietly(serve), "127.0.0.1", 0) as server:
-        llm = OpenAICompatible("m", base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", max_retries=0)
-        url = parsed_url(llm.base_url)
-        session = await session_of_this_loop()
-        for _ in range(3):
-            connection = await session.connection_to(url)
-            incoming = await connection.ask(RequestHeaders({}).head(url) + b"Content-Length: 2\r\n\r\n", b"{}")
-            while incoming.take() is None:
-                await incoming.news()
-            async with asyncio.timeout(5):
-                await gone.wait()
-            gone.clear()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, limit=4096) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        llm = OpenAICompatible("m", base_url=address, max_retries=0, timeout=0.3)
+        with pytest.raises(ConnectionFailed):
+            await llm.chat([{"role": "user", "content": "x" * 20_000_000}])
         async with asyncio.timeout(5):
-            while session.open:
-                await asyncio.sleep(0.001)
-        assert not any(session._resting.values())
+            await ended.wait()
+
+
+async def test_a_body_waits_in_the_socket_until_it_is_read():
+    sent, size = 0, 64 * 1024 * 1024
+
+    async def serve(reader, writer):
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+        with contextlib.suppress(ConnectionError), contextlib.closing(writer):
+            while sent < size:
+                writer.write(bytes(65536))
+                await writer.drain()
+                sent += 65536
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        request = HttpRequest(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", b"", {}, "m", 1, "GET")
+        async with Exchange(request, Patience(Deadline.after(20), first_byte=20, idle=20)) as reply:
+            await asyncio.sleep(0.3)
+            assert sent < size / 2
+            got = 0
+            while piece := await reply.piece():
+                got += len(piece)
+        assert got == size

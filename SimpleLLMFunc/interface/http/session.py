@@ -1,0 +1,149 @@
+"""aiohttp's session of each event loop. This module takes its time to load, which the first call does off the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+
+from SimpleLLMFunc.interface.http.environment import tls_context
+from SimpleLLMFunc.runtime import PerLoop, in_thread
+
+__all__ = ["StaleConnection", "session_of_this_loop"]
+
+_KEEP_ALIVE_SECONDS = 30.0
+_LONGEST_HEAD = 64 * 1024
+
+
+class StaleConnection(Exception):
+    """Nothing was sent: something came on the kept connection since the request before, or its end."""
+
+
+_latest: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = WeakKeyDictionary()
+"""The body of the latest reply on each connection; None where the first one is still to come."""
+
+
+class _Request(aiohttp.ClientRequest):
+    """Is not sent over a kept connection on which something has come since the request before.
+
+    What a server sends unasked would be taken for the answer to the next question. aiohttp does not look at it, and
+    while the loop is busy it waits unread, so that the socket is looked at right before the request is written.
+    """
+
+    _is_kept = _is_stale = False
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        protocol = conn.protocol
+        assert protocol is not None, "the connection has just been given out"
+        self._is_kept = protocol in _latest
+        if not self._is_kept:
+            _latest[protocol] = None
+            if protocol.closed is not None:
+                protocol.closed.add_done_callback(lambda closed: _end_body(closed, protocol))
+        elif _has_news(protocol):
+            raise StaleConnection
+        response = await super().send(conn)
+        if self._is_kept:
+            await asyncio.sleep(0)  # up to Python 3.11 the request is written in a task, which begins now
+        if self._is_stale:
+            raise StaleConnection
+        return response
+
+    async def write_bytes(self, writer: AbstractStreamWriter, conn: Connection, *more: Any, **options: Any) -> None:
+        if self._is_kept and (conn.protocol is None or _has_news(conn.protocol)):
+            self._is_stale = True
+        else:
+            await super().write_bytes(writer, conn, *more, **options)
+
+
+class _Response(aiohttp.ClientResponse):
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        protocol = connection.protocol
+        try:
+            await super().start(connection)
+        except BaseException:
+            abort(connection)
+            raise
+        if protocol is not None:
+            _latest[protocol] = self.content
+        return self
+
+
+def abort(connection: Connection | None) -> None:
+    """Close a connection now: `close` waits until the other side has taken what is written, or said its TLS farewell."""
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+
+
+def _has_news(protocol: ResponseHandler) -> bool:
+    transport = protocol.transport
+    if transport is None or protocol.should_close:
+        return True
+    sock = transport.get_extra_info("socket")
+    if not hasattr(select, "poll"):  # Windows, where select takes any socket
+        return bool(select.select([sock], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _end_body(closed: asyncio.Future[None], protocol: ResponseHandler) -> None:
+    """End the wait for a body whose connection is gone: aiohttp leaves a reader waiting where a chunk is malformed."""
+    if not closed.cancelled():
+        closed.exception()  # else asyncio tells of it in the log
+    body = _latest.get(protocol)
+    if body is not None and not body.is_eof() and body.exception() is None:
+        body.set_exception(aiohttp.ClientPayloadError(str(protocol.exception() or "the connection was closed")))
+
+
+class _Resolver(AbstractResolver):
+    """Looks names up in a thread that nobody waits for at the end of a loop: some look-ups take half a minute."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await in_thread(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
+        return [
+            ResolveResult(hostname=host, host=str(place[0]), port=port, family=kind, proto=protocol, flags=0)
+            for kind, _, protocol, _, place in found
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+def _opened() -> aiohttp.ClientSession:
+    # How many calls are in flight is decided above, by rate limits and keys.
+    connector = aiohttp.TCPConnector(
+        limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS, ssl=tls_context(), resolver=_Resolver()
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,  # it takes a packed body that was cut off for whole
+        request_class=_Request,
+        response_class=_Response,
+        max_line_size=_LONGEST_HEAD,
+        max_field_size=_LONGEST_HEAD,
+    )
+
+
+async def _close(session: aiohttp.ClientSession) -> None:
+    await session.close()
+
+
+_sessions: PerLoop[aiohttp.ClientSession] = PerLoop(_opened, _close, lambda session: not session.closed)
+
+
+async def session_of_this_loop() -> aiohttp.ClientSession:
+    """Return the session of the running event loop; the first call opens it."""
+    if asyncio.get_running_loop() not in _sessions.known:
+        await in_thread(tls_context)  # reads certificates from the disk, unless it has
+    return _sessions.here()

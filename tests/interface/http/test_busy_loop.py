@@ -1,0 +1,324 @@
+"""Connections while the event loop is kept busy at the wrong moment, by code that has nothing to do with them."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from SimpleLLMFunc.errors import BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
+from SimpleLLMFunc.interface.http import exchange, session
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
+from tests.support.server import LoopbackServer, chunk, sse
+
+
+def model(server, **options):
+    return OpenAICompatible("m", base_url=server.base_url, **{"api_key": "sk-test", "max_retries": 0, **options})
+
+
+async def text_of(llm, text="hello", **options):
+    return (await llm.chat([{"role": "user", "content": text}], **options)).text
+
+
+def asked_for(body):
+    return json.loads(body)["messages"][-1]["content"]
+
+
+# --- what nobody asked for -------------------------------------------------------------------------------
+
+
+def echoes_and(unasked, later):
+    """Answers with the question's text; on the first connection, something follows the first answer."""
+
+    def serve(sock, number):
+        count = 0
+        while body := read_request(sock):
+            count += 1
+            sock.sendall(whole_reply(asked_for(body)))
+            if number == count == 1:
+                time.sleep(later)
+                sock.sendall(unasked)
+
+    return serve
+
+
+UNASKED = {
+    "a reply": whole_reply("for nobody"),
+    "two replies": whole_reply("for nobody") + whole_reply("for nobody"),
+    "a refusal": b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n",
+    "half a head": b"HTTP/1.1 200 OK\r\ncontent-le",
+    "junk": b"\x00\xff",
+}
+
+
+@pytest.mark.parametrize("later", [0.0, 0.05, 0.15])
+@pytest.mark.parametrize("unasked", UNASKED.values(), ids=UNASKED)
+async def test_what_nobody_asked_for_is_nobodys_answer(unasked, later):
+    with ThreadServer(echoes_and(unasked, later)) as server:
+        llm = model(server, max_retries=2, retry_delay=0.001)
+        assert await text_of(llm, "first") == "first"  # junk in the same packet makes aiohttp doubt the reply
+        llm.max_retries = 0
+        keep_loop_busy()
+        for text in ("second", "third"):
+            assert await text_of(llm, text) == text
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the request is written as soon as the connection is looked at")
+async def test_nor_is_it_where_the_loop_is_held_up_as_the_next_request_goes_out():
+    asked = threading.Event()
+
+    def serve(sock, number):
+        while body := read_request(sock):
+            sock.sendall(whole_reply(asked_for(body)))
+            if number == 1:
+                asked.wait(5)
+                sock.sendall(whole_reply("for nobody"))
+
+    real = session._has_news
+
+    def and_then_busy(protocol):
+        found = real(protocol)
+        if not found and not asked.is_set():
+            asyncio.get_running_loop().call_soon(lambda: (asked.set(), keep_loop_busy()))
+        return found
+
+    with ThreadServer(serve) as server, pytest.MonkeyPatch.context() as patch:
+        llm = model(server)
+        assert await text_of(llm, "first") == "first"
+        patch.setattr(session, "_has_news", and_then_busy)
+        for text in ("second", "third"):
+            assert await text_of(llm, text) == text
+        assert asked.is_set()
+
+
+async def test_an_answer_that_waits_while_the_loop_is_busy_is_read():
+    with ThreadServer(lambda sock, _: [sock.sendall(whole_reply(asked_for(body))) for body in iter(lambda: read_request(sock), b"")]) as server:  # fmt: skip
+        llm = model(server, timeout=0.2)
+        asking = asyncio.ensure_future(text_of(llm, "x"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        keep_loop_busy(0.1)
+        assert await asking == "x"
+
+
+# --- connections that the server has closed ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ends_by", ["close", "reset"])
+async def test_kept_connections_that_were_closed_meanwhile_fail_no_call(ends_by):
+    closes = threading.Event()
+
+    def serve(sock, number):
+        sock.sendall(whole_reply(asked_for(read_request(sock))))
+        closes.wait(5)
+        if number <= 8:
+            if ends_by == "reset":
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
+        time.sleep(1)
+
+    with ThreadServer(serve) as server:
+        llm = model(server)
+        await asyncio.gather(*(text_of(llm, str(number)) for number in range(8)))
+        assert server.connections == 8
+        closes.set()
+        keep_loop_busy()
+        texts = await asyncio.gather(*(text_of(llm, str(number)) for number in range(8)))
+        assert texts == [str(number) for number in range(8)]
+
+
+async def test_a_request_that_was_taken_and_not_answered_counts():
+    """Nobody knows whether it was read, and paid: only the caller may ask again."""
+    count = 0
+
+    def serve(sock, _):
+        nonlocal count
+        while body := read_request(sock):
+            count += 1
+            if count == 2:
+                return
+            sock.sendall(whole_reply(asked_for(body)))
+
+    with ThreadServer(serve) as server:
+        llm = model(server)
+        await text_of(llm)
+        with pytest.raises(ConnectionFailed, match="without an answer"):
+            await text_of(llm)
+        assert count == 2
+
+
+# --- blanks that are packed ----------------------------------------------------------------------------------
+
+BOMB = gzip.compress(b" " * 30_000_000)
+PACKED = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+
+
+def sends(data):
+    def serve(sock, _):
+        while read_request(sock):
+            sock.sendall(data)
+
+    return serve
+
+
+def ask(llm, stream, **options):
+    async def streamed():
+        return [piece async for piece in llm.chat_stream(HELLO, **options)]
+
+    return streamed() if stream else llm.chat(HELLO, **options)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("blank", [b" ", b"\n"])
+async def test_packed_blanks_do_not_outlast_a_deadline(stream, blank):
+    kind = b"text/event-stream" if stream else b"application/json"
+    bomb = gzip.compress(blank * 20_000_000, 1) * 12
+    with ThreadServer(sends(PACKED % (kind, len(bomb)) + bomb)) as server:
+        started = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await ask(model(server), stream, deadline=0.1)
+        assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_packed_blanks_count_as_what_they_unpack_to(stream, monkeypatch):
+    monkeypatch.setattr(exchange, "LARGEST_BODY", 20_000_000)
+    with ThreadServer(sends(PACKED % (b"application/json", len(BOMB)) + BOMB)) as server:
+        with pytest.raises((BadReply, StreamInterrupted), match="longer than 20000000"):
+            await ask(model(server), stream, deadline=20)
+
+
+async def test_blanks_before_an_answer_are_dropped():
+    body = whole_reply("here it is").partition(b"\r\n\r\n")[2]
+    packed = gzip.compress(b" \n" * 5_000_000 + body)
+    with ThreadServer(sends(PACKED % (b"application/json", len(packed)) + packed)) as server:
+        assert await text_of(model(server), deadline=20) == "here it is"
+        assert "".join([piece.text for piece in await ask(model(server), True, deadline=20)]) == "here it is"
+
+
+async def test_members_that_hold_nothing_do_not_outlast_a_deadline():
+    nothing = gzip.compress(b"") * 500_000
+    with ThreadServer(sends(PACKED % (b"application/json", len(nothing)) + nothing)) as server:
+        started = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await model(server).chat(HELLO, deadline=0.2)
+        assert time.monotonic() - started < 2
+
+
+# --- what has come counts --------------------------------------------------------------------------------------
+
+
+async def test_text_that_came_before_a_connection_broke_is_not_lost_on_a_slow_reader():
+    data = sse(*[chunk({"content": str(number)}) for number in range(8)], done=False)
+
+    def serve(sock, _):
+        read_request(sock)
+        sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\r\n")
+        for event in data.split(b"\n\n")[:-1]:
+            sock.sendall(event + b"\n\n")
+            time.sleep(0.01)
+
+    with ThreadServer(serve) as server:
+        pieces = model(server).chat_stream(HELLO)
+        first = await anext(pieces)
+        await asyncio.sleep(0.3)
+        keep_loop_busy()
+        texts = [first.text]
+        with pytest.raises(StreamInterrupted) as broken:
+            async for piece in pieces:
+                texts.append(piece.text)
+        assert "".join(texts) == broken.value.partial == "01234567"
+
+
+async def test_text_that_came_while_the_loop_was_busy_for_too_long_counts(monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.2)
+
+    def serve(sock, _):
+        read_request(sock)
+        sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        sock.sendall(sse(chunk({"content": "a"}), done=False))
+        time.sleep(0.1)
+        sock.sendall(sse(chunk({"content": "b"}), chunk({}, finish_reason="stop")))
+
+    with ThreadServer(serve) as server:
+        pieces = model(server).chat_stream(HELLO)
+        texts = [(await anext(pieces)).text]
+        following = asyncio.ensure_future(anext(pieces))
+        await asyncio.sleep(0)
+        keep_loop_busy(0.4)
+        texts.append((await following).text)
+        texts += [piece.text async for piece in pieces]
+        assert "".join(texts) == "ab"
+
+
+# --- TLS ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    return key, cert
+
+
+@contextlib.contextmanager
+def tls_server(tls):
+    """A server in a thread, so that it goes on while this loop is busy."""
+    ready, stop, found = threading.Event(), asyncio.Event(), []
+
+    async def run():
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls[1], tls[0])
+        async with LoopbackServer(tls=context) as server:
+            server.base_url = f"https://127.0.0.1:{server.port}/v1"
+            found.extend([server, asyncio.get_running_loop()])
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    ready.wait(10)
+    try:
+        yield found[0]
+    finally:
+        found[1].call_soon_threadsafe(stop.set)
+        thread.join(10)
+
+
+async def test_cancelling_while_tls_is_set_up_harms_nobody_else(tls, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tls[1]))
+    said = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))
+    with tls_server(tls) as server:
+        llm = model(server)
+        await text_of(llm)
+        for turn in range(6):
+            doomed = [asyncio.ensure_future(text_of(llm)) for _ in range(10)]
+            innocent = [asyncio.ensure_future(text_of(llm, f"{turn}-{number}")) for number in range(10)]
+            for _ in range(turn * 2):
+                await asyncio.sleep(0.002)
+            if turn % 2:
+                keep_loop_busy(0.05)
+            for each in doomed:
+                each.cancel()
+            pair = socket.socketpair()  # another library takes descriptors that have just become free
+            reader, writer = await asyncio.open_connection(sock=pair[0])
+            pair[1].sendall(b"theirs")
+            assert await reader.readexactly(6) == b"theirs"
+            assert await asyncio.gather(*innocent) == [f"{turn}-{number}" for number in range(10)]
+            await asyncio.gather(*doomed, return_exceptions=True)
+            writer.close()
+            pair[1].close()
+    assert said == []
