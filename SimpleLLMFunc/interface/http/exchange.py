@@ -10,6 +10,7 @@ import asyncio
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin
 
@@ -221,10 +222,11 @@ class Exchange(Reading):
         if error is not None:
             # aiohttp forgets what had come before a connection broke; it may be all of the answer.
             body.set_exception(None)  # type: ignore[arg-type]
-            rest = body.read_nowait()
+        rest = body.read_nowait()
+        if error is not None:
             body.set_exception(error)
-            if rest:
-                return rest
+        if rest or body.at_eof():
+            return rest
         try:
             return await self.patience.wait(body.readany(), "reading the answer")
         except RuntimeError as gone:
@@ -269,6 +271,7 @@ def _may_follow(url: URL, target: URL) -> bool:
     return target.origin() == url.origin() or (url.scheme == "http" and target.scheme == "https")
 
 
+@lru_cache(maxsize=256)
 def whole_address(text: str) -> URL:
     """Return an address that can be asked, without a login.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
+import sys
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,10 @@ _latest: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = WeakK
 """The body of the latest reply on each connection; None where the first one is still to come."""
 
 
+_WRITES_LATER = sys.version_info < (3, 12)
+"""Whether aiohttp writes a request with a body in a task, which begins a turn of the loop later."""
+
+
 class _Request(aiohttp.ClientRequest):
     """Is not sent over a kept connection on which something has come since the request before.
 
@@ -37,7 +42,8 @@ class _Request(aiohttp.ClientRequest):
     while the loop is busy it waits unread, so that the socket is looked at right before the request is written.
     """
 
-    _is_kept = _is_stale = False
+    is_stale = False
+    _is_kept = False
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         protocol = conn.protocol
@@ -47,27 +53,31 @@ class _Request(aiohttp.ClientRequest):
             _latest[protocol] = None
             if protocol.closed is not None:
                 protocol.closed.add_done_callback(lambda closed: _end_body(closed, protocol))
-        elif _has_news(protocol):
+        elif not (_WRITES_LATER and self.body) and _has_news(protocol):
             raise StaleConnection
         response = await super().send(conn)
-        if self._is_kept:
-            await asyncio.sleep(0)  # up to Python 3.11 the request is written in a task, which begins now
-        if self._is_stale:
-            raise StaleConnection
+        if isinstance(response, _Response):
+            response.request = self
         return response
 
     async def write_bytes(self, writer: AbstractStreamWriter, conn: Connection, *more: Any, **options: Any) -> None:
-        if self._is_kept and (conn.protocol is None or _has_news(conn.protocol)):
-            self._is_stale = True
+        protocol = conn.protocol
+        if _WRITES_LATER and self._is_kept and protocol is not None and _has_news(protocol):
+            self.is_stale = True
+            protocol.set_exception(StaleConnection())
         else:
             await super().write_bytes(writer, conn, *more, **options)
 
 
 class _Response(aiohttp.ClientResponse):
+    request: _Request | None = None
+
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         protocol = connection.protocol
         try:
             await super().start(connection)
+            if self.request is not None and self.request.is_stale:
+                raise StaleConnection  # noqa: TRY301 - as if aiohttp had found it
         except BaseException:
             abort(connection)
             raise

@@ -83,18 +83,17 @@ async def test_nor_is_it_where_the_loop_is_held_up_as_the_next_request_goes_out(
                 asked.wait(5)
                 sock.sendall(whole_reply("for nobody"))
 
-    real = session._has_news
+    real = session._Request.send
 
-    def and_then_busy(protocol):
-        found = real(protocol)
-        if not found and not asked.is_set():
+    async def busy_before_it_is_written(self, conn):
+        if not asked.is_set():
             asyncio.get_running_loop().call_soon(lambda: (asked.set(), keep_loop_busy()))
-        return found
+        return await real(self, conn)
 
     with ThreadServer(serve) as server, pytest.MonkeyPatch.context() as patch:
         llm = model(server)
         assert await text_of(llm, "first") == "first"
-        patch.setattr(session, "_has_news", and_then_busy)
+        patch.setattr(session._Request, "send", busy_before_it_is_written)
         for text in ("second", "third"):
             assert await text_of(llm, text) == text
         assert asked.is_set()
