@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from yarl import URL
 
 __all__ = [
-    "CONNECT_SECONDS",
     "LARGEST_BODY",
     "Exchange",
     "HttpReply",
@@ -41,8 +40,6 @@ __all__ = [
     "user_agent",
     "whole_address",
 ]
-
-CONNECT_SECONDS = 10.0
 
 LARGEST_BODY = 256 * 1024 * 1024
 """Bytes of a reply, unpacked; a service that sends more is not answering a question."""
@@ -162,36 +159,30 @@ class Exchange(Reading):
             self._answer.close()
 
     async def _asked(self) -> aiohttp.ClientResponse:
-        request, redirects = self._request, 0
-        url = whole_address(request.url)
-        while True:
-            answer = await self._sent(url)
-            if not is_redirect(answer.status, answer.headers):
-                return answer
-            answer.close()
-            redirects += 1
-            url = redirect_target(url, answer.status, answer.headers["location"], redirects, request)
-
-    async def _sent(self, url: URL) -> aiohttp.ClientResponse:
         import aiohttp
 
         from SimpleLLMFunc.interface.http.session import StaleConnection, session_of_this_loop
 
-        request, session = self._request, await session_of_this_loop()
+        request, redirects, url = self._request, 0, whole_address(self._request.url)
+        session = await session_of_this_loop()
         headers = {"Accept-Encoding": CODINGS, **request.headers}
-        limits = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
-        proxy = proxy_for(str(url))
         while True:
             # A long body is written piece by piece, as fast as the other side takes it.
             body = io.BytesIO(request.body) if len(request.body) > _LARGE_REQUEST else request.body or None
+            proxy = proxy_for(str(url))
             try:
-                return await session.request(
-                    request.method, url, data=body, headers=headers, timeout=limits, proxy=proxy, allow_redirects=False
+                answer = await session.request(
+                    request.method, url, data=body, headers=headers, proxy=proxy, allow_redirects=False
                 )
             except StaleConnection:
                 continue  # it is closed by now
             except aiohttp.ServerTimeoutError:
                 raise TimeoutError(f"connecting to {url.host} took too long") from None
+            if not is_redirect(answer.status, answer.headers):
+                return answer
+            answer.close()
+            redirects += 1
+            url = redirect_target(url, answer.status, answer.headers["location"], redirects, request)
 
     async def _next(self) -> bytes:
         unpacker = self._unpacker

@@ -14,6 +14,7 @@ from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 
+from SimpleLLMFunc.interface.http import timeouts
 from SimpleLLMFunc.interface.http.environment import tls_context
 from SimpleLLMFunc.runtime import PerLoop, in_thread
 
@@ -137,6 +138,7 @@ def _opened() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, connect=timeouts.CONNECT_SECONDS),
         auto_decompress=False,  # it takes a packed body that was cut off for whole
         request_class=_Request,
         response_class=_Response,

@@ -9,9 +9,11 @@ from typing import TypeVar
 from SimpleLLMFunc.errors import DeadlineExceeded
 from SimpleLLMFunc.interface.spending import Deadline
 
-__all__ = ["Patience", "Silence"]
+__all__ = ["CONNECT_SECONDS", "Patience", "Silence"]
 
 T = TypeVar("T")
+
+CONNECT_SECONDS = 10.0
 
 
 class Silence(Exception):

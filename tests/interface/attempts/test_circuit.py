@@ -21,7 +21,7 @@ from SimpleLLMFunc.interface.attempts import circuit as module
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import exchange
+from SimpleLLMFunc.interface.http import timeouts
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.type import ChatCompletion
@@ -256,8 +256,8 @@ class Wave:
 
 @pytest.fixture
 def _patient(monkeypatch):
-    # A slow machine needs more than ten seconds for a thousand connections.
-    monkeypatch.setattr(exchange, "CONNECT_SECONDS", 300.0)
+    # Nobody waits for ten seconds on a machine that needs more for a thousand connections.
+    monkeypatch.setattr(timeouts, "CONNECT_SECONDS", 300.0)
 
 
 def said(replies):

@@ -36,7 +36,7 @@ def asked_for(body):
 # --- what nobody asked for -------------------------------------------------------------------------------
 
 
-def echoes_and(unasked, later):
+def echoes_and(unasked, later, said):
     """Answers with the question's text; on the first connection, something follows the first answer."""
 
     def serve(sock, number):
@@ -47,6 +47,7 @@ def echoes_and(unasked, later):
             if number == count == 1:
                 time.sleep(later)
                 sock.sendall(unasked)
+                said.set()
 
     return serve
 
@@ -63,18 +64,20 @@ UNASKED = {
 @pytest.mark.parametrize("later", [0.0, 0.05, 0.15])
 @pytest.mark.parametrize("unasked", UNASKED.values(), ids=UNASKED)
 async def test_what_nobody_asked_for_is_nobodys_answer(unasked, later):
-    with ThreadServer(echoes_and(unasked, later)) as server:
+    said = threading.Event()
+    with ThreadServer(echoes_and(unasked, later, said)) as server:
         llm = model(server, max_retries=2, retry_delay=0.001)
         assert await text_of(llm, "first") == "first"  # junk in the same packet makes aiohttp doubt the reply
         llm.max_retries = 0
-        keep_loop_busy()
+        assert said.wait(5)  # the loop is busy meanwhile, and reads nothing of it
+        keep_loop_busy(0.05)
         for text in ("second", "third"):
             assert await text_of(llm, text) == text
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the request is written as soon as the connection is looked at")
 async def test_nor_is_it_where_the_loop_is_held_up_as_the_next_request_goes_out():
-    asked = threading.Event()
+    asked, said = threading.Event(), threading.Event()
 
     def serve(sock, number):
         while body := read_request(sock):
@@ -82,12 +85,13 @@ async def test_nor_is_it_where_the_loop_is_held_up_as_the_next_request_goes_out(
             if number == 1:
                 asked.wait(5)
                 sock.sendall(whole_reply("for nobody"))
+                said.set()
 
     real = session._Request.send
 
     async def busy_before_it_is_written(self, conn):
         if not asked.is_set():
-            asyncio.get_running_loop().call_soon(lambda: (asked.set(), keep_loop_busy()))
+            asyncio.get_running_loop().call_soon(lambda: (asked.set(), said.wait(5), keep_loop_busy(0.05)))
         return await real(self, conn)
 
     with ThreadServer(serve) as server, pytest.MonkeyPatch.context() as patch:
@@ -114,23 +118,26 @@ async def test_an_answer_that_waits_while_the_loop_is_busy_is_read():
 
 @pytest.mark.parametrize("ends_by", ["close", "reset"])
 async def test_kept_connections_that_were_closed_meanwhile_fail_no_call(ends_by):
-    closes = threading.Event()
+    closes, closed = threading.Event(), threading.Semaphore(0)
 
     def serve(sock, number):
         sock.sendall(whole_reply(asked_for(read_request(sock))))
         closes.wait(5)
-        if number <= 8:
-            if ends_by == "reset":
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            return
-        time.sleep(1)
+        if number > 8:
+            time.sleep(1)
+        if ends_by == "reset":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+        closed.release()
 
     with ThreadServer(serve) as server:
         llm = model(server)
         await asyncio.gather(*(text_of(llm, str(number)) for number in range(8)))
         assert server.connections == 8
         closes.set()
-        keep_loop_busy()
+        for _ in range(8):  # the loop is busy meanwhile, and sees nothing of it
+            assert closed.acquire(timeout=5)
+        keep_loop_busy(0.05)
         texts = await asyncio.gather(*(text_of(llm, str(number)) for number in range(8)))
         assert texts == [str(number) for number in range(8)]
 

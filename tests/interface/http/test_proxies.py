@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed
-from SimpleLLMFunc.interface.http import exchange, session
+from SimpleLLMFunc.interface.http import session, timeouts
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.server import LoopbackServer
 
@@ -211,7 +211,7 @@ async def test_a_proxy_that_opens_no_tunnel(every_host_is_here, certificate, mon
 
 
 async def test_a_proxy_that_says_nothing_is_given_up_in_time(every_host_is_here, monkeypatch):
-    monkeypatch.setattr(exchange, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(timeouts, "CONNECT_SECONDS", 0.1)
     async with LoopbackServer() as server, Proxy(server.port, answer=b"") as proxy:
         monkeypatch.setenv("https_proxy", f"http://proxy.example:{proxy.port}")
         llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=KEY, max_retries=0)

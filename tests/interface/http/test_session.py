@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
-from SimpleLLMFunc.interface.http import Exchange, HttpRequest, Patience, exchange, session
+from SimpleLLMFunc.interface.http import Exchange, HttpRequest, Patience, session, timeouts
 from SimpleLLMFunc.interface.http.openai_client import exchange as client_exchange
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending import Deadline
@@ -266,7 +266,7 @@ def _quietly(serve):
 
 @pytest.mark.parametrize("is_through_client", [False, True])
 async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeypatch):
-    monkeypatch.setattr(exchange, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(timeouts, "CONNECT_SECONDS", 0.1)
     monkeypatch.setattr(client_exchange, "CONNECT_SECONDS", 0.1)
     with socket.socket() as listening, contextlib.ExitStack() as waiting:
         listening.bind(("127.0.0.1", 0))

@@ -10,7 +10,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.http.content_decoding import unpacker_for
 from SimpleLLMFunc.interface.http.error_mapping import translated
 from SimpleLLMFunc.interface.http.exchange import (
-    CONNECT_SECONDS,
     HttpReply,
     HttpRequest,
     Reading,
@@ -18,7 +17,7 @@ from SimpleLLMFunc.interface.http.exchange import (
     redirect_target,
     whole_address,
 )
-from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS, Patience
 from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
 from SimpleLLMFunc.runtime import import_module
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
