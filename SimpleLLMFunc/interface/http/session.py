@@ -40,7 +40,8 @@ class _Request(aiohttp.ClientRequest):
     """Is not sent over a kept connection on which something has come since the request before.
 
     What a server sends unasked would be taken for the answer to the next question. aiohttp does not look at it, and
-    while the loop is busy it waits unread, so that the socket is looked at right before the request is written.
+    while the loop is busy it waits unread, so that the socket is looked at right before the request is written; where
+    that is later, also before the reader may have its turn.
     """
 
     is_stale = False
@@ -54,7 +55,7 @@ class _Request(aiohttp.ClientRequest):
             _latest[protocol] = None
             if protocol.closed is not None:
                 protocol.closed.add_done_callback(lambda closed: _end_body(closed, protocol))
-        elif not (_WRITES_LATER and self.body) and _has_news(protocol):
+        elif _has_news(protocol):
             raise StaleConnection
         response = await super().send(conn)
         if isinstance(response, _Response):
@@ -77,14 +78,21 @@ class _Response(aiohttp.ClientResponse):
         protocol = connection.protocol
         try:
             await super().start(connection)
-            if self.request is not None and self.request.is_stale:
-                raise StaleConnection  # noqa: TRY301 - as if aiohttp had found it
-        except BaseException:
+        except BaseException as error:
             abort(connection)
+            if self._is_stale and isinstance(error, Exception):
+                raise StaleConnection from None
             raise
+        if self._is_stale:
+            abort(connection)
+            raise StaleConnection
         if protocol is not None:
             _latest[protocol] = self.content
         return self
+
+    @property
+    def _is_stale(self) -> bool:
+        return self.request is not None and self.request.is_stale
 
 
 def abort(connection: Connection | None) -> None:
