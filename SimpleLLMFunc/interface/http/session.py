@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import select
+import selectors
 import socket
 import sys
 from typing import Any
@@ -27,6 +27,9 @@ _LONGEST_HEAD = 64 * 1024
 class StaleConnection(Exception):
     """Nothing was sent: something came on the kept connection since the request before, or its end."""
 
+
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
+"""Takes no descriptor; Windows has no poll, and its select takes any socket."""
 
 _latest: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = WeakKeyDictionary()
 """The body of the latest reply on each connection; None where the first one is still to come."""
@@ -105,12 +108,9 @@ def _has_news(protocol: ResponseHandler) -> bool:
     transport = protocol.transport
     if transport is None or protocol.should_close:
         return True
-    sock = transport.get_extra_info("socket")
-    if not hasattr(select, "poll"):  # Windows, where select takes any socket
-        return bool(select.select([sock], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
+    with _Selector() as look:
+        look.register(transport.get_extra_info("socket"), selectors.EVENT_READ)
+        return bool(look.select(0))
 
 
 def _end_body(closed: asyncio.Future[None], protocol: ResponseHandler) -> None:

@@ -57,8 +57,8 @@ def test_a_missing_extra_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "aiohttp" else real(name))
-    assert found("aiohttp") == ("bad", "aiohttp", "not installed", "pip install SimpleLLMFunc")
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "jsonschema" else real(name))
+    assert found("jsonschema") == ("bad", "jsonschema", "not installed", "pip install SimpleLLMFunc")
 
 
 def test_what_only_another_system_needs_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
