@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
 from SimpleLLMFunc.base.messages import as_data, copied
@@ -28,7 +28,18 @@ from SimpleLLMFunc.logger import (
     shown_traceback,
 )
 from SimpleLLMFunc.runtime import LARGE, off_loop_if_large
-from SimpleLLMFunc.tools import ModelRetry, NotConfirmed, Tool, ToolContext, as_tool, in_thread, nowhere, run_callable
+from SimpleLLMFunc.tools import (
+    Confirm,
+    ModelRetry,
+    NotConfirmed,
+    Tool,
+    ToolContext,
+    as_tool,
+    in_thread,
+    is_agreed,
+    nowhere,
+    run_callable,
+)
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import (
     ChatCompletion,
@@ -48,9 +59,6 @@ __all__ = [
     "extract_tool_calls_from_stream_response",
     "process_tool_calls",
 ]
-
-Confirm: TypeAlias = Callable[[str, dict[str, Any]], Any]
-"""``confirm(tool_name, arguments) -> bool``, sync or async; whatever is not true refuses."""
 
 MAX_AT_ONCE: Final = 128
 """Calls of one reply that run at the same time; the others wait their turn."""
@@ -367,13 +375,7 @@ async def _is_allowed(tool: Tool, values: dict[str, Any], round_: _Round) -> boo
         return False
     round_.asking = round_.asking or asyncio.Lock()
     async with round_.asking:
-        try:
-            # A thread for a sync one: it may well wait at a prompt.
-            return bool(await run_callable(confirm, [tool.name, copied([values])[0]], {}))
-        except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
-            reason = error
-    push_warning(lambda: f"toolkit_confirm failed for {tool.name}: {shown_traceback(reason)}")
-    return False
+        return await is_agreed(confirm, tool.name, copied([values])[0])
 
 
 async def _run(tool: Tool, arguments: _Arguments) -> Any:

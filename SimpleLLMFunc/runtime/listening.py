@@ -19,6 +19,9 @@ __all__ = ["THIS_MACHINE", "address_of", "listening", "serve_until_cancelled"]
 THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
 """The names by which only this machine is reached."""
 
+_REQUEST_SECONDS: Final = 30.0
+"""How long a request may take to arrive, head and body; then its connection is closed."""
+
 
 @contextlib.contextmanager
 def listening(
@@ -69,9 +72,8 @@ async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, *, grace:
     import uvicorn
 
     config = uvicorn.Config(
-        # The strict one of the two parsers that uvicorn may find here.
         app,
-        http="h11",
+        http=_patient_protocol(),
         log_config=None,
         access_log=False,
         ws="none",
@@ -88,3 +90,47 @@ async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, *, grace:
         # Not cancelled: it would leave its connections open.
         web.should_exit = True
         await asyncio.wait({serving})
+
+
+def _patient_protocol() -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol with a time limit for a request to arrive, which uvicorn itself does not have."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol  # the strict one of the two parsers that uvicorn may find
+
+    class PatientProtocol(H11Protocol):
+        """Closes a connection whose request is half sent for too long."""
+
+        limit: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.unwatch()
+            super().connection_lost(exc)
+
+        def watch(self) -> None:
+            """Have the time run while a request is on its way."""
+            if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
+                self.unwatch()
+            elif self.limit is None and not self.transport.is_closing():
+                self.limit = self.loop.call_later(_REQUEST_SECONDS, self.give_up)
+
+        def unwatch(self) -> None:
+            if self.limit is not None:
+                self.limit.cancel()
+                self.limit = None
+
+        def give_up(self) -> None:
+            self.limit = None
+            if self.flow.read_paused:
+                self.watch()  # the application has not asked for the rest yet
+            else:
+                self.transport.close()
+
+    return PatientProtocol

@@ -122,9 +122,13 @@ class Api:
             Problem: no key, or a wrong one; or, without keys, a web page that calls by another name.
         """
         if not self.callers:
-            host = urlsplit(f"//{request.headers.get('host', '')}").hostname
             origin = request.headers.get("origin")
-            if host not in THIS_MACHINE or (origin is not None and urlsplit(origin).hostname not in THIS_MACHINE):
+            named = [f"//{request.headers.get('host', '')}", *([] if origin is None else [origin])]
+            try:
+                hosts = [urlsplit(each).hostname for each in named]
+            except ValueError:
+                raise Problem(400, "The header Host or Origin is no address.") from None
+            if any(host not in THIS_MACHINE for host in hosts):
                 raise Problem(403, "Without keys only this machine may call, by its own names.")
             return None
         scheme, _, key = request.headers.get("authorization", "").partition(" ")

@@ -83,6 +83,10 @@ class Tool:
             self.timeout = timeout
         if confirm is not None:
             self.confirm = confirm
+        if not isinstance(self.confirm, bool):
+            raise ToolDefinitionError(
+                name or getattr(func, "__name__", type(self).__name__), f"confirm is True or False, not {confirm!r}."
+            )
         if untrusted is not None:
             self.untrusted = untrusted
         if isinstance(func, Tool):

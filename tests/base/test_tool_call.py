@@ -609,6 +609,19 @@ async def test_a_callback_that_fails_has_not_agreed(caplog):
     assert "terminal gone" in caplog.text
 
 
+@pytest.mark.parametrize("said", ["no", "yes", 1, 0, "", None, [True], object()])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_only_true_agrees_and_what_is_no_bool_is_told(said, is_async, caplog):
+    async def later(name: str, arguments: dict[str, Any]) -> Any:
+        return said
+
+    decide = later if is_async else lambda name, arguments: said
+    finished = await answer(send, '{"to": "ann"}', confirm=decide)
+    assert finished.failed
+    assert "needs a confirmation" in str(finished.content)
+    assert f"gave a {type(said).__name__}, which counts as no. Return True" in caplog.text
+
+
 async def test_one_question_at_a_time():
     open_questions, most = 0, 0
 

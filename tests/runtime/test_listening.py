@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 import urllib.request
 
 import pytest
@@ -64,3 +66,72 @@ async def test_it_serves_until_it_is_cancelled():
         serving.cancel()
         await asyncio.wait({serving}, timeout=20)
         assert serving.cancelled()
+
+
+# --- requests that are half sent ---------------------------------------------------------------------------
+
+HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n"
+
+
+@contextlib.asynccontextmanager
+async def half_open(monkeypatch, sent, *, seconds=0.3):
+    """A connection to a server that gives requests `seconds`, with `sent` on its way already."""
+    monkeypatch.setattr(sys.modules[serve_until_cancelled.__module__], "_REQUEST_SECONDS", seconds)
+
+    async def slow_echo(scope, receive, send):
+        await asyncio.sleep(2 * seconds)
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message["body"]
+            if not message.get("more_body"):
+                break
+        else:
+            return
+        await asyncio.sleep(2 * seconds)
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    with listening("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(serve_until_cancelled(slow_echo, listener, lifespan="off"))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        try:
+            writer.write(sent)
+            yield reader, writer
+        finally:
+            writer.close()
+            serving.cancel()
+            await asyncio.wait({serving}, timeout=20)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", HEAD, HEAD + b"\r\n12345"], ids=["none", "line", "head", "body"])
+async def test_a_connection_whose_request_does_not_arrive_is_closed(monkeypatch, sent):
+    async with half_open(monkeypatch, sent) as (reader, _), asyncio.timeout(20):
+        assert await reader.read() == b""
+
+
+async def test_one_that_sends_a_byte_now_and_then_is_closed_too(monkeypatch):
+    async with half_open(monkeypatch, HEAD) as (reader, writer), asyncio.timeout(20):
+        read = asyncio.ensure_future(reader.read())
+        while not read.done():
+            with contextlib.suppress(ConnectionError):
+                writer.write(b"X")
+                await writer.drain()
+            await asyncio.sleep(0.05)
+        with contextlib.suppress(ConnectionResetError):
+            assert await read == b""
+
+
+async def test_a_whole_request_may_wait_for_its_answer_and_the_connection_is_kept(monkeypatch):
+    async with half_open(monkeypatch, HEAD + b"\r\n0123456789") as (reader, writer), asyncio.timeout(20):
+        assert (await reader.readuntil(b"0123456789")).startswith(b"HTTP/1.1 200")
+        writer.write(b"GET / HT")
+        assert await reader.read() == b""
+
+
+async def test_a_body_that_the_application_does_not_read_yet_is_waited_for(monkeypatch):
+    body = b"x" * 1_000_000
+    head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    async with half_open(monkeypatch, head + body) as (reader, _), asyncio.timeout(20):
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        assert len(await reader.readexactly(len(body))) == len(body)

@@ -32,6 +32,7 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     ToolFailed,
 )
+from SimpleLLMFunc.runtime import serve_until_cancelled
 from SimpleLLMFunc.serve.http import http_app, serve_functions
 from SimpleLLMFunc.serve.http_callers import CallerEntry, Callers, hash_of
 from SimpleLLMFunc.serve.http_problem import problem_of
@@ -297,6 +298,35 @@ async def test_without_keys_web_pages_may_not_call(headers):
         assert status == 403
         async with session.get("/openapi.json", headers=headers) as response:
             assert response.status == 403
+    assert llm.calls == []
+
+
+async def raw(session, sent: bytes) -> bytes:
+    """What a server says to these bytes until it closes the connection."""
+    reader, writer = await asyncio.open_connection(session._base_url.host, session._base_url.port)
+    writer.write(sent)
+    async with asyncio.timeout(20):
+        said = await reader.read()
+    writer.close()
+    return said
+
+
+@pytest.mark.parametrize("headers", [b"Host: [", b"Host: [x]", b"Host: 127.0.0.1\r\nOrigin: http://["])
+async def test_a_host_or_origin_that_is_no_address_is_a_bad_request(headers):
+    async with serving(graded(ScriptedLLM())) as session:
+        said = await raw(session, b"GET /openapi.json HTTP/1.1\r\n" + headers + b"\r\nConnection: close\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in said
+    assert b"no address" in said
+
+
+async def test_half_sent_requests_do_not_stay_open(monkeypatch):
+    monkeypatch.setattr(sys.modules[serve_until_cancelled.__module__], "_REQUEST_SECONDS", 0.3)
+    head = b"POST /functions/grade HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    llm = ScriptedLLM()
+    async with serving(graded(llm)) as session:
+        for sent in (head, head + b'Content-Length: 20\r\n\r\n{"essay"'):
+            assert await raw(session, sent) == b""
     assert llm.calls == []
 
 

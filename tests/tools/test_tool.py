@@ -298,6 +298,8 @@ def test_a_subclass_says_more_about_itself():
     )
     assert named.parameters["properties"]["city"]["description"] == "Its name."
     assert Named(name="other", confirm=False).confirm is False
+    with pytest.raises(ToolDefinitionError, match="confirm is True or False, not 'no'"):
+        Named(confirm="no")  # type: ignore[arg-type]
     assert Named(name="other").name == "other"
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 import types
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -13,8 +14,9 @@ from starlette.testclient import TestClient
 
 from SimpleLLMFunc import AIAssistant, ImgPath, Message, llm_chat, llm_function, tool
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.runtime import serve_until_cancelled
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.viewer import viewer_app
+from SimpleLLMFunc.viewer import serve_page, viewer_app
 from SimpleLLMFunc.viewer.offered import offered_of
 from SimpleLLMFunc.viewer.responses import Lines
 from tests.viewer import shop
@@ -215,8 +217,6 @@ def test_who_leaves_ends_the_run(store):
     app = app_of(store, allow_run=[shop.describe.with_options(llm_interface=ScriptedLLM(forever))])
 
     async def leave():
-        from SimpleLLMFunc.viewer import serve_page
-
         address = asyncio.get_running_loop().create_future()
         serving = asyncio.ensure_future(serve_page(app, announce=address.set_result))
         base = (await address).partition("/#")[0]
@@ -233,6 +233,22 @@ def test_who_leaves_ends_the_run(store):
     asyncio.run(leave())
     assert store.flush()
     assert [run.status for run in store.reader.runs().runs] == ["cancelled"]
+
+
+@pytest.mark.parametrize("sent", ["GET /api/info HT", "POST /api/play/describe HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+async def test_half_sent_requests_do_not_stay_open(store, monkeypatch, sent):
+    monkeypatch.setattr(sys.modules[serve_until_cancelled.__module__], "_REQUEST_SECONDS", 0.3)
+    app = app_of(store)
+    address = asyncio.get_running_loop().create_future()
+    serving = asyncio.ensure_future(serve_page(app, announce=address.set_result))
+    parts = urlsplit(await address)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    writer.write(sent.encode())
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
+    writer.close()
+    serving.cancel()
+    await asyncio.wait({serving}, timeout=20)
 
 
 async def test_lines_close_what_makes_them_when_the_reader_leaves():

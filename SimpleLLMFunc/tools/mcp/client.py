@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import Any, Final, TextIO, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, ToolFailed, UsageError, cut
-from SimpleLLMFunc.logger import holds_little, push_warning, shown_error
+from SimpleLLMFunc.logger import holds_little
 from SimpleLLMFunc.runtime import run_sync, submit
+from SimpleLLMFunc.tools.confirming import is_agreed
 from SimpleLLMFunc.tools.context import NotConfirmed
 from SimpleLLMFunc.tools.mcp.connection import McpConnection
 from SimpleLLMFunc.tools.mcp.result import error_text, result_value
 from SimpleLLMFunc.tools.mcp.server import McpServer, http_server, require_mcp, stdio_server
-from SimpleLLMFunc.tools.running import in_thread, run_callable
+from SimpleLLMFunc.tools.running import in_thread
 from SimpleLLMFunc.tools.tool import Tool
 from SimpleLLMFunc.type import without_surrogates
 
@@ -80,6 +81,8 @@ def tools_from_mcp(
     given = {"env": env, "cwd": cwd, "stderr": stderr} if url is not None else {"headers": headers}
     if useless := [name for name, value in given.items() if value is not None]:
         raise ConfigError(f"{useless[0]}= is for {'command' if url is not None else 'url'}= only.")
+    if not isinstance(confirm, bool) and not callable(confirm):
+        raise ConfigError(f"confirm= is True, False or a callable (tool_name, arguments) -> bool, not {confirm!r}.")
     if isinstance(only, str):
         raise ConfigError(f"only= is a list of names: only=[{only!r}].")
     for name, seconds in (("timeout", timeout), ("start_timeout", start_timeout)):
@@ -219,8 +222,9 @@ class _Call:
 
     async def __call__(self, arguments: dict[str, Any]) -> Any:
         self.connection.check_process()
-        if callable(self.options.confirm):
-            await self._ask(self.options.confirm, arguments)
+        confirm = self.options.confirm
+        if callable(confirm) and not await is_agreed(confirm, self.name, dict(arguments)):
+            raise NotConfirmed(self.name)
         result = await self._answer(arguments)
         if result.get("isError"):
             raise ToolFailed(self.name, error_text(result))
@@ -237,13 +241,3 @@ class _Call:
                 raise
             seconds = self.options.timeout
             raise ToolFailed(self.name, f"it took longer than {seconds:g} s and was given up") from None
-
-    async def _ask(self, confirm: Callable[[str, dict[str, Any]], Any], arguments: dict[str, Any]) -> None:
-        try:
-            # A thread for a sync one: it may well wait at a prompt.
-            is_allowed = bool(await run_callable(confirm, [self.name, dict(arguments)], {}))
-        except Exception as error:  # noqa: BLE001 - who cannot be asked has not agreed
-            push_warning(f"confirm failed for the MCP tool {self.name}: {shown_error(error)}")
-            is_allowed = False
-        if not is_allowed:
-            raise NotConfirmed(self.name)

@@ -270,6 +270,14 @@ async def test_confirm_by_a_callable(is_async: bool) -> None:
     assert asked[:2] == [("echo", {"text": "fine"}), ("echo", {"text": "evil"})]
 
 
+async def test_only_true_confirms() -> None:
+    async with tools_from_mcp(command=raw("echo"), confirm=lambda _name, _arguments: "no") as tools:
+        with pytest.raises(ModelRetry, match="needs a confirmation"):
+            await by_name(tools)["echo"](text="x")
+    with pytest.raises(ConfigError, match="confirm= is True, False or a callable"):
+        tools_from_mcp(command=raw("echo"), confirm="no")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("language", "said"),
     [

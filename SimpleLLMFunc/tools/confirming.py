@@ -1,0 +1,30 @@
+"""Asking whether a tool may run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from SimpleLLMFunc.logger import push_warning, shown_traceback
+from SimpleLLMFunc.tools.running import run_callable
+
+__all__ = ["Confirm", "is_agreed"]
+
+Confirm: TypeAlias = Callable[[str, dict[str, Any]], Any]
+"""``confirm(tool_name, arguments) -> bool``, sync or async; only `True` lets the tool run."""
+
+
+async def is_agreed(confirm: Confirm, tool: str, arguments: dict[str, Any]) -> bool:
+    """Return whether `confirm` says `True`; a text such as "no", a number or a failure is no agreement, and is logged."""
+    try:
+        # A thread for a sync one: it may well wait at a prompt.
+        said = await run_callable(confirm, [tool, arguments], {})
+    except Exception as error:  # noqa: BLE001 - a user who cannot be asked has not agreed
+        reason = error
+    else:
+        if not isinstance(said, bool):
+            kind = type(said).__name__
+            push_warning(f"the confirmation of {tool} gave a {kind}, which counts as no. Return True to let it run.")
+        return said is True
+    push_warning(lambda: f"the confirmation of {tool} failed: {shown_traceback(reason)}")
+    return False
