@@ -8,7 +8,6 @@ from SimpleLLMFunc.assistant.caller import LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, new_session_id
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, Memory, MemoryStore, SqliteMemory
 from SimpleLLMFunc.assistant.search import (
-    Phrasebook,
     SearchClient,
     StaticSearch,
     TavilySearch,
@@ -27,7 +26,6 @@ __all__ = [
     "LLMCaller",
     "Memory",
     "MemoryStore",
-    "Phrasebook",
     "SearchClient",
     "SqliteMemory",
     "StaticSearch",

@@ -1,190 +1,105 @@
-"""Whether an answer says that the model does not know: phrases in several languages, weighed.
+"""Whether an answer says that the model does not know: plain regular expressions, a list for each language.
 
-The phrases stand in ``phrases.json`` beside this file; `phrase_pattern` says how they are written. What is quoted, code, or a
-draft in somebody else's voice does not count, nor what is said under a condition. Every step is linear in the text, and
-of a very long one only the beginning and the end are read: an answer that goes on for pages is no "I don't know".
+They stand in ``phrases.json`` beside this file. An answer is read clause by clause, in lower case and in full words ("can't" is
+"can not"). What is quoted, code, or a draft of a letter does not count, nor what a clause introduces ("The translation is:").
+Of a very long answer only the beginning and the end are read: an answer that goes on for pages is no "I don't know".
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
-from SimpleLLMFunc.assistant.search.phrases import (
-    Language,
-    Phrase,
-    built_in_languages,
-    is_without_spaces,
-    read_languages,
-)
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import llm_function
-from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["Judgement", "Phrasebook", "Reason", "add_phrases", "explain", "is_uncertain", "model_detector"]
-
-THRESHOLD: Final = 1.0
-"""From this score on an answer is uncertain."""
+__all__ = ["add_phrases", "explain", "is_uncertain", "model_detector"]
 
 HEAD_CHARS: Final = 6000
 TAIL_CHARS: Final = 3000
 """What is read of an answer's beginning and end."""
 
-_LONG = 600
-_EDGE = 250
-_INNER_SHARE = 0.6
-"""In a long answer a remark in the middle counts less than one at the edges: the rest is an answer."""
+_LONG: Final = 600
+_EDGE: Final = 250
+"""A remark in the middle of a long answer does not count: the rest is an answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """One phrase that was found.
+class _Language:
+    """The regular expressions of one language.
 
     Attributes:
-        says: what it says about the model.
-        weight: what it added to the score; 0 where it was set aside.
-        found: the words, as they were compared.
-        language: whose phrase it is.
-        set_aside: why it does not count; empty where it does.
+        uncertain: a clause that fits one says that the model does not know.
+        sure: unless it fits one of these.
+        announces: what stands before a colon where the words of others follow.
+        ignored: words that say nothing, left out before a clause is looked at.
     """
 
-    says: str
-    weight: float
-    found: str
-    language: str
-    set_aside: str = ""
+    uncertain: list[re.Pattern[str]] = field(default_factory=list)
+    sure: list[re.Pattern[str]] = field(default_factory=list)
+    announces: re.Pattern[str] | None = None
+    ignored: re.Pattern[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What `explain` found out about an answer; true where it is uncertain.
+@cache
+def _languages() -> dict[str, _Language]:
+    data = json.loads(files("SimpleLLMFunc.assistant.search").joinpath("phrases.json").read_text("utf-8"))
+    found: dict[str, _Language] = {}
+    for name, entry in data.items():
 
-    Attributes:
-        score: what the phrases weigh together.
-        reasons: the phrases, those set aside too.
-    """
+        def compiled(pattern: str, words: dict[str, str] = entry["words"]) -> re.Pattern[str]:
+            for word, alternatives in words.items():
+                pattern = pattern.replace(f"{{{word}}}", f"(?:{alternatives})")
+            return re.compile(pattern)
 
-    score: float
-    reasons: tuple[Reason, ...]
-
-    @property
-    def uncertain(self) -> bool:
-        """Whether the score reaches the threshold."""
-        return self.score >= THRESHOLD - 1e-9
-
-    def __bool__(self) -> bool:
-        return self.uncertain
-
-    def __str__(self) -> str:
-        lines = [f"{'uncertain' if self.uncertain else 'not uncertain'}: {self.score:.1f} of {THRESHOLD:g}"]
-        for reason in self.reasons:
-            aside = f" (set aside: {reason.set_aside})" if reason.set_aside else ""
-            lines.append(f"{reason.weight:+.1f} {reason.says}: {reason.found!r}{aside}")
-        return "\n".join(lines)
+        ignored = "|".join(entry["ignored"])
+        found[name] = _Language(
+            [compiled(each) for each in entry["uncertain"]],
+            [compiled(each) for each in entry["sure"]],
+            compiled("|".join(entry["announces"])),
+            re.compile(rf"(?<!\S)(?:{ignored})(?!\S) ?") if ignored else None,
+        )
+    return found
 
 
-class Phrasebook:
-    """Phrases of several languages; called with an answer, it says whether the answer is uncertain.
+# --- the text: each pattern is bounded, or consumes what it has read, so that together they are linear ---------
 
-    Args:
-        path: a file in the form of ``phrases.json``; its languages take the place of the library's own of the same name.
-    """
-
-    def __init__(self, path: str | Path | None = None) -> None:
-        self._languages = built_in_languages()
-        self._lock = ForkSafeLock()
-        if path is not None:
-            self._languages |= read_languages(path)
-
-    def add(self, language: str, phrases: Iterable[str], *, weight: float = THRESHOLD) -> None:
-        """Add phrases, of a new language too; `phrase_pattern` says how they are written.
-
-        Raises:
-            ConfigError: a phrase whose marks make no sense.
-            UsageError: one text where several are wanted.
-        """
-        if isinstance(phrases, str):
-            raise UsageError("phrases is a list of texts, not one text.")
-        texts = list(phrases)
-        with self._lock:
-            known = self._languages.get(language)
-            if known is None:
-                known = Language(language, words=not any(map(is_without_spaces, texts)))
-            added = [Phrase(text, "is uncertain", weight, known.compiled(text)) for text in texts]
-            self._languages = self._languages | {language: known.with_phrases(added)}
-
-    def explain(self, text: str, language: str | None = None) -> Judgement:
-        """Weigh an answer and say what was found in it.
-
-        Args:
-            text: the answer.
-            language: whose phrases are looked for; None looks for all.
-
-        Raises:
-            ConfigError: there are no phrases of that language.
-        """
-        languages = self._languages
-        if language is not None and language not in languages:
-            raise ConfigError(f"there are no phrases of {language!r}. There are: {', '.join(languages)}.")
-        chosen = list(languages.values()) if language is None else [languages[language]]
-        said = _own_words(_edges(text))
-        reasons: list[Reason] = []
-        score = 0.0
-        for each in chosen:
-            found, weight = _weigh(said, each)
-            reasons += found
-            score += weight
-        return Judgement(score, tuple(reasons))
-
-    def is_uncertain(self, text: str, language: str | None = None) -> bool:
-        """Whether an answer says that the model does not know; arguments as in `explain`."""
-        return self.explain(text, language).uncertain
-
-    def __call__(self, text: str) -> bool:
-        """As `is_uncertain`, so that a book can be given as ``detector=``."""
-        return self.is_uncertain(text)
-
-
-# --- the text ------------------------------------------------------------------------------------------------
-
-# Each is bounded, or consumes what it has read: together they are linear.
-_NOT_PROSE: Final = tuple(
-    re.compile(pattern, flags)
-    for pattern, flags in (
-        (r"```.*?(?:```|\Z)", re.DOTALL),
-        (r"~~~.*?(?:~~~|\Z)", re.DOTALL),
-        (r"^(?: {4}|\t| {0,3}>).*$", re.MULTILINE),
-        (r"`[^`\n]{1,300}`", 0),
-    )
+_NOT_PROSE: Final = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^(?: {4}|\t| {0,3}>)[^\n]*|`[^`\n]{1,300}`", re.DOTALL | re.MULTILINE
 )
-# Emphasis, headings, and the marks of lists.
 _MARKUP: Final = re.compile(r"[*#~_]+|^\s{0,3}(?:[-+•]|\d{1,3}[.)、])\s", re.MULTILINE)
-_QUOTED: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"“[^”\n]{0,400}”",
-        r"„[^“”\n]{0,400}[“”]",
-        r"「[^」\n]{0,400}」",
-        r"『[^』\n]{0,400}』",
-        r"《[^》\n]{0,200}》",
-        r"«[^»\n]{0,400}»",
-        r'"[^"\n]{0,400}"',
-        r"‘[^’\n]{0,200}’(?!\w)",
-        r"(?<!\w)'[^'\n]{2,200}'(?!\w)",
+_QUOTED: Final = re.compile(
+    r"“[^”\n]{0,400}”|„[^“”\n]{0,400}[“”]|「[^」\n]{0,400}」|『[^』\n]{0,400}』|《[^》\n]{0,200}》|«[^»\n]{0,400}»"
+    r"|\"[^\"\n]{0,400}\"|‘[^’\n]{0,200}’(?!\w)|(?<!\w)'[^'\n]{2,200}'(?!\w)"
+)
+_OPENING: Final = re.compile(r"\s*(?:dear |to whom |subject:|hi [a-z]+,|hello [a-z]+,|尊敬的|亲爱的|主题[：:])")
+_CLOSING: Final = re.compile(r"\s*(?:(?:kind|best|warm) regards|regards|sincerely|yours|best wishes|cheers,|此致|敬礼|祝好|顺颂)")
+_CONTRACTIONS: Final = tuple(
+    (re.compile(pattern), full)
+    for pattern, full in (
+        (r"\bcan(?:no|')t\b", "can not"),
+        (r"\bwon't\b", "will not"),
+        (r"n't\b", " not"),
+        (r"\bi'm\b", "i am"),
+        (r"'ve\b", " have"),
+        (r"\b(i|you|he|she|we|they|it)'d\b", r"\1 would"),
+        (r"'ll\b", " will"),
+        (r"'re\b", " are"),
+        (r"\b(it|that|there|what|here)'s\b", r"\1 is"),
     )
 )
-_SENTENCE_END: Final = re.compile(r"[.!?]+(?=\s|$)|[。！？!?；;\n]+")
-_OPENING: Final = re.compile(
-    r"\s*(?:dear |to whom |subject:|hi [a-z]+,|hello [a-z]+,|尊敬的|亲爱的|主题[：:])", re.IGNORECASE
-)
-_CLOSING: Final = re.compile(
-    r"\s*(?:(?:kind|best|warm) regards|regards|sincerely|yours|best wishes|cheers,|此致|敬礼|祝好|顺颂)", re.IGNORECASE
-)
+_SENTENCE: Final = re.compile(r"(?:[^.!?。！？；;\n]|[.!?](?!\s|$))*[.!?。！？；;]*\n?")
+_CLAUSE_END: Final = re.compile(r"[,.;!?…，。；！？、()\[\]—–]+|\s-+\s|(?<=[:：])")
+_MARK: Final = re.compile(r"([,.;:!?…()])")
+_BY_CHINESE: Final = re.compile(r"(?<=[\u3400-\u9fff，。；：！？、]) | (?=[\u3400-\u9fff，。；：！？、])")
+_SELF: Final = re.compile(r"\b(?:i|my|me|mine)\b|我|本助手|本模型|本人|俺|咱")
+"""Without such a word a question asks the reader."""
 
 
 def _edges(text: str) -> str:
@@ -194,94 +109,53 @@ def _edges(text: str) -> str:
 
 
 def _own_words(text: str) -> str:
-    """Return what the model says in its own voice: no code, nothing quoted, no draft of a letter."""
-    for pattern in _NOT_PROSE:
-        text = pattern.sub(" ", text)
-    text = _MARKUP.sub(" ", text)
-    for pattern in _QUOTED:
-        text = pattern.sub(" _ ", text)
+    """Return what the model says in its own voice, in lower case: no code, nothing quoted, no draft of a letter."""
+    text = _QUOTED.sub(" _ ", _MARKUP.sub(" ", _NOT_PROSE.sub(" ", text)))
+    text = text.replace("’", "'").replace("‘", "'").lower()
+    for pattern, full in _CONTRACTIONS:
+        text = pattern.sub(full, text)
     lines = text.splitlines()
-    opening = next((number for number, line in enumerate(lines) if _OPENING.match(line)), None)
-    if opening is None:
-        return text
+    opening = next((number for number, line in enumerate(lines) if _OPENING.match(line)), len(lines))
     closing = max((number for number, line in enumerate(lines) if _CLOSING.match(line)), default=-1)
     return "\n".join(lines[:opening] + lines[closing + 1 :]) if closing > opening else text
 
 
-def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the sentences with the place at which each begins; a mark at the end belongs to its sentence."""
-    start = 0
-    for end in _SENTENCE_END.finditer(text):
-        yield start, text[start : end.end()]
-        start = end.end()
-    yield start, text[start:]
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences, without those in the middle of a long text."""
+    for found in _SENTENCE.finditer(text):
+        if len(text) <= _LONG or found.start() <= _EDGE or found.end() >= len(text) - _EDGE:
+            yield found[0]
 
 
-# --- the weighing --------------------------------------------------------------------------------------------
+def _uncertain_clauses(text: str, language: _Language) -> Iterator[str]:
+    is_announced = False
+    for sentence in _sentences(text):
+        said = _BY_CHINESE.sub("", " ".join(_MARK.sub(r" \1 ", sentence).split()))
+        if language.ignored is not None:
+            said = language.ignored.sub("", said)
+        is_question = said.endswith(("?", "？"))
+        for clause in map(str.strip, _CLAUSE_END.split(said)):
+            if not clause:
+                continue
+            if not is_announced and not any(pattern.search(clause) for pattern in language.sure):
+                for pattern in language.uncertain:
+                    match = pattern.search(clause)
+                    if match is not None and (not is_question or _SELF.search(match[0])):
+                        yield clause
+                        break
+            # "The translation is:" speaks of the next line as well.
+            has_colon = clause.endswith((":", "：")) and language.announces is not None
+            is_announced = has_colon and language.announces.search(clause) is not None
 
 
-def _weigh(text: str, language: Language) -> tuple[list[Reason], float]:
-    reasons: list[Reason] = []
-    total = 0.0
-    announced = False
-    for start, sentence in _sentences(text):
-        said = language.normalized(sentence)
-        if not said:
-            continue
-        share = 1.0
-        if len(text) > _LONG and start > _EDGE and start + len(sentence) < len(text) - _EDGE:
-            share = _INNER_SHARE
-        found, weight = _weigh_sentence(said, language, announced=announced)
-        reasons += found
-        total += share * weight
-        # "The translation is:" speaks of the next line as well.
-        announced = said.endswith((":", "：")) and language.introduces(said)
-    return reasons, total
-
-
-def _weigh_sentence(said: str, language: Language, *, announced: bool) -> tuple[list[Reason], float]:
-    reasons: list[Reason] = []
-    heaviest: dict[str, float] = {}
-    asks = said.endswith(("?", "？"))
-    for phrase in language.phrases:
-        match = phrase.pattern.search(said)
-        if match is None:
-            continue
-        before = said[: match.start()]
-        aside = ""
-        if announced or _is_announced(before, language):
-            aside = "somebody else's words"
-        elif language.is_conditional(before):
-            aside = "said under a condition"
-        elif asks and not language.is_about_itself(match[0]):
-            aside = "asked of the reader"
-        counts = not aside and phrase.weight > heaviest.get(phrase.says, 0.0)
-        if counts:
-            heaviest[phrase.says] = phrase.weight
-        if counts or aside:
-            weight = phrase.weight if counts else 0.0
-            reasons.append(Reason(phrase.says, weight, match[0], language.name, aside))
-    if not heaviest:
-        return reasons, 0.0
-    weight = sum(heaviest.values())
-    for phrase in (*language.softeners, *language.other_matters):
-        if (match := phrase.pattern.search(said)) is not None:
-            reasons.append(Reason(phrase.says, phrase.weight, match[0], language.name))
-            weight += phrase.weight
-    return reasons, max(0.0, weight)
-
-
-def _is_announced(before: str, language: Language) -> bool:
-    colon = max(before.rfind(":"), before.rfind("："))
-    return colon >= 0 and language.introduces(before[:colon])
-
-
-# --- the library's own phrases -------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _own_book() -> Phrasebook:
-    return Phrasebook()
+def explain(text: str, language: str | None = None) -> list[str]:
+    """Return the clauses in which an answer says that the model does not know; arguments as in `is_uncertain`."""
+    languages = _languages()
+    if language is not None and language not in languages:
+        raise ConfigError(f"there are no phrases of {language!r}. There are: {', '.join(languages)}.")
+    chosen = list(languages.values()) if language is None else [languages[language]]
+    said = _own_words(_edges(text))
+    return [clause for each in chosen for clause in _uncertain_clauses(said, each)]
 
 
 def is_uncertain(text: str, language: str | None = None) -> bool:
@@ -294,26 +168,27 @@ def is_uncertain(text: str, language: str | None = None) -> bool:
     Raises:
         ConfigError: there are no phrases of that language.
     """
-    return _own_book().is_uncertain(text, language)
+    return bool(explain(text, language))
 
 
-def explain(text: str, language: str | None = None) -> Judgement:
-    """Say which phrases make an answer uncertain, and which were set aside; arguments as in `is_uncertain`."""
-    return _own_book().explain(text, language)
-
-
-def add_phrases(language: str, phrases: Iterable[str], *, weight: float = THRESHOLD) -> None:
+def add_phrases(language: str, phrases: Iterable[str]) -> None:
     """Add phrases to those of this process, of a new language too.
 
     Args:
         language: "zh", "en", or a new one.
-        phrases: written as the module `phrase_pattern` says: plain words, ``(one|other)``, ``...4`` for a gap.
-        weight: what each counts; from 1 on, one is enough.
+        phrases: regular expressions, each looked for in a clause in full words (``do not``, never ``don't``): ``beats me``, ``^no dice$``.
 
     Raises:
-        ConfigError: a phrase whose marks make no sense.
+        ConfigError: one is no regular expression.
+        UsageError: one text where several are wanted.
     """
-    _own_book().add(language, phrases, weight=weight)
+    if isinstance(phrases, str):
+        raise UsageError("phrases is a list of texts, not one text.")
+    try:
+        added = [re.compile(phrase, re.IGNORECASE) for phrase in phrases]
+    except re.error as error:
+        raise ConfigError(f"the phrase {error.pattern!r} is no regular expression: {error}.") from None
+    _languages().setdefault(language, _Language()).uncertain.extend(added)
 
 
 # --- asking a model ------------------------------------------------------------------------------------------

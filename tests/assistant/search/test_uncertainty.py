@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from SimpleLLMFunc.assistant.search import uncertainty
-from SimpleLLMFunc.assistant.search.uncertainty import Phrasebook, add_phrases, explain, is_uncertain, model_detector
+from SimpleLLMFunc.assistant.search.uncertainty import add_phrases, explain, is_uncertain, model_detector
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.testing import ScriptedLLM
 
+SURE = Path(__file__).with_name("sure_answers.txt").read_text("utf-8").splitlines()
 ROWS = [json.loads(line) for line in Path(__file__).with_name("uncertainty_set.jsonl").read_text("utf-8").splitlines()]
 
 
@@ -35,6 +35,11 @@ def test_the_set_is_large_and_even():
     for language in ("zh", "en"):
         for label in (True, False):
             assert sum(row["language"] == language and row["uncertain"] == label for row in ROWS) >= 100
+
+
+def test_sure_answers_that_speak_of_doubt_quote_it_or_ask_for_it():
+    assert len(SURE) == len(set(SURE)) > 70
+    assert [answer for answer in SURE if is_uncertain(answer)] == []
 
 
 # --- the examples everybody thinks of ------------------------------------------------------------------------
@@ -97,14 +102,12 @@ def test_it_is_not_uncertain(answer):
     assert not is_uncertain(answer), explain(answer)
 
 
-def test_a_remark_in_the_middle_of_a_long_answer_counts_less_than_one_at_its_end():
+def test_a_remark_in_the_middle_of_a_long_answer_does_not_count():
     filler = "This paragraph explains one more step of the method in detail, with an example. " * 12
     remark = "I do not know. "
     assert is_uncertain(remark + filler)
     assert is_uncertain(filler + remark)
-    middle = explain(filler + remark + filler)
-    assert not middle
-    assert middle.score > 0
+    assert not is_uncertain(filler + remark + filler)
 
 
 def test_what_the_users_own_things_and_safety_are_about_is_no_lack_of_knowledge():
@@ -164,34 +167,9 @@ def test_the_beginning_and_the_end_of_a_very_long_answer_are_read():
 # --- why -----------------------------------------------------------------------------------------------------
 
 
-def test_it_explains_itself():
-    judgement = explain("Sorry, I don't know who won.")
-    assert judgement
-    assert judgement.uncertain
-    assert judgement.score == pytest.approx(1.6)
-    assert {reason.says for reason in judgement.reasons} == {"does not know", "apologises", "speaks of itself"}
-    assert str(judgement).splitlines()[0] == "uncertain: 1.6 of 1"
-    assert "+1.0 does not know: 'i do not know'" in str(judgement)
-
-
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        ("If I don't know it, I ask.", "said under a condition"),
-        ("The sentence reads: I don't know.", "somebody else's words"),
-        ("Never heard of it? It is a town.", "asked of the reader"),
-    ],
-)
-def test_it_says_what_was_set_aside_and_why(answer, why):
-    judgement = explain(answer)
-    assert not judgement
-    assert [reason.set_aside for reason in judgement.reasons] == [why]
-    assert all(reason.weight == 0 for reason in judgement.reasons)
-    assert why in str(judgement)
-
-
-def test_two_phrases_of_one_kind_count_once():
-    assert explain("I don't know, it beats me.").score == explain("I don't know.").score
+def test_it_names_the_clauses():
+    assert explain("Sorry, I don't know who won. 我不清楚。") == ["i do not know who won", "我不清楚"]
+    assert explain("If I don't know it, I ask.") == []
 
 
 def test_the_language_can_be_given():
@@ -206,73 +184,33 @@ def test_the_language_can_be_given():
 # --- phrases of one's own ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def own_book():
-    uncertainty._own_book.cache_clear()
+@pytest.fixture(autouse=True)
+def own_phrases():
     yield
-    uncertainty._own_book.cache_clear()
+    uncertainty._languages.cache_clear()
 
 
-def test_phrases_can_be_added(own_book):
+def test_phrases_can_be_added():
     assert not is_uncertain("Search me, mate.")
-    add_phrases("en", ["search me"])
+    add_phrases("en", [r"\bsearch me\b", "^no dice$"])
     assert is_uncertain("Search me, mate.")
-    assert not is_uncertain("Research me.")  # whole words only
+    assert is_uncertain("Well, no dice.")
+    assert not is_uncertain("Research me.")
+    assert not is_uncertain('"Search me" is slang.')
 
 
-def test_a_new_language(own_book):
-    add_phrases("de", ["ich weiß (es)? nicht", "keine ahnung"])
+def test_a_new_language():
+    add_phrases("de", ["ich weiß (es )?nicht", "Keine Ahnung"])
     assert is_uncertain("Das weiß ich – keine Ahnung.", "de")
     assert is_uncertain("Ich weiß es nicht.")
-    assert is_uncertain("Ich weiß nicht.")
     add_phrases("ja", ["わかりません", "知りません"])
     assert is_uncertain("申し訳ありませんが、わかりません。")
 
 
-def test_a_light_phrase_is_not_enough_alone(own_book):
-    add_phrases("en", ["gosh"], weight=0.5)
-    assert not is_uncertain("Gosh, that is easy: 4.")
-    assert explain("Gosh, that is easy: 4.").score == pytest.approx(0.5)
-
-
-def test_a_book_is_a_detector_and_its_phrases_are_its_own():
-    book = Phrasebook()
-    book.add("en", ["beats ...2 daylights"])
-    assert book("It beats the living daylights out of me")
-    assert book.is_uncertain("I don't know")
-    assert not is_uncertain("It beats the living daylights out of it.")
-
-
-def test_a_file_takes_the_place_of_a_language(tmp_path):
-    file = tmp_path / "mine.json"
-    file.write_text(
-        json.dumps(
-            {
-                "en": {
-                    "phrases": [{"says": "gives up", "weight": 2, "any": ["no {thing}"]}],
-                    "sets": {"thing": "dice|luck"},
-                }
-            }
-        ),
-        "utf-8-sig",
-    )
-    book = Phrasebook(file)
-    assert book("No dice.")
-    assert book.explain("No luck!").reasons[0].says == "gives up"
-    assert not book("I don't know.")
-    assert book("我不知道。")
-
-
-def test_threads_may_add_while_others_ask():
-    book = Phrasebook()
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: book.add("en", [f"word{number}"]) or book("I don't know"), range(64)))
-    assert all(book(f"word{number}") for number in range(64))
-
-
-def test_one_text_is_no_list():
-    with pytest.raises(UsageError):
-        Phrasebook().add("en", "beats me")
+@pytest.mark.parametrize(("phrases", "error"), [("beats me", UsageError), (["beats (me"], ConfigError)])
+def test_what_cannot_be_added_is_said(phrases, error):
+    with pytest.raises(error, match="phrase"):
+        add_phrases("en", phrases)
 
 
 # --- asking a model ------------------------------------------------------------------------------------------
