@@ -19,7 +19,7 @@ from typing import Any
 
 from SimpleLLMFunc.assistant.search.uncertainty import explain, is_uncertain
 
-SET = Path(__file__).parents[1] / "tests" / "assistant" / "uncertainty_set.jsonl"
+SET = Path(__file__).parents[1] / "tests" / "assistant" / "search" / "uncertainty_set.jsonl"
 AIM = 0.95
 
 

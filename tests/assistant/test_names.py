@@ -12,7 +12,7 @@ from SimpleLLMFunc.assistant import AIAssistant, ToolInvoker
 def test_everything_listed_is_there() -> None:
     wanted = {"AIAssistant", "ToolInvoker", "ContextBuilder", "ChatMemoryIntegration", "LLMCaller", "MemoryStore",
               "SearchClient", "SqliteMemory", "TavilySearch", "WikipediaSearch", "StaticSearch", "is_uncertain",
-              "Phrasebook", "add_phrases", "explain", "builtin_tools"}  # fmt: skip
+              "add_phrases", "explain", "builtin_tools"}  # fmt: skip
     assert wanted <= set(assistant.__all__)
     assert all(hasattr(assistant, name) for name in assistant.__all__)
     assert SimpleLLMFunc.AIAssistant is AIAssistant

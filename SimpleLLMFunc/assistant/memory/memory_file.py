@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from SimpleLLMFunc.assistant.memory.relevance import same
+from SimpleLLMFunc.assistant.memory.relevance import same, words_of
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
@@ -22,21 +21,10 @@ T = TypeVar("T")
 _APPLICATION_ID = 0x534C4D45
 """In the header of our files: "SLME"."""
 
-_MOST_CANDIDATES: Final = 200
 _MOST_MESSAGES: Final = 40
-_MOST_PIECES: Final = 40
-
-
-def _layer(name: str, column: str) -> list[str]:
-    """Return what keeps an index of the three characters in a row of a table, in step with the table."""
-    row = f"{name}_text(rowid, text) VALUES (new.id, new.{column})"
-    gone = f"{name}_text({name}_text, rowid, text) VALUES ('delete', old.id, old.{column})"
-    return [
-        f"CREATE VIRTUAL TABLE {name}_text USING fts5(text, tokenize = 'trigram', content = '')",
-        f"CREATE TRIGGER {name}_new AFTER INSERT ON {name} BEGIN INSERT INTO {row}; END",
-        f"CREATE TRIGGER {name}_old AFTER DELETE ON {name} BEGIN INSERT INTO {gone}; END",
-    ]
-
+_MOST_WORDS: Final = 40
+_HALF_LIFE: Final = 30 * 86_400.0
+"""Seconds after which a text counts half."""
 
 _TABLES = (
     """
@@ -59,8 +47,7 @@ _TABLES = (
         type TEXT NOT NULL,
         text TEXT NOT NULL,
         source TEXT NOT NULL,
-        at REAL NOT NULL,
-        vector BLOB
+        at REAL NOT NULL
     )
     """,
     "CREATE INDEX memories_of_user ON memories (user, at)",
@@ -74,8 +61,6 @@ _TABLES = (
         PRIMARY KEY (user, session)
     )
     """,
-    *_layer("messages", "content"),
-    *_layer("memories", "text"),
 )
 
 
@@ -87,28 +72,25 @@ class Memory:
         type: fact, preference, plan, relation or other.
         source: the session it was drawn from.
         at: when, in seconds since the epoch.
-        vector: its meaning as 32-bit floats, where there is one.
     """
 
     type: str
     text: str
     source: str
     at: float
-    vector: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message; `at` in seconds since the epoch."""
+    """One message."""
 
     id: int
     role: str
     content: str
-    at: float
 
 
 class MemoryFile:
-    """Messages, memories and summaries of users.
+    """Messages, memories and summaries of users, with an index (FTS5) of the words in the first two.
 
     A user is kept under the hash of the id: ids may hold anything, and the file does not tell them.
 
@@ -128,10 +110,11 @@ class MemoryFile:
 
         def work(connection: sqlite3.Connection) -> tuple[int, int]:
             with transaction(connection):
-                connection.executemany(
-                    "INSERT INTO messages (user, session, role, content, at) VALUES (?, ?, ?, ?, ?)",
-                    [(user, session, role, _plain(content), at) for role, content in messages],
-                )
+                for role, content in messages:
+                    text = _plain(content)
+                    row = (user, session, role, text, at)
+                    statement = "INSERT INTO messages (user, session, role, content, at) VALUES (?, ?, ?, ?, ?)"
+                    _index(connection, "messages", connection.execute(statement, row).lastrowid, text)
                 (waiting,) = connection.execute(
                     "SELECT count(*) FROM messages WHERE user = ? AND extracted = 0", (user,)
                 ).fetchone()
@@ -142,7 +125,7 @@ class MemoryFile:
     def session(self, user_id: str, session_id: str) -> list[Said]:
         """Return the last messages of a session, the oldest first."""
         rows = self._rows(
-            "SELECT id, role, content, at FROM messages WHERE user = ? AND session = ? ORDER BY id DESC LIMIT ?",
+            "SELECT id, role, content FROM messages WHERE user = ? AND session = ? ORDER BY id DESC LIMIT ?",
             (_key(user_id), _plain(session_id), _MOST_MESSAGES),
         )
         return [Said(*row) for row in reversed(rows)]
@@ -150,7 +133,7 @@ class MemoryFile:
     def not_extracted(self, user_id: str) -> list[Said]:
         """Return the messages that no memories were drawn from, the oldest first."""
         rows = self._rows(
-            "SELECT id, role, content, at FROM messages WHERE user = ? AND extracted = 0 ORDER BY id LIMIT ?",
+            "SELECT id, role, content FROM messages WHERE user = ? AND extracted = 0 ORDER BY id LIMIT ?",
             (_key(user_id), _MOST_MESSAGES),
         )
         return [Said(*row) for row in rows]
@@ -160,15 +143,30 @@ class MemoryFile:
         user, session = _key(user_id), _plain(session_id)
         return self._do(lambda connection: _new_in_session(connection, user, session))
 
-    def messages_like(self, user_id: str, asked: Iterable[str], session_id: str) -> list[Said]:
-        """Return messages of the user's other sessions that have one of the pieces."""
-        condition, values = _condition("messages", "content", asked)
-        rows = self._rows(
-            f"SELECT id, role, content, at FROM messages WHERE user = ? AND session != ? AND ({condition}) "  # noqa: S608
-            "ORDER BY id DESC LIMIT ?",
-            (_key(user_id), _plain(session_id), *values, _MOST_CANDIDATES),
+    def messages_like(self, user_id: str, text: str, session_id: str, now: float, most: int) -> list[Said]:
+        """Return messages of the user's other sessions that share words with a text, the best first."""
+        rows = self._like(
+            "messages", "id, role, content", text, now, most, "user = ? AND session != ?", user_id, session_id
         )
         return [Said(*row) for row in rows]
+
+    def memories_like(self, user_id: str, text: str, now: float, most: int) -> list[str]:
+        """Return memories of the user that share words with a text, the best first."""
+        return [text for (text,) in self._like("memories", "text", text, now, most, "user = ?", user_id)]
+
+    def _like(
+        self, table: str, columns: str, text: str, now: float, most: int, condition: str, user_id: str, *others: str
+    ) -> list[Any]:
+        words = sorted(words_of(text), key=len, reverse=True)[:_MOST_WORDS]
+        wanted = " OR ".join(f'"{word}"' for word in words)
+        if not wanted:
+            return []
+        # FTS5 ranks by bm25, below 0 and the lower the better; an older text counts less.
+        return self._rows(
+            f"SELECT {columns} FROM {table}_words JOIN {table} ON id = {table}_words.rowid "  # noqa: S608 - our own names
+            f"WHERE {table}_words MATCH ? AND {condition} ORDER BY rank / (1 + max(? - at, 0) / ?), id DESC LIMIT ?",
+            (wanted, _key(user_id), *map(_plain, others), now, _HALF_LIFE, most),
+        )
 
     def add_memories(self, user_id: str, memories: Sequence[Memory], last_id: int | None) -> int:
         """Keep memories that are not known yet, and note up to which message they were drawn; return how many are new.
@@ -195,32 +193,20 @@ class MemoryFile:
                             "UPDATE memories SET at = ? WHERE user = ? AND text = ?", (memory.at, user, before)
                         )
                         continue
-                    connection.execute(
-                        "INSERT INTO memories (user, type, text, source, at, vector) VALUES (?, ?, ?, ?, ?, ?)",
-                        (user, memory.type, text, _plain(memory.source), memory.at, memory.vector),
-                    )
+                    statement = "INSERT INTO memories (user, type, text, source, at) VALUES (?, ?, ?, ?, ?)"
+                    row = (user, memory.type, text, _plain(memory.source), memory.at)
+                    _index(connection, "memories", connection.execute(statement, row).lastrowid, text)
                     known.append(text)
                     count += 1
                 return count
 
         return self._do(work)
 
-    def memories(self, user_id: str) -> list[Memory]:
-        """Return all memories of a user, the newest first."""
+    def memories(self, user_id: str, most: int = -1) -> list[Memory]:
+        """Return the memories of a user, the newest first."""
         rows = self._rows(
-            "SELECT type, text, source, at, vector FROM memories WHERE user = ? ORDER BY at DESC, id DESC",
-            (_key(user_id),),
-        )
-        return [Memory(*row) for row in rows]
-
-    def memories_like(self, user_id: str, asked: Iterable[str]) -> list[Memory]:
-        """Return memories that have one of the pieces, and the newest ones, and those found by meaning alone."""
-        condition, values = _condition("memories", "text", asked)
-        rows = self._rows(
-            "SELECT type, text, source, at, vector FROM memories WHERE user = ? AND id IN ("  # noqa: S608
-            f"SELECT id FROM (SELECT id FROM memories WHERE user = ? AND ({condition}) ORDER BY at DESC LIMIT ?) "
-            "UNION SELECT id FROM (SELECT id FROM memories WHERE user = ? ORDER BY at DESC LIMIT ?))",
-            (_key(user_id), _key(user_id), *values, _MOST_CANDIDATES, _key(user_id), _MOST_CANDIDATES),
+            "SELECT type, text, source, at FROM memories WHERE user = ? ORDER BY at DESC, id DESC LIMIT ?",
+            (_key(user_id), most),
         )
         return [Memory(*row) for row in rows]
 
@@ -235,16 +221,11 @@ class MemoryFile:
     def set_summary(self, user_id: str, session_id: str, text: str, last_id: int, at: float) -> None:
         """Keep the summary of a session in place of the one before, unless its messages are gone by now."""
         user, session = _key(user_id), _plain(session_id)
-
-        def work(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                connection.execute(
-                    "INSERT OR REPLACE INTO summaries (user, session, text, last_message, at) "
-                    "SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM messages WHERE id = ? AND user = ?)",
-                    (user, session, _plain(text), last_id, at, last_id, user),
-                )
-
-        self._do(work)
+        self._rows(
+            "INSERT OR REPLACE INTO summaries (user, session, text, last_message, at) "
+            "SELECT ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM messages WHERE id = ? AND user = ?)",
+            (user, session, _plain(text), last_id, at, last_id, user),
+        )
 
     def delete_user(self, user_id: str) -> None:
         """Remove everything about a user, from the pages of the file too."""
@@ -253,11 +234,13 @@ class MemoryFile:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA secure_delete = ON")
             with transaction(connection):
-                for table in ("messages", "memories", "summaries"):
-                    connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))  # noqa: S608 - our own names
-                for index in ("messages_text", "memories_text"):
+                for table in ("messages", "memories"):
+                    own = f"SELECT id FROM {table} WHERE user = ?"  # noqa: S608 - our own names
+                    connection.execute(f"DELETE FROM {table}_words WHERE rowid IN ({own})", (user,))  # noqa: S608
                     # An index only marks what is deleted, until its parts are merged.
-                    connection.execute(f"INSERT INTO {index}({index}) VALUES ('optimize')")  # noqa: S608
+                    connection.execute(f"INSERT INTO {table}_words({table}_words) VALUES ('optimize')")  # noqa: S608
+                for table in ("messages", "memories", "summaries"):
+                    connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))  # noqa: S608
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
         self._do(work)
@@ -272,12 +255,40 @@ class MemoryFile:
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._file.lock:
             try:
-                return work(self._file.connection())
+                connection = self._file.connection()
+                _see_to_the_index(connection)
+                return work(connection)
             except sqlite3.Error as error:
                 raise self._unusable(f"{type(error).__name__}: {error}") from error
 
     def _unusable(self, why: str) -> ConfigError:
         return ConfigError(f"the memory {str(self._path)!r} cannot be used: {why}. Give SqliteMemory another path.")
+
+
+def _see_to_the_index(connection: sqlite3.Connection) -> None:
+    """Make the index of words where there is none: in a new file, and in one of 1.0, which had another kind."""
+    is_there = "SELECT 1 FROM sqlite_master WHERE name = 'memories_words'"
+    if connection.execute(is_there).fetchone():
+        return
+    with transaction(connection):
+        if connection.execute(is_there).fetchone():
+            return  # another process was faster
+        for table, column in (("messages", "content"), ("memories", "text")):
+            for old in (
+                f"TRIGGER IF EXISTS {table}_new",
+                f"TRIGGER IF EXISTS {table}_old",
+                f"TABLE IF EXISTS {table}_text",
+            ):
+                connection.execute(f"DROP {old}")
+            connection.execute(f"CREATE VIRTUAL TABLE {table}_words USING fts5(words)")
+            for row in connection.execute(f"SELECT id, {column} FROM {table}").fetchall():  # noqa: S608 - our own names
+                _index(connection, table, *row)
+
+
+def _index(connection: sqlite3.Connection, table: str, row: int | None, text: str) -> None:
+    """Let a row be found by the words of its text."""
+    words = " ".join(words_of(text))
+    connection.execute(f"INSERT INTO {table}_words (rowid, words) VALUES (?, ?)", (row, words))  # noqa: S608 - our own
 
 
 def _key(user_id: str) -> bytes:
@@ -296,18 +307,3 @@ def _new_in_session(connection: sqlite3.Connection, user: bytes, session: str) -
         (user, session, user, session),
     ).fetchone()
     return int(count)
-
-
-def _condition(table: str, column: str, asked: Iterable[str]) -> tuple[str, list[str]]:
-    """Return what finds rows that share something with a text: three characters by the index, pairs by looking."""
-    chosen = list(islice(sorted(asked, key=len, reverse=True), _MOST_PIECES))
-    long = [f'"{piece}"' for piece in chosen if len(piece) >= 3]
-    terms, values = ["0"], []
-    if long:
-        terms.append(f"id IN (SELECT rowid FROM {table}_text WHERE {table}_text MATCH ?)")  # noqa: S608 - our own names
-        values.append(" OR ".join(long))
-    for piece in chosen:
-        if len(piece) < 3:
-            terms.append(f"instr(lower({column}), ?) > 0")
-            values.append(piece)
-    return " OR ".join(terms), values

@@ -1,19 +1,16 @@
-"""How much a remembered text has to do with a question: shared pieces, age, and closeness of vectors. Pure."""
+"""The words by which remembered texts are found, and whether two of them say the same. Pure."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Final
 
-__all__ = ["cosine", "freshness", "normalized", "overlap", "pieces", "same"]
+__all__ = ["same", "words_of"]
 
-_WORD = re.compile(r"[a-z0-9_]+|[^\W\d_a-z]+", re.IGNORECASE)
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-_HALF_LIFE = 30 * 86_400.0
-"""Seconds after which a memory counts half."""
-
-_COMMON = frozenset(
+_WORD: Final = re.compile(r"[a-z0-9_]+|[^\W\d_a-z]+", re.IGNORECASE)
+_CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_COMMON: Final = frozenset(
     [
         "a",
         "an",
@@ -91,55 +88,32 @@ _COMMON = frozenset(
 )
 
 
-def pieces(text: str) -> set[str]:
+def words_of(text: str) -> list[str]:
     """Return what two texts can share: words, and pairs of characters where a script has no spaces."""
-    found: set[str] = set()
+    found: dict[str, None] = {}
     for word in _WORD.findall(text.casefold()):
-        if not _CJK.search(word) or len(word) == 1:
-            found.add(word)
+        if len(word) == 1 or not _CJK.search(word):
+            found[word] = None
         else:
-            found.update(word[start : start + 2] for start in range(len(word) - 1))
-    return found - _COMMON
-
-
-def overlap(asked: set[str], text: str) -> float:
-    """Return how much of a question's pieces a text has, 0 to 1; long texts gain little by their length."""
-    if not asked:
-        return 0.0
-    own = pieces(text)
-    shared = len(asked & own)
-    return shared / math.sqrt(len(asked) * max(len(own), 1))
-
-
-def freshness(age_seconds: float) -> float:
-    """Return 1 for a memory of now, halved every thirty days."""
-    return float(0.5 ** (max(age_seconds, 0.0) / _HALF_LIFE))
-
-
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the cosine of the angle between two vectors; 0 where they cannot be compared."""
-    if len(one) != len(other):
-        return 0.0
-    lengths = math.hypot(*one) * math.hypot(*other)
-    return sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
-
-
-def normalized(text: str) -> str:
-    """Return the text without case, spaces and punctuation: what two memories of the same thing share."""
-    return "".join(_WORD.findall(text.casefold()))
+            found |= dict.fromkeys(word[start : start + 2] for start in range(len(word) - 1))
+    return [word for word in found if word not in _COMMON]
 
 
 def same(text: str, known: Iterable[str]) -> str | None:
     """Return the first known text that says the same in nearly the same words, None where there is none."""
-    own, own_pieces = normalized(text), pieces(text)
+    own, own_words = _normalized(text), set(words_of(text))
     for each in known:
-        if normalized(each) == own:
+        if _normalized(each) == own:
             return each
-        others = pieces(each)
+        others = set(words_of(each))
         # Digits decide: "lives at number 5" and "lives at number 6" are two facts.
-        if _digits(each) == _digits(text) and len(own_pieces & others) >= 0.85 * max(len(own_pieces | others), 1):
+        if _digits(each) == _digits(text) and len(own_words & others) >= 0.85 * max(len(own_words | others), 1):
             return each
     return None
+
+
+def _normalized(text: str) -> str:
+    return "".join(_WORD.findall(text.casefold()))
 
 
 def _digits(text: str) -> list[str]:

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from time import time
-from typing import Any, Final, Literal
+from typing import Literal
 
 from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory, MemoryType, extract_memories
 from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile, Said
-from SimpleLLMFunc.assistant.memory.relevance import cosine, freshness, overlap, pieces
 from SimpleLLMFunc.calls import LanguageType, summarize
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.runtime import ForkSafeLock, in_thread, renew_in_child, submit
-from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import Message
 
 __all__ = ["Memory", "SqliteMemory"]
 
-_LEAST_MATCH: Final = 0.05
-"""Overlap below which two texts have nothing to do with one another."""
-
-_LEAST_COSINE: Final = 0.5
 _NEWEST_SHOWN = 2
 """Memories that are shown for being new, whatever the question."""
 
@@ -45,7 +38,6 @@ class SqliteMemory:
         llm: draws memories from messages; None takes the current model (the assistant's, while it answers).
         extract_every: messages of a user after which memories are drawn from them; 0 never.
         summarize_every: messages of a session after which it is summarised (again); 0 never.
-        embed: ``embed(texts) -> vectors``, sync or async: memories are then found by meaning too.
         most: memories and old messages that one question is shown.
         language: of what is shown and asked, "zh" or "en".
         clock: seconds since the epoch; for tests.
@@ -61,7 +53,6 @@ class SqliteMemory:
         llm: LLM_Interface | None = None,
         extract_every: int = 10,
         summarize_every: int = 20,
-        embed: Callable[[list[str]], Any] | None = None,
         most: int = 8,
         language: Literal["zh", "en"] = "zh",
         clock: Callable[[], float] = time,
@@ -74,7 +65,6 @@ class SqliteMemory:
         self._llm = llm
         self._extract_every = extract_every
         self._summarize_every = summarize_every
-        self._embed = embed
         self._most = most
         self._words = _WORDS[language]
         self._language = LanguageType.CHINESE if language == "zh" else LanguageType.ENGLISH
@@ -87,34 +77,19 @@ class SqliteMemory:
 
     async def recall(self, user_id: str, message: str, session_id: str) -> str:
         """Return what is known of the user that has to do with `message`, the most relevant first; else ""."""
-        asked = await in_thread(pieces, message)
-        memories = await in_thread(self._file.memories_like, user_id, asked)
-        vector = await self._vector(message) if self._embed and memories else None
-        # Hundreds of long texts and vectors are compared: not on the event loop.
-        return await in_thread(self._told, user_id, session_id, asked, memories, vector)
+        return await in_thread(self._told, user_id, message, session_id)
 
-    def _told(
-        self, user_id: str, session_id: str, asked: set[str], memories: list[Memory], vector: array[float] | None
-    ) -> str:
-        """Return what of the memories, the old messages and the summaries has to do with a question, best first."""
+    def _told(self, user_id: str, message: str, session_id: str) -> str:
+        """Return what of the memories, the summaries and the old messages has to do with a question, best first."""
         now = self._clock()
-        ranked = sorted(
-            ((_relevance(asked, vector, memory, now), memory) for memory in memories),
-            key=lambda pair: pair[0],
-            reverse=True,
-        )
-        shown = [memory for score, memory in ranked if score > 0][: self._most]
-        newest = sorted(memories, key=lambda memory: memory.at, reverse=True)[:_NEWEST_SHOWN]
-        shown += [memory for memory in newest if memory not in shown][: self._most - len(shown)]
-        lines = [f"- {memory.text}" for memory in shown]
-        said = self._file.messages_like(user_id, asked, session_id)
-        told = [(overlap(asked, each.content), each) for each in said]
-        told = [pair for pair in told if pair[0] >= _LEAST_MATCH]
-        told.sort(key=lambda pair: pair[0] + 0.2 * freshness(now - pair[1].at), reverse=True)
-        summaries = self._file.summaries(user_id, session_id, 2)
-        lines += [f"- {self._words['session']}{text}" for text in summaries]
-        room = max(self._most - len(shown), 0)
-        lines += [f"- {self._words[each.role]}{_short(each.content)}" for _, each in told[:room]]
+        shown = self._file.memories_like(user_id, message, now, self._most)
+        newest = [memory.text for memory in self._file.memories(user_id, _NEWEST_SHOWN)]
+        shown = list(dict.fromkeys([*shown, *newest]))[: self._most]
+        lines = [f"- {text}" for text in shown]
+        lines += [f"- {self._words['session']}{text}" for text in self._file.summaries(user_id, session_id, 2)]
+        if room := self._most - len(shown):
+            said = self._file.messages_like(user_id, message, session_id, now, room)
+            lines += [f"- {self._words[each.role]}{_short(each.content)}" for each in said]
         return "\n".join(dict.fromkeys(lines))
 
     async def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
@@ -209,7 +184,7 @@ class SqliteMemory:
         waiting = await in_thread(self._file.not_extracted, user_id)
         if not waiting or not self._extract_every or len(waiting) < self._extract_every:
             return
-        known = [memory.text for memory in (await in_thread(self._file.memories, user_id))[:50]]
+        known = [memory.text for memory in await in_thread(self._file.memories, user_id, 50)]
         found = await extract_memories(_conversation(waiting), known)
         await self._keep(user_id, session_id, found, last_id=waiting[-1].id)
 
@@ -225,30 +200,9 @@ class SqliteMemory:
     async def _keep(
         self, user_id: str, session_id: str, found: Sequence[ExtractedMemory], *, last_id: int | None
     ) -> int:
-        vectors = await self._vectors([each.text for each in found])
         now = self._clock()
-        rows = [
-            Memory(each.type, " ".join(each.text.split()), session_id, now, vector)
-            for each, vector in zip(found, vectors, strict=True)
-            if each.text.strip()
-        ]
+        rows = [Memory(each.type, " ".join(each.text.split()), session_id, now) for each in found if each.text.strip()]
         return await in_thread(self._file.add_memories, user_id, rows, last_id)
-
-    async def _vectors(self, texts: list[str]) -> list[bytes | None]:
-        none: list[bytes | None] = [None] * len(texts)
-        if self._embed is None or not texts:
-            return none
-        try:
-            vectors = await run_callable(self._embed, [texts], {})
-            made: list[bytes | None] = [array("f", vector).tobytes() for vector in vectors]
-        except Exception as error:  # noqa: BLE001 - without vectors a memory is found by its words
-            push_warning(f"embed= failed, memories are found by their words: {shown_error(error)}")
-            return none
-        return made if len(made) == len(texts) else none
-
-    async def _vector(self, text: str) -> array[float] | None:
-        (made,) = await self._vectors([text])
-        return array("f", made) if made else None
 
 
 _WORDS = {
@@ -259,15 +213,6 @@ _WORDS = {
         "session": "An earlier conversation, summed up: ",
     },
 }
-
-
-def _relevance(asked: set[str], vector: array[float] | None, memory: Memory, now: float) -> float:
-    """Return how much a memory has to do with a question; 0 for nothing."""
-    match = overlap(asked, memory.text)
-    meaning = cosine(vector, array("f", memory.vector)) if vector is not None and memory.vector else 0.0
-    if match < _LEAST_MATCH and meaning < _LEAST_COSINE:
-        return 0.0
-    return match + meaning + 0.2 * freshness(now - memory.at)
 
 
 def _conversation(said: Sequence[Said]) -> str:

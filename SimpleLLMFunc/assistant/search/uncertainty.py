@@ -43,7 +43,7 @@ class _Language:
 
     uncertain: list[re.Pattern[str]] = field(default_factory=list)
     sure: list[re.Pattern[str]] = field(default_factory=list)
-    announces: re.Pattern[str] | None = None
+    announces: re.Pattern[str] = re.compile(r"(?!)")
     ignored: re.Pattern[str] | None = None
 
 
@@ -79,7 +79,9 @@ _QUOTED: Final = re.compile(
     r"|\"[^\"\n]{0,400}\"|‘[^’\n]{0,200}’(?!\w)|(?<!\w)'[^'\n]{2,200}'(?!\w)"
 )
 _OPENING: Final = re.compile(r"\s*(?:dear |to whom |subject:|hi [a-z]+,|hello [a-z]+,|尊敬的|亲爱的|主题[：:])")
-_CLOSING: Final = re.compile(r"\s*(?:(?:kind|best|warm) regards|regards|sincerely|yours|best wishes|cheers,|此致|敬礼|祝好|顺颂)")
+_CLOSING: Final = re.compile(
+    r"\s*(?:(?:kind|best|warm) regards|regards|sincerely|yours|best wishes|cheers,|此致|敬礼|祝好|顺颂)"
+)
 _CONTRACTIONS: Final = tuple(
     (re.compile(pattern), full)
     for pattern, full in (
@@ -144,8 +146,7 @@ def _uncertain_clauses(text: str, language: _Language) -> Iterator[str]:
                         yield clause
                         break
             # "The translation is:" speaks of the next line as well.
-            has_colon = clause.endswith((":", "：")) and language.announces is not None
-            is_announced = has_colon and language.announces.search(clause) is not None
+            is_announced = clause.endswith((":", "：")) and language.announces.search(clause) is not None
 
 
 def explain(text: str, language: str | None = None) -> list[str]:

@@ -155,26 +155,13 @@ async def test_its_own_model_counts_more_than_the_current_one(path):
     memory.close()
 
 
-async def test_vectors_find_what_shares_no_word(path):
-    meanings = {"pet": [1.0, 0.0], "dog": [0.9, 0.1], "car": [0.0, 1.0]}
-
-    def embed(texts: list[str]) -> list[list[float]]:
-        return [next((vector for word, vector in meanings.items() if word in text), [0.0, 0.0]) for text in texts]
-
-    memory = SqliteMemory(path, embed=embed, most=1)
-    await memory.add_memory("u", "There is a dog")
-    await memory.add_memory("u", "There is a car")
-    assert await memory.recall("u", "Which pet?", "s") == "- There is a dog"
-    memory.close()
-
-
-async def test_an_embedding_that_fails_leaves_the_words(path):
-    async def embed(texts: list[str]) -> list[list[float]]:
-        raise OSError("no network")
-
-    memory = SqliteMemory(path, embed=embed)
-    assert await memory.add_memory("u", "There is a dog")
-    assert "dog" in await memory.recall("u", "dog?", "s")
+async def test_newer_ones_are_shown_before_older_ones(path):
+    days = 0
+    memory = SqliteMemory(path, clock=lambda: days * 86_400.0, most=3)
+    for days in (0, 100, 200):
+        await memory.remember("u", f"tea on day {days}", "ok", f"s{days}")
+    told = await memory.recall("u", "Is there tea?", "other")
+    assert [line.split()[-1] for line in told.splitlines()] == ["200", "100", "0"]
     memory.close()
 
 
@@ -217,14 +204,38 @@ async def test_what_is_being_drawn_when_the_user_goes_is_not_kept(path):
     memory.close()
 
 
-async def test_long_texts_and_vectors_are_compared_off_the_loop(memory):
-    # The guard looks: pure Python goes through hundreds of long texts, and of vectors, for one question.
-    memory._embed = lambda texts: [[1.0, float(number)] * 750 for number, _ in enumerate(texts)]
+async def test_long_texts_are_taken_apart_off_the_loop(memory):
+    # The guard looks: pure Python goes through long texts for their words.
     found = [ExtractedMemory.model_construct(type="fact", text=f"tea {number}") for number in range(300)]
     await memory._keep("u", "s", found, last_id=None)
     for number in range(100):
         await memory.remember("u", "tea " + f"leaf{number} " * 3000, "yes", f"s{number}")
     assert "- tea " in await memory.recall("u", "Is there tea? " + "leaf " * 20_000, "other")
+
+
+async def test_a_file_of_1_0_gets_the_index_and_keeps_all(path, memory):
+    await memory.remember("u", "我在杭州工作", "好的", "s")
+    await memory.add_memory("u", "likes green tea")
+    memory.close()
+    # As 1.0 made it: another index, kept by triggers, and a column more.
+    connection = sqlite3.connect(path)
+    for table, column in (("messages", "content"), ("memories", "text")):
+        connection.execute(f"DROP TABLE {table}_words")
+        connection.execute(f"CREATE VIRTUAL TABLE {table}_text USING fts5(text, tokenize = 'trigram', content = '')")
+        connection.execute(
+            f"CREATE TRIGGER {table}_new AFTER INSERT ON {table} "
+            f"BEGIN INSERT INTO {table}_text(rowid, text) VALUES (new.id, new.{column}); END"
+        )
+    connection.execute("ALTER TABLE memories ADD COLUMN vector BLOB")
+    connection.commit()
+    connection.close()
+    assert "杭州" in await memory.recall("u", "杭州热吗", "other")
+    await memory.remember("u", "My sister plays the violin", "Lovely.", "s2")
+    assert not await memory.add_memory("u", "Likes green tea.")
+    assert (await memory.recall("u", "violin and tea", "other")).splitlines()[0] == "- likes green tea"
+    assert "violin" in await memory.recall("u", "violin", "other")
+    await memory.delete_user("u")
+    assert await memory.recall("u", "杭州 tea violin", "other") == ""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
