@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar
-from SimpleLLMFunc.calls.slot.time_words.spans import Stretch
+from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Stretch
 from SimpleLLMFunc.calls.slot.time_words.timed import CUSTOM_TYPES, Timing, in_standard_words
 
 __all__ = ["CUSTOM_TYPES", "Calendar", "Stretch", "Timing", "in_standard_words"]

@@ -1,7 +1,8 @@
-"""Natural Chinese and English words about time → a start and an end in a time zone.
+"""Chinese and English words about time → a start and an end in a time zone.
 
 A narrow reader of our own: of the libraries that are kept, dateparser reads points in time only and little Chinese,
-and jionlp reads Chinese only. Every word of a text must be understood, else nothing is read. What it reads:
+and jionlp reads Chinese only. Numbers in words become digits first, then a table of patterns for both languages says what
+is meant; every word of a text must be understood, else nothing is read. What it reads:
 
 * digits: 2024-05-01, 2024/5/1, 20240501, 2024-05, 2024, with a time (and a zone) behind the day;
 * days, weeks (from Monday), weekends, months, thirds of months, quarters, half years and years, named or counted from
@@ -18,39 +19,60 @@ both as bare numbers (05/01), numbers beyond the hundreds in characters.
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import re
-import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from SimpleLLMFunc.calls.slot.time_words import spans
-from SimpleLLMFunc.calls.slot.time_words.dates_en import read_english
-from SimpleLLMFunc.calls.slot.time_words.dates_zh import read_chinese
-from SimpleLLMFunc.calls.slot.time_words.spans import Anchor, Stretch
+from SimpleLLMFunc.base.parsing.alignment import MONTHS
+from SimpleLLMFunc.calls.slot.time_words.vocabulary import (
+    BETWEEN,
+    CLOCK_FIRST,
+    DAYS,
+    HOURS,
+    INSTANT,
+    OPENING,
+    PARTS,
+    RELATIVE,
+    RULES,
+    TIMES,
+    UNITS,
+    WEEKDAYS,
+    YEARS,
+    plain_words,
+)
 from SimpleLLMFunc.calls.zone import zone_of
 
-__all__ = ["Calendar", "Span"]
+__all__ = ["Calendar", "Span", "Stretch"]
 
 _LONGEST: Final = 80
-_TRADITIONAL: Final = str.maketrans("後號個週點這兩時間內過來鐘禮從爲為", "后号个周点这两时间内过来钟礼从为为")
-_CJK: Final = "\u3400-\u9fff〇"
-_HAN: Final = re.compile(rf"[{_CJK}]")
-_SPACE_BY_CJK: Final = re.compile(rf"(?<=[{_CJK}])\s+|\s+(?=[{_CJK}])")
-_BETWEEN: Final = re.compile(r" ?(?:到|至) ?| (?:to|until|till|through) |\s*[~—–-]\s*")
-_UNIT_ENDS: Final = frozenset("日号月点时")
-"""What 5月1-3日 says once for both ends."""
-_CLOCK_FIRST: Final = re.compile(r"\d{1,2}(?::\d{2})? ?(?:[ap]\.?m\.?)?,? (?:on )?[a-z]")
-"""An end such as "5pm tomorrow", whose day is that of "3pm to" too."""
+_DAY: Final = dt.timedelta(days=1)
 _HALF_YEAR: Final = dt.timedelta(days=184)
-_OPENING: Final = re.compile(r"^(?:从|自|from |between )")
 
-_MONTH: Final = re.compile(r"(\d{4})[-/](\d{1,2})")
-_YEAR: Final = re.compile(r"(?:19|20|21)\d{2}")
-_INSTANT: Final = re.compile(
-    r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})[t ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)? ?(z|utc|[+-]\d{2}:?\d{2})?"
-)
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of local time.
+
+    Attributes:
+        start, end: naive; the end is the first instant behind it. A moment begins where it ends.
+        has_year: the words named the year, or counted from today; else the year was taken from around them.
+        part: the part of the day that the words named.
+        has_day: the words named the day, or more of them; else it was taken from around them.
+    """
+
+    start: dt.datetime
+    end: dt.datetime
+    has_year: bool = True
+    part: str = ""
+    has_day: bool = True
+
+    @property
+    def is_one_day(self) -> bool:
+        """Whether it is exactly one day."""
+        return self.end - self.start == _DAY and self.start.time() == dt.time()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +100,12 @@ class Span:
     @property
     def first_second(self) -> int:
         """The second it begins, from 1970 in UTC."""
-        return self._seconds(self.stretch.start)
+        return int(self.stretch.start.replace(tzinfo=self.zone).timestamp())
 
     @property
     def last_second(self) -> int:
         """The last second in it, from 1970 in UTC."""
-        return self._seconds(self._last)
+        return int(self._last.replace(tzinfo=self.zone).timestamp())
 
     @property
     def moment(self) -> str:
@@ -93,9 +115,6 @@ class Span:
     @property
     def _last(self) -> dt.datetime:
         return self.stretch.start if self.is_moment else self.stretch.end - dt.timedelta(seconds=1)
-
-    def _seconds(self, local: dt.datetime) -> int:
-        return int(local.replace(tzinfo=self.zone).timestamp())
 
 
 class Calendar:
@@ -111,97 +130,304 @@ class Calendar:
 
     def read(self, text: str) -> Span | None:
         """Return what the words mean; None where that is not certain."""
-        if len(text) > _LONGEST:
-            return None
-        words = _plain_words(text)
+        words = plain_words(text) if len(text) <= _LONGEST else ""
         if not words:
             return None
-        anchor = Anchor(self._local_now())
-        stretch = self._one(words, anchor) or self._range(words, anchor)
+        now = self._now() if callable(self._now) else self._now or dt.datetime.now(self._zone)
+        local = now if now.tzinfo is None else now.astimezone(self._zone).replace(tzinfo=None)
+        reader = _Reader(local, self._zone)
+        stretch = reader.one(words) or reader.range(words)
         return None if stretch is None else Span(stretch, self._zone)
 
-    def _local_now(self) -> dt.datetime:
-        now = self._now() if callable(self._now) else self._now
-        if now is None:
-            now = dt.datetime.now(self._zone)
-        return now.replace(tzinfo=None) if now.tzinfo is None else now.astimezone(self._zone).replace(tzinfo=None)
 
-    def _one(self, words: str, anchor: Anchor) -> Stretch | None:
+def _days(first: dt.date, last: dt.date, *, has_year: bool = True) -> Stretch:
+    start, end = (dt.datetime.combine(date, dt.time()) for date in (first, last))
+    return Stretch(start, end + _DAY, has_year)
+
+
+def _months(year: int, number: int, count: int = 1, *, has_year: bool = True) -> Stretch:
+    """Return some months; the number of the first may lie outside 1 to 12 and then counts into other years."""
+    (year, month), (last_year, last) = (divmod(12 * year + each - 1, 12) for each in (number, number + count - 1))
+    end = dt.date(last_year, last + 1, calendar.monthrange(last_year, last + 1)[1])
+    return _days(dt.date(year, month + 1, 1), end, has_year=has_year)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads words at one moment of local time."""
+
+    now: dt.datetime
+    zone: dt.tzinfo
+
+    def one(self, words: str, beside: Stretch | None = None) -> Stretch | None:
+        """Return what words mean that are no range; `beside` is the other end of one, which lends year, month and day."""
         try:
-            return self._digits(words) or read_chinese(words, anchor) or read_english(words, anchor)
+            return self._instant(words) or self._days_of(words, beside) or self._time(words, beside)
         except (ValueError, OverflowError):
             return None
 
-    def _digits(self, words: str) -> Stretch | None:
-        numbered = spans.numbered_day(words)
-        if numbered:
-            return numbered
-        found = _MONTH.fullmatch(words)
-        if found:
-            return spans.month(int(found[1]), int(found[2])) if 1 <= int(found[2]) <= 12 else None
-        if _YEAR.fullmatch(words):
-            return spans.year(int(words))
-        found = _INSTANT.fullmatch(words)
-        return self._instant(found) if found else None
-
-    def _instant(self, found: re.Match[str]) -> Stretch:
-        year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-        instant = dt.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - local time, as all stretches are
+    def _instant(self, words: str) -> Stretch | None:
+        found = INSTANT.fullmatch(words)
+        if found is None:
+            return None
+        instant = dt.datetime(*(int(part or 0) for part in found.groups()[:6]))  # type: ignore[arg-type] # noqa: DTZ001
         if found[7]:
             offset = "+00:00" if found[7] in {"z", "utc"} else found[7]
             aware = dt.datetime.fromisoformat(f"{instant.isoformat()}{offset}")
-            instant = aware.astimezone(self._zone).replace(tzinfo=None)
-        return spans.moment(instant)
+            instant = aware.astimezone(self.zone).replace(tzinfo=None)
+        return Stretch(instant, instant)
 
-    def _range(self, words: str, anchor: Anchor) -> Stretch | None:
-        opening = _OPENING.match(words)
+    # --- days, weeks, months, years ---
+
+    def _days_of(self, words: str, beside: Stretch | None) -> Stretch | None:
+        for pattern, meaning in RULES:
+            found = pattern.fullmatch(words)
+            if found is not None and (meaning != "day" or len(words) > 1):
+                said = {name.rstrip("2"): part for name, part in found.groupdict().items() if part is not None}
+                return self._meant(meaning, words, said, beside)
+        return None
+
+    def _meant(self, meaning: str, words: str, said: dict[str, str], beside: Stretch | None) -> Stretch | None:
+        today = self.now.date()
+        default = beside.start.date() if beside is not None else today
+        offset = RELATIVE.get(said.get("which", ""))
+        match meaning:
+            case "day":
+                day = today + DAYS[words] * _DAY
+                return _days(day, day)
+            case "now":
+                return _moment(self.now)
+            case "weekday":
+                number = WEEKDAYS[said["weekday"]]
+                if offset is None or said["which"] == "this":
+                    day = default + (number - default.weekday()) % 7 * _DAY
+                else:
+                    day = today + (number - today.weekday() + 7 * offset) * _DAY
+                return _days(day, day)
+            case "checked":
+                read = self._days_of(said["rest"].rstrip(",( "), beside)
+                fits = read and read.is_one_day and read.start.weekday() == WEEKDAYS[said["weekday"]]
+                return read if fits else None
+            case "unit":
+                return self._unit(said["unit"], offset, today, default)
+            case "window" | "shift":
+                return self._counted(meaning, said)
+            case "bare":
+                return self._bare_day(said, beside)
+        return self._numbered(said, offset, today, default)
+
+    def _unit(self, word: str, offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
+        unit = UNITS.get(word.replace("星期", "周").replace("礼拜", "周"), word)
+        if unit == "weekend":
+            saturday = default if offset is None else today + 7 * offset * _DAY
+            saturday += (5 - saturday.weekday()) * _DAY
+            return _days(saturday, saturday + _DAY)
+        if offset is None:
+            return None
+        match unit:
+            case "week":
+                monday = today + (7 * offset - today.weekday()) * _DAY
+                return _days(monday, monday + 6 * _DAY)
+            case "month":
+                return _months(today.year, today.month + offset)
+            case "quarter":
+                return _months(today.year, (today.month - 1) // 3 * 3 + 1 + 3 * offset, 3)
+        return _months(today.year + offset, 1, 12)
+
+    def _counted(self, meaning: str, said: dict[str, str]) -> Stretch | None:
+        unit = UNITS.get(said["unit"], said["unit"])
+        if said["count"] == "半":
+            if unit not in {"year", "hour"}:
+                return None
+            count, unit = (6, "month") if unit == "year" else (30, "minute")
+        else:
+            count = int(said["count"])
+        count = -count if "past" in said else count
+        today = self.now.date()
+        if unit in {"hour", "minute"}:
+            other = self.now + dt.timedelta(**{f"{unit}s": count})
+            if meaning == "shift":
+                return _moment(other)
+            ends = sorted(each.replace(microsecond=0) for each in (self.now, other))
+            return Stretch(ends[0], ends[1]) if count else None
+        if unit in {"day", "week"}:
+            day = today + (count * (7 if unit == "week" else 1)) * _DAY
+        else:
+            month = _months(today.year, today.month + count * (12 if unit == "year" else 1))
+            day = month.start.date().replace(day=min(today.day, (month.end - _DAY).day))
+        if meaning == "shift":
+            return _days(day, day)
+        if not count:
+            return None
+        return _days(day + _DAY, today) if count < 0 else _days(today + _DAY, day)
+
+    def _numbered(self, said: dict[str, str], offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
+        has_year = bool(said.keys() & {"year", "which_year", "which"})
+        year = int(said["year"]) if "year" in said else default.year
+        if "which_year" in said:
+            year = today.year + YEARS[said["which_year"]]
+        number = said.get("quarter") or said.get("q")
+        half = {"上": 1, "下": 2}.get(said["half"]) if "half" in said else said.get("h")
+        if number:
+            return _months(year, 3 * int(number) - 2, 3, has_year=has_year)
+        if half:
+            return _months(year, 6 * int(half) - 5, 6, has_year=has_year)
+        month = MONTHS[said["name"]] if "name" in said else int(said.get("month", default.month))
+        if offset is not None:
+            year, month = divmod(12 * today.year + today.month - 1 + offset, 12)
+            month += 1
+        elif not said.keys() & {"month", "name", "day", "third"}:
+            return _months(year, 1, 12)
+        if "day" in said:
+            day = dt.date(year, month, int(said["day"]))
+            return _days(day, day, has_year=has_year)
+        if not 1 <= month <= 12:
+            return None
+        whole = _months(year, month, has_year=has_year)
+        if "third" not in said:
+            return whole
+        start = whole.start + 10 * "上中下".index(said["third"]) * _DAY
+        return Stretch(start, whole.end if said["third"] == "下" else start + 10 * _DAY, has_year)
+
+    def _bare_day(self, said: dict[str, str], beside: Stretch | None) -> Stretch | None:
+        """Return the day of a month that only the other end of the range names: "May 1 to 3"; of this one: "the 5th"."""
+        if beside is None and ("nth" not in said or "year" in said):
+            return None
+        if beside is not None and not beside.is_one_day:
+            return None
+        around = self.now.date() if beside is None else beside.start.date()
+        day = dt.date(int(said.get("year", around.year)), around.month, int(said["day"]))
+        return _days(day, day, has_year="year" in said)
+
+    # --- times of day ---
+
+    def _time(self, words: str, beside: Stretch | None) -> Stretch | None:
+        for pattern in TIMES:
+            found = pattern.fullmatch(words)
+            said = {} if found is None else {n.rstrip("2"): part for n, part in found.groupdict().items() if part}
+            if not said.keys() & {"hour", "part", "noon"} and words != "tonight":
+                continue
+            is_tonight = said.get("when") in {"ton", "tonight"}
+            whole = self._day_of(said.get("when", ""), beside, has_part="part" in said)
+            if whole is None or not whole.is_one_day:
+                continue
+            part = "evening" if words == "tonight" else PARTS.get(said.get("part", ""), "")
+            if "hour" in said or "noon" in said:
+                read = self._at(whole, said, part, beside, is_tonight=is_tonight, is_chinese=pattern is TIMES[0])
+            else:
+                first, last = (whole.start + dt.timedelta(hours=hour) for hour in HOURS[part])
+                read = Stretch(first, last, whole.has_year, part)
+            return read and replace(read, has_day="when" in said)
+        return None
+
+    def _day_of(self, words: str, beside: Stretch | None, *, has_part: bool) -> Stretch | None:
+        if words in {"this", "ton", "tonight"}:
+            return _days(self.now.date(), self.now.date())
+        if not words:
+            day = self.now.date() if beside is None else beside.start.date()
+            return _days(day, day)
+        if words in DAYS and (has_part or len(words) > 1):
+            day = self.now.date() + DAYS[words] * _DAY
+            return _days(day, day)
+        return self._days_of(words, beside)
+
+    def _at(
+        self,
+        whole: Stretch,
+        said: dict[str, str],
+        part: str,
+        beside: Stretch | None,
+        *,
+        is_tonight: bool,
+        is_chinese: bool,
+    ) -> Stretch | None:
+        """Return a time of a day; None where there is no such time in that part of it."""
+        hour, minute, second = (int(said.get(name, 0)) for name in ("hour", "minute", "second"))
+        minute = 30 if "half" in said else 15 * int(said["quarters"]) if "quarters" in said else minute
+        around = beside.part if beside is not None else ""
+        if "noon" in said:
+            hour = 12
+        elif not is_chinese:
+            half = said.get("ampm", "").replace(".", "")
+            if not half and "minute" not in said:
+                # "at 3" could be either, but for the words around it: "tonight at 8", "3 to 5pm"
+                half = "pm" if is_tonight else {"morning": "am", "afternoon": "pm"}.get(around, "")
+                if not half:
+                    return None
+            if half and not 1 <= hour <= 12:
+                return None
+            hour = hour % 12 + (12 if half == "pm" else 0) if half else hour
+            named = {"am": "morning", "pm": "afternoon"}.get(half, "")
+            return _clock(whole, hour, minute, second, named)
+        elif not part and around and "when" not in said and beside is not None:
+            read = _clock(whole, hour, minute, second, "")
+            return (
+                read
+                if read and read.start >= beside.start
+                else _clock(whole, _in_part(hour, around), minute, second, around)
+            )
+        return _clock(whole, _in_part(hour, part), minute, second, part)
+
+    # --- ranges ---
+
+    def range(self, words: str) -> Stretch | None:
+        """Return the stretch between two ends; None where there are none, or several ways to read them."""
+        opening = OPENING.match(words)
         body = words[opening.end() :].removesuffix("之间") if opening else words
         if opening and opening[0] == "between ":
             body = body.replace(" and ", " to ")
-        found = [
-            read
-            for split in _BETWEEN.finditer(body)
-            if (read := self._from_to(body[: split.start()], body[split.end() :], anchor)) is not None
-        ]
+        splits = [(body[: each.start()], body[each.end() :]) for each in BETWEEN.finditer(body)]
+        found = [read for left, right in splits if (read := self._from_to(left, right)) is not None]
         return found[0] if found and all(read == found[0] for read in found) else None
 
-    def _from_to(self, left: str, right: str, anchor: Anchor) -> Stretch | None:
-        first = self._one(left, anchor) or (self._one(left + right[-1], anchor) if right[-1:] in _UNIT_ENDS else None)
-        if first is None:
-            return self._left_by_right(left, right, anchor)
-        second = self._one(right, Anchor(anchor.now, first))
+    def _from_to(self, left: str, right: str) -> Stretch | None:
+        # 5月1-3日 says the unit once for both ends.
+        first = self.one(left) or (self.one(left + right[-1]) if right[-1:] in set("日号月点时") else None)
+        second = self.one(right, first)
         if second is None:
             return None
-        if second.has_day and not first.has_day:
-            if not _CLOCK_FIRST.match(right):
-                # 8点到明天10点 begins today; "3pm to tomorrow" may begin on either day
-                return _spanned(first, second) if _HAN.search(right) else None
-            first = self._one(left, Anchor(anchor.now, second)) or first
-        if second.has_year and not first.has_year:
-            first = self._one(left, Anchor(anchor.now, second)) or first
-        if not first.has_year and not second.has_year and second.start < first.start:
-            second = self._in_next_year(first, right, anchor) or second
-        return _spanned(first, second)
-
-    def _in_next_year(self, first: Stretch, right: str, anchor: Anchor) -> Stretch | None:
-        """Read the right end of "Dec 30 to Jan 2"; a range of more than half a year is rather a slip."""
-        later = spans.year(first.start.year + 1)
-        second = self._one(right, Anchor(anchor.now, later))
-        return second if second and second.end - first.start < _HALF_YEAR else None
-
-    def _left_by_right(self, left: str, right: str, anchor: Anchor) -> Stretch | None:
-        """Read a left end that only the right one explains: "3 to 5pm", "1 to 3 May 2024"."""
-        second = self._one(right, anchor)
-        first = None if second is None else self._one(left, Anchor(anchor.now, second))
-        return None if first is None or second is None else _spanned(first, second)
+        if first is None:
+            first = self.one(left, second)  # "3 to 5pm", "1 to 3 May 2024": only the right end explains the left one
+        elif second.has_day and not first.has_day:
+            if CLOCK_FIRST.match(right):
+                first = self.one(left, second) or first
+            elif not re.search("[\u3400-\u9fff]", right):
+                return None  # "3pm to tomorrow" may begin on either day; 8点到明天10点 begins today
+        elif second.has_year and not first.has_year:
+            first = self.one(left, second) or first
+        elif not first.has_year and second.start < first.start:
+            # "Dec 30 to Jan 2"; a range of more than half a year is rather a slip
+            later = self.one(right, _months(first.start.year + 1, 1, 12))
+            second = later if later and later.end - first.start < _HALF_YEAR else second
+        if first is None or first.start > second.start:
+            return None
+        end = max(first.end, second.end)
+        return Stretch(first.start, end) if end > first.start else None
 
 
-def _spanned(first: Stretch, second: Stretch) -> Stretch | None:
-    end = max(first.end, second.end)
-    return Stretch(first.start, end) if first.start <= second.start and end > first.start else None
+def _in_part(hour: int, part: str) -> int:
+    """Return the hour of 24 that an hour is in a part of the day; -1 where it is none of it.
+
+    3 in the afternoon is 15, 12 at night the midnight that follows; without a part it is one of 24 already.
+    """
+    if not part or (hour > 12 and part not in {"dawn", "morning"}):
+        return hour
+    if hour > 12 or (part == "evening" and hour < 5):
+        return -1
+    if part in {"dawn", "morning"}:
+        return 0 if hour == 12 and part == "dawn" else hour
+    if part == "noon":
+        return hour + 12 if hour < 3 else hour
+    return hour + 12 if hour < 12 or part == "evening" else hour
 
 
-def _plain_words(text: str) -> str:
-    words = unicodedata.normalize("NFKC", text).translate(_TRADITIONAL).casefold()
-    words = re.sub(r"\s+", " ", words).strip(" .,。，!！;；'\"“”()（）")
-    return _SPACE_BY_CJK.sub("", words)
+def _clock(whole: Stretch, hour: int, minute: int, second: int, part: str) -> Stretch | None:
+    if not 0 <= hour <= 24 or minute > 59 or second > 59 or (hour == 24 and (minute or second)):
+        return None
+    start = whole.start + dt.timedelta(hours=hour, minutes=minute, seconds=second)
+    return Stretch(start, start, whole.has_year, part)
+
+
+def _moment(instant: dt.datetime) -> Stretch:
+    instant = instant.replace(microsecond=0)
+    return Stretch(instant, instant)
