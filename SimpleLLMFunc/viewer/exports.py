@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import keyword
+import pprint
 import re
 import shlex
 import textwrap
@@ -22,9 +23,6 @@ __all__ = ["as_curl", "as_test", "is_omitted"]
 _NO_CONTENT: Final = "The store was told to keep no content: there is nothing to make this of."
 _PLAIN_TYPES: Final = frozenset({"str", "int", "float", "bool", "None"})
 _SHORTENED = re.compile(r"<(?:image|audio|file|bytes|base64) \d+ k?B>")
-_WIDTH: Final = 110
-_BREAK: Final = re.compile(r".{1,88}(?<=\s)(?=\S{0,88})|.{1,88}", re.DOTALL)
-"""A piece of a long line, up to a space where there is one."""
 
 
 def is_omitted(value: Any) -> bool:
@@ -269,44 +267,6 @@ def _is_plain(annotation: ast.expr | None) -> bool:
     return False
 
 
-def _literal(value: Any, indent: int = 0) -> str:
-    """Return `value` as Python code that goes on at `indent`; what cannot be seen is escaped."""
-    match value:
-        case str():
-            return _text_literal(value, indent)
-        case dict() | list() if value:
-            flat = _flat(value)
-            return flat if len(flat) + indent <= _WIDTH else _spread(value, indent)
-    return repr(value)
-
-
-def _flat(value: Any) -> str:
-    match value:
-        case str():
-            return _quoted(value)
-        case dict():
-            return "{" + ", ".join(f"{_flat(name)}: {_flat(item)}" for name, item in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(map(_flat, value)) + "]"
-    return repr(value)
-
-
-def _spread(value: dict[str, Any] | list[Any], indent: int) -> str:
-    inner = " " * (indent + 4)
-    if isinstance(value, dict):
-        lines = [f"{inner}{_quoted(name)}: {_literal(item, indent + 4)}," for name, item in value.items()]
-        return "\n".join(["{", *lines, " " * indent + "}"])
-    return "\n".join(["[", *(f"{inner}{_literal(item, indent + 4)}," for item in value), " " * indent + "]"])
-
-
-def _text_literal(text: str, indent: int) -> str:
-    if len(text) + indent <= _WIDTH - 20 and "\n" not in text[:-1]:
-        return _quoted(text)
-    inner = " " * (indent + 4)
-    pieces = [piece for line in text.splitlines(keepends=True) for piece in _BREAK.findall(line)]
-    return "\n".join(["(", *(inner + _quoted(piece) for piece in pieces), " " * indent + ")"])
-
-
-def _quoted(text: str) -> str:
-    shown = repr(text)
-    return shown if shown[0] == '"' or '"' in text else '"' + shown[1:-1] + '"'
+def _literal(value: Any) -> str:
+    """Return `value` as Python code; what cannot be seen in it is escaped."""
+    return pprint.pformat(value, width=110, sort_dicts=False)
