@@ -1,9 +1,9 @@
 """Evaluations, small and honest: cases, scorers, a report with intervals, a paired comparison."""
 
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, Case, read_cases
-from SimpleLLMFunc.evaluate.compare import Comparison, Difference, compare
+from SimpleLLMFunc.evaluate.compare import Comparison, Difference
 from SimpleLLMFunc.evaluate.export import Exported, export_examples
-from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, EvaluationFailed, Outcome, Score
+from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, EvaluationFailed, Outcome, Score, compare
 from SimpleLLMFunc.evaluate.run import evaluate, evaluate_async
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, exact, fields, judge
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, wilson_interval

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal
 
-from SimpleLLMFunc.batch import replaced_whole
-from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.evaluate.plot import differences_svg
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
 from SimpleLLMFunc.evaluate.table import text_table
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["Comparison", "Difference", "difference_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,98 +77,13 @@ class Comparison:
         unpaired = f" ({self.unpaired} cases have no partner)" if self.unpaired else ""
         return f"{self.first} -> {self.second}{unpaired}\n{self.table()}"
 
-    def svg(self) -> str:
-        """Return a picture of the differences with their intervals."""
-        bars = [(name, one.difference, one.low, one.high) for name, one in self.differences.items()]
-        return differences_svg(f"{self.first} → {self.second}", bars)
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture as an SVG file.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
-        with replaced_whole(Path(path)) as part:
-            part.write_text(self.svg(), encoding="utf-8")
-
     def got_worse(self, *, alpha: float = 0.05) -> list[str]:
         """Return the names of the scores that are lower in the second report, with p below `alpha`."""
         return [name for name, one in self.differences.items() if one.difference < 0 and one.p < alpha]
 
 
-class ScoredCase(Protocol):
-    """A case that was evaluated."""
-
-    @property
-    def id(self) -> str:
-        """By which it is found in another report."""
-        ...
-
-    def score(self, name: str) -> float | None:
-        """Return a score of it, None where it has none of that name."""
-        ...
-
-
-class ScoredReport(Protocol):
-    """What can be compared: an `EvalReport`."""
-
-    @property
-    def name(self) -> str:
-        """Of the function."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """That was asked."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Of the function."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """Of the intervals."""
-        ...
-
-    @property
-    def results(self) -> Sequence[ScoredCase]:
-        """One for each case."""
-        ...
-
-    @property
-    def scores(self) -> Mapping[str, Any]:
-        """By name."""
-        ...
-
-
-def compare(first: ScoredReport, second: ScoredReport) -> Comparison:
-    """Compare two reports case by case.
-
-    Each case is its own control: the tests look at the differences within the cases. Scores that are 0 or 1 in every case
-    of both are compared with McNemar's exact test, all others (repeats, shares) with a permutation test of the signs.
-
-    Raises:
-        UsageError: they have no case, or no score, in common.
-    """
-    theirs = {result.id: result for result in second.results}
-    pairs = [(result, theirs[result.id]) for result in first.results if result.id in theirs]
-    names = [name for name in first.scores if name in second.scores]
-    if not pairs or not names:
-        raise UsageError("the two reports have no case or no score in common. Evaluate both on the same cases.")
-    differences: dict[str, Difference] = {}
-    for name in names:
-        scored = [
-            (a, b) for one, two in pairs if (a := one.score(name)) is not None and (b := two.score(name)) is not None
-        ]
-        if scored:
-            differences[name] = _difference(scored, first.confidence)
-    only = len(first.results) + len(second.results) - 2 * len(pairs)
-    return Comparison(_label(first), _label(second), differences, only)
-
-
-def _difference(scored: Sequence[tuple[float, float]], confidence: float) -> Difference:
+def difference_of(scored: Sequence[tuple[float, float]], confidence: float) -> Difference:
+    """Return how the second of each pair of scores differs from the first."""
     firsts, seconds = ([pair[number] for pair in scored] for number in (0, 1))
     changes = [b - a for a, b in scored]
     better, worse = sum(change > 1e-12 for change in changes), sum(change < -1e-12 for change in changes)
@@ -197,7 +107,3 @@ def _difference(scored: Sequence[tuple[float, float]], confidence: float) -> Dif
         worse=worse,
         cases=len(scored),
     )
-
-
-def _label(report: ScoredReport) -> str:
-    return f"{report.name} ({report.model}, {report.version})"

@@ -12,13 +12,12 @@ from typing import Any, Literal
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.evaluate.compare import Comparison, compare
-from SimpleLLMFunc.evaluate.plot import scores_svg
+from SimpleLLMFunc.evaluate.compare import Comparison, difference_of
 from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
 from SimpleLLMFunc.evaluate.table import text_table
 from SimpleLLMFunc.logger import mask_known
 
-__all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score"]
+__all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score", "compare"]
 
 FORMAT = 1
 KIND = "simplellmfunc-evaluation"
@@ -171,20 +170,6 @@ class EvalReport:
         stopped = f"\nstopped: {self.stopped}" if self.stopped else ""
         return f"{head}\n{self.table()}{stopped}"
 
-    def svg(self) -> str:
-        """Return a picture of the scores with their intervals."""
-        bars = [(name, score.mean, score.low, score.high) for name, score in self.scores.items()]
-        return scores_svg(f"{self.name} · {self.model} · {len(self.results)} cases", bars)
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture as an SVG file.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
-        with replaced_whole(Path(path)) as part:
-            part.write_text(self.svg(), encoding="utf-8")
-
     # --- to hold somebody to ------------------------------------------------------------------------------------
 
     def require(self, *, at: Literal["mean", "low"] = "mean", **least: float) -> None:
@@ -255,6 +240,35 @@ class EvalReport:
             return cls(**known)
         except (KeyError, TypeError) as error:
             raise ConfigError(f"{os.fspath(path)!r} is a report with a part missing ({error}).") from error
+
+
+def compare(first: EvalReport, second: EvalReport) -> Comparison:
+    """Compare two reports case by case.
+
+    Each case is its own control: the tests look at the differences within the cases. Scores that are 0 or 1 in every case
+    of both are compared with McNemar's exact test, all others (repeats, shares) with a permutation test of the signs.
+
+    Raises:
+        UsageError: they have no case, or no score, in common.
+    """
+    theirs = {result.id: result for result in second.results}
+    pairs = [(result, theirs[result.id]) for result in first.results if result.id in theirs]
+    names = [name for name in first.scores if name in second.scores]
+    if not pairs or not names:
+        raise UsageError("the two reports have no case or no score in common. Evaluate both on the same cases.")
+    scored = {
+        name: [
+            (a, b) for mine, its in pairs if (a := mine.score(name)) is not None and (b := its.score(name)) is not None
+        ]
+        for name in names
+    }
+    one, other = (f"{report.name} ({report.model}, {report.version})" for report in (first, second))
+    return Comparison(
+        one,
+        other,
+        {name: difference_of(found, first.confidence) for name, found in scored.items() if found},
+        len(first.results) + len(second.results) - 2 * len(pairs),
+    )
 
 
 def _result(data: Mapping[str, Any]) -> CaseResult:
