@@ -20,6 +20,43 @@ SLOT_SYSTEM_PROMPT: Final[dict[LanguageType, str]] = {
 }
 """What the model is, in both phases."""
 
+_DATA: Final = """\
+<context>
+    <summary>
+        {{ summary }}
+    </summary>
+    <facts>
+        {{ facts }}
+    </facts>
+    <tool_history>
+{%- for tool in history %}
+        <tool>
+            <name>{{ tool.name }}</name>
+            <description>{{ tool.description }}</description>
+            <data>{{ tool.data }}</data>
+        </tool>
+{%- else %}
+        NOTHING
+{%- endfor %}
+    </tool_history>
+</context>
+
+<question>
+    {{ question }}
+</question>
+
+<tool_info>
+    <name>{{ tool_name }}</name>
+    <description>{{ tool_description }}</description>
+</tool_info>
+
+<tool_call>
+    {{ schema }}
+</tool_call>
+
+"""
+"""What both languages show in the same form."""
+
 SLOT_GEN_PROMPT: Final[dict[LanguageType, str]] = {
     LanguageType.CHINESE: """\
 <instructions>
@@ -57,39 +94,9 @@ SLOT_GEN_PROMPT: Final[dict[LanguageType, str]] = {
     没有任何地方提到联系电话，所以{% if is_call %}"/phone"为null{% else %}没有输出"/phone"{% endif %}。
 </example>
 
-<context>
-    <summary>
-        {{ summary }}
-    </summary>
-    <facts>
-        {{ facts }}
-    </facts>
-    <tool_history>
-{%- for tool in history %}
-        <tool>
-            <name>{{ tool.name }}</name>
-            <description>{{ tool.description }}</description>
-            <data>{{ tool.data }}</data>
-        </tool>
-{%- else %}
-        无
-{%- endfor %}
-    </tool_history>
-</context>
-
-<question>
-    {{ question }}
-</question>
-
-<tool_info>
-    <name>{{ tool_name }}</name>
-    <description>{{ tool_description }}</description>
-</tool_info>
-
-<tool_call>
-    {{ schema }}
-</tool_call>
-
+"""
+    + _DATA.replace("NOTHING", "无")
+    + """\
 <output>
     一个JSON对象，没有任何其他文字。
 </output>
@@ -131,39 +138,9 @@ Limits of the output:
     No phone number was mentioned anywhere, so "/phone" is {% if is_call %}null{% else %}left out{% endif %}.
 </example>
 
-<context>
-    <summary>
-        {{ summary }}
-    </summary>
-    <facts>
-        {{ facts }}
-    </facts>
-    <tool_history>
-{%- for tool in history %}
-        <tool>
-            <name>{{ tool.name }}</name>
-            <description>{{ tool.description }}</description>
-            <data>{{ tool.data }}</data>
-        </tool>
-{%- else %}
-        none
-{%- endfor %}
-    </tool_history>
-</context>
-
-<question>
-    {{ question }}
-</question>
-
-<tool_info>
-    <name>{{ tool_name }}</name>
-    <description>{{ tool_description }}</description>
-</tool_info>
-
-<tool_call>
-    {{ schema }}
-</tool_call>
-
+"""
+    + _DATA.replace("NOTHING", "none")
+    + """\
 <output>
     One JSON object, and no other text.
 </output>
