@@ -15,9 +15,10 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 from urllib.request import getproxies_environment
 
 import click
@@ -44,11 +45,9 @@ _EXTRA = re.compile(r"extra == ['\"]([^'\"]+)['\"]")
 _PLATFORM = re.compile(r"sys_platform == ['\"]([^'\"]+)['\"]")
 _FOR_DEVELOPERS = {"dev", "dev-heavy", "all"}
 _SECONDS = 10.0
-_PORT = 8000
 _KEYS = ("OPENAI_API_KEY", "TAVILY_API_KEY")
 _SETTINGS = ("OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "SIMPLELLMFUNC_MODEL_DIR")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_NOT_OURS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class Finding(NamedTuple):
@@ -65,6 +64,9 @@ class Finding(NamedTuple):
     name: str
     text: str
     next: str = ""
+
+
+_ok, _no, _bad = (partial(Finding, state) for state in get_args(State))
 
 
 @click.command(short_help="What is set up, what is not, what to do.")
@@ -111,15 +113,15 @@ def _all(*, online: bool, calls: bool) -> Iterator[Finding]:
     for name in _KEYS:
         yield _key(name)
     for name in _SETTINGS:
-        if os.environ.get(name, "").strip():
-            yield Finding("ok", name, _value_of(name))
+        if value := os.environ.get(name, "").strip():
+            yield _ok(name, Address(value).shown if "://" in value else value)
     settings = Settings.from_environment()
     yield _provider_file(settings)
     llm, model = _model(settings)
     yield model
     yield _traces(settings)
     yield from _network()
-    yield from _ports()
+    yield _port()
     if online:
         yield _endpoint(llm)
     if calls:
@@ -131,37 +133,28 @@ def _all(*, online: bool, calls: bool) -> Iterator[Finding]:
 
 def _python() -> Finding:
     text = f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})"
-    encoding = (sys.stdout.encoding or "utf-8").lower().replace("-", "")
-    if encoding not in {"utf8", "utf_8"}:
-        return Finding(
-            "no",
-            "Python",
-            f"{text}, writes {sys.stdout.encoding}",
-            "set PYTHONUTF8=1, so that every answer can be printed",
-        )
-    return Finding("ok", "Python", text)
+    encoding = sys.stdout.encoding or "utf-8"
+    if encoding.lower().replace("-", "").replace("_", "") != "utf8":
+        return _no("Python", f"{text}, writes {encoding}", "set PYTHONUTF8=1, so that every answer can be printed")
+    return _ok("Python", text)
 
 
 def _packages() -> Iterator[Finding]:
-    yield _package(_DISTRIBUTION, _DISTRIBUTION)
+    yield _package(_DISTRIBUTION)
     extras: defaultdict[str, list[str]] = defaultdict(list)
     for line in _requirements():
-        name = _REQUIREMENT.match(line)
-        extra = _EXTRA.search(line)
-        platform_only = _PLATFORM.search(line)
-        if name is None or (platform_only and platform_only.group(1) != sys.platform):
+        name, extra, platform_only = _REQUIREMENT.match(line), _EXTRA.search(line), _PLATFORM.search(line)
+        if name is None or (platform_only and platform_only[1] != sys.platform):
             continue
         if extra is None:
-            yield _package(name.group(), name.group())
-        elif extra.group(1) not in _FOR_DEVELOPERS:
-            extras[extra.group(1)].append(name.group())
+            yield _package(name[0])
+        elif extra[1] not in _FOR_DEVELOPERS:
+            extras[extra[1]].append(name[0])
     for extra_name, names in extras.items():
-        missing = [name for name in names if _version(name) is None]
-        if missing:
-            said = f"{', '.join(missing)} not installed"
-            yield Finding("no", f"extra {extra_name}", said, install_line(extra_name))
+        if missing := [name for name in names if _version(name) is None]:
+            yield _no(f"extra {extra_name}", f"{', '.join(missing)} not installed", install_line(extra_name))
         else:
-            yield Finding("ok", f"extra {extra_name}", ", ".join(f"{name} {_version(name)}" for name in names))
+            yield _ok(f"extra {extra_name}", ", ".join(f"{name} {_version(name)}" for name in names))
 
 
 def _requirements() -> list[str]:
@@ -171,11 +164,9 @@ def _requirements() -> list[str]:
         return []  # run from a copy of the sources that was never installed
 
 
-def _package(title: str, name: str) -> Finding:
+def _package(name: str) -> Finding:
     version = _version(name)
-    if version is None:
-        return Finding("bad", title, "not installed", f"pip install {_DISTRIBUTION}")
-    return Finding("ok", title, version)
+    return _bad(name, "not installed", f"pip install {_DISTRIBUTION}") if version is None else _ok(name, version)
 
 
 def _version(name: str) -> str | None:
@@ -186,38 +177,27 @@ def _version(name: str) -> str | None:
 
 
 def _weights(weights: Weights) -> Finding:
-    title = f"weights {weights.name}"
-    pull = f"simplellmfunc model pull {weights.name}"
+    title, pull = f"weights {weights.name}", f"simplellmfunc model pull {weights.name}"
     try:
         found = find_weights(weights)
     except ConfigError as error:
-        return Finding("bad", title, str(error), f"make the file readable, or delete it and run {pull}")
+        return _bad(title, str(error), f"make the file readable, or delete it and run {pull}")
     if found is not None:
-        return Finding("ok", title, f"{found}, checksum right")
+        return _ok(title, f"{found}, checksum right")
     path = weights.path()
-    if path.exists():
-        return Finding("bad", title, f"{path} is damaged", pull)
-    return Finding("no", title, "not here; fetched at first use", pull)
+    return (
+        _bad(title, f"{path} is damaged", pull) if path.exists() else _no(title, "not here; fetched at first use", pull)
+    )
 
 
-def _ports() -> Iterator[Finding]:
+def _port() -> Finding:
     """See whether ports of this machine can be had, for the local model, the page and what is served."""
-    for name, port in (("free port", 0), (f"port {_PORT}", _PORT)):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
-            if sys.platform != "win32":
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                made.bind(("127.0.0.1", port))
-            except OSError as error:
-                said = error.strerror or type(error).__name__
-                if port:
-                    yield Finding(
-                        "no", name, f"taken: {said}", "give `serve --http` another one: --port 0 takes any free one"
-                    )
-                else:
-                    yield Finding("bad", name, f"none can be had: {said}", "let this process listen on 127.0.0.1")
-            else:
-                yield Finding("ok", name, f"127.0.0.1:{made.getsockname()[1]} can be had")
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+        try:
+            made.bind(("127.0.0.1", 0))
+        except OSError as error:
+            return _bad("free port", f"none can be had: {error}", "let this process listen on 127.0.0.1")
+        return _ok("free port", f"127.0.0.1:{made.getsockname()[1]} can be had")
 
 
 # --- what is set up ---------------------------------------------------------------------------------------
@@ -226,51 +206,38 @@ def _ports() -> Iterator[Finding]:
 def _key(name: str) -> Finding:
     value = os.environ.get(name, "").strip()
     if not value:
-        return Finding(
-            "no",
-            name,
-            "not set",
-            "" if name != "OPENAI_API_KEY" else "set it to the key of your provider, for OpenAICompatible",
-        )
+        advice = "set it to the key of your provider, for OpenAICompatible" if name == "OPENAI_API_KEY" else ""
+        return _no(name, "not set", advice)
     try:
         clean_key(value, name)
     except ConfigError as error:
-        return Finding("bad", name, str(error), "copy the key again, without line breaks and quotation marks")
+        return _bad(name, str(error), "copy the key again, without line breaks and quotation marks")
     if value[0] in "\"'":
-        return Finding("bad", name, "set, with quotation marks around it", "set it without them")
-    return Finding("ok", name, f"set (***, {len(value)} characters)")
-
-
-def _value_of(name: str) -> str:
-    value = os.environ[name].strip()
-    return Address(value).shown if "://" in value else value
+        return _bad(name, "set, with quotation marks around it", "set it without them")
+    return _ok(name, f"set (***, {len(value)} characters)")
 
 
 def _provider_file(settings: Settings) -> Finding:
     name = "provider file"
     match = re.match(r"(?P<path>.+?\.json):", settings.model or "", re.IGNORECASE | re.DOTALL)
-    if match is None:
-        here = Path("provider.json")
-        if not here.is_file():
-            return Finding("no", name, "SIMPLELLMFUNC_MODEL names none, and there is no provider.json here")
-        path = here
-    else:
-        path = Path(match["path"]).expanduser()
+    path = Path("provider.json") if match is None else Path(match["path"]).expanduser()
+    if match is None and not path.is_file():
+        return _no(name, "SIMPLELLMFUNC_MODEL names none, and there is no provider.json here")
     where = str(path.absolute())
     try:
         providers = read_provider_file(path)
     except FileNotFoundError:
-        return Finding("bad", name, f"{where} is not there", "correct SIMPLELLMFUNC_MODEL, or write the file")
+        return _bad(name, f"{where} is not there", "correct SIMPLELLMFUNC_MODEL, or write the file")
     except (ConfigError, OSError) as error:
-        return Finding("bad", name, str(error), f"correct {where}")
+        return _bad(name, str(error), f"correct {where}")
     entries = [entry for each in providers.values() for entry in each]
     keys = [key for entry in entries for key in entry.api_keys]
     for key in keys:
         remember_secret(key)
     text = f"{where}: {len(providers)} providers, {len(entries)} models, {len(keys)} keys (***)"
     if os.name == "posix" and keys and path.stat().st_mode & 0o044:
-        return Finding("no", name, f"{text}; others may read it", f"chmod 600 {where}")
-    return Finding("ok", name, text)
+        return _no(name, f"{text}; others may read it", f"chmod 600 {where}")
+    return _ok(name, text)
 
 
 def _model(settings: Settings) -> tuple[LLM_Interface | None, Finding]:
@@ -278,27 +245,24 @@ def _model(settings: Settings) -> tuple[LLM_Interface | None, Finding]:
         llm = resolve_llm(None)
     except ConfigError as error:
         if settings.model is not None:
-            return None, Finding(
-                "bad", "model", str(error), "set SIMPLELLMFUNC_MODEL to local, openai:NAME or FILE.json:PROVIDER/NAME"
-            )
+            advice = "set SIMPLELLMFUNC_MODEL to local, openai:NAME or FILE.json:PROVIDER/NAME"
+            return None, _bad("model", str(error), advice)
         text = "none by default: SIMPLELLMFUNC_MODEL is not set. A function asks the one it is given."
-        return None, Finding("no", "model", text)
-    said = f"{llm.model_name} ({llm.provider}), because SIMPLELLMFUNC_MODEL is {settings.model!r}"
-    return llm, Finding("ok", "model", said)
+        return None, _no("model", text)
+    return llm, _ok("model", f"{llm.model_name} ({llm.provider}), because SIMPLELLMFUNC_MODEL is {settings.model!r}")
 
 
 def _traces(settings: Settings) -> Finding:
-    name = "traces"
     if settings.trace is None:
-        return Finding("no", name, "SIMPLELLMFUNC_TRACE is not set: runs are kept nowhere")
+        return _no("traces", "SIMPLELLMFUNC_TRACE is not set: runs are kept nowhere")
     path = Path(settings.trace).expanduser()
     if not path.exists():
-        return Finding("ok", name, f"{path.absolute()}, made when a function runs")
+        return _ok("traces", f"{path.absolute()}, made when a function runs")
     try:
         count = TraceReader(path).count(most=1_000_000)
     except ConfigError as error:
-        return Finding("bad", name, str(error), "set SIMPLELLMFUNC_TRACE to another path")
-    return Finding("ok", name, f"{path.absolute()}: {count} runs, {path.stat().st_size / 1e6:.1f} MB")
+        return _bad("traces", str(error), "set SIMPLELLMFUNC_TRACE to another path")
+    return _ok("traces", f"{path.absolute()}: {count} runs, {path.stat().st_size / 1e6:.1f} MB")
 
 
 # --- the network ------------------------------------------------------------------------------------------
@@ -307,54 +271,30 @@ def _traces(settings: Settings) -> Finding:
 def _network() -> Iterator[Finding]:
     proxies = {name: value for name, value in getproxies_environment().items() if value}
     if not proxies:
-        yield Finding("ok", "proxy", "none in HTTP_PROXY, HTTPS_PROXY, ALL_PROXY")
+        yield _ok("proxy", "none in HTTP_PROXY, HTTPS_PROXY, ALL_PROXY")
     for scheme, address in proxies.items():
-        yield _proxy(f"proxy {scheme}", scheme, address)
-    yield from _trust()
-
-
-def _proxy(name: str, scheme: str, address: str) -> Finding:
-    if scheme == "no":
-        return Finding("ok", name, address)
-    shown = Address(address).shown
-    if not re.match(r"https?://[^/\s]", address, re.IGNORECASE) and "://" in address:
-        return Finding(
-            "bad",
-            name,
-            f"{shown}: only http and https proxies are known",
-            f"unset {scheme.upper()}_PROXY, or name another",
-        )
-    return Finding("ok", name, shown)
-
-
-def _trust() -> Iterator[Finding]:
-    named = [(name, os.environ.get(name, "")) for name in _CERTIFICATES]
-    for name, value in named:
-        if not value:
-            continue
-        path = Path(value)
-        if not (path.is_file() if name.endswith("FILE") else path.is_dir()):
-            yield Finding(
-                "bad", name, f"{value} is not there", f"unset {name}, or name the certificates of your network"
-            )
-            continue
-        try:
-            if path.is_file():
-                ssl.create_default_context(cafile=value)
-        except (ssl.SSLError, OSError) as error:
-            yield Finding("bad", name, f"{value} holds no certificates: {error}", f"unset {name}, or name a PEM file")
+        shown = address if scheme == "no" else Address(address).shown
+        if scheme == "no" or "://" not in address or re.match(r"https?://[^/\s]", address, re.IGNORECASE):
+            yield _ok(f"proxy {scheme}", shown)
         else:
-            yield Finding("ok", name, value)
-    if not any(value for _, value in named):
-        yield Finding("ok", "certificates", f"those of this system, {ssl.OPENSSL_VERSION}")
-    for name in _NOT_OURS:
-        if os.environ.get(name) and not os.environ.get("SSL_CERT_FILE"):
-            yield Finding(
-                "no",
-                name,
-                "set, but only other libraries read it",
-                f"set SSL_CERT_FILE={os.environ[name]} for this one",
-            )
+            advice = f"unset {scheme.upper()}_PROXY, or name another"
+            yield _bad(f"proxy {scheme}", f"{shown}: only http and https proxies are known", advice)
+    named = [(name, value) for name in _CERTIFICATES if (value := os.environ.get(name, ""))]
+    for name, value in named:
+        yield _trust(name, Path(value))
+    if not named:
+        yield _ok("certificates", f"those of this system, {ssl.OPENSSL_VERSION}")
+
+
+def _trust(name: str, path: Path) -> Finding:
+    if not (path.is_file() if name.endswith("FILE") else path.is_dir()):
+        return _bad(name, f"{path} is not there", f"unset {name}, or name the certificates of your network")
+    try:
+        if path.is_file():
+            ssl.create_default_context(cafile=path)
+    except (ssl.SSLError, OSError) as error:
+        return _bad(name, f"{path} holds no certificates: {error}", f"unset {name}, or name a PEM file")
+    return _ok(name, str(path))
 
 
 def _endpoint(llm: LLM_Interface | None) -> Finding:
@@ -362,12 +302,12 @@ def _endpoint(llm: LLM_Interface | None) -> Finding:
     address = llm.base_url if llm is not None else Settings.from_environment().openai_base_url
     if address is None:
         where = "the model is inside this process" if llm is not None else "no model and no OPENAI_BASE_URL"
-        return Finding("no", name, f"none to try: {where}")
+        return _no(name, f"none to try: {where}")
     try:
         address = Address(check_base_url(address)).shown
     except ConfigError as error:
-        return Finding(
-            "bad", name, f"{redact(address)} is not an http address that can be used: {error}", "write https://host/v1"
+        return _bad(
+            name, f"{redact(address)} is not an http address that can be used: {error}", "write https://host/v1"
         )
     shown, wire = redact(address), llm.wire if isinstance(llm, HttpModel) else CHAT
     try:
@@ -378,8 +318,8 @@ def _endpoint(llm: LLM_Interface | None) -> Finding:
         status = error.code
         error.close()
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return Finding("bad", name, f"{shown} cannot be reached: {redact(str(error))}", _reach(error))
-    return Finding("ok", name, f"{shown} answers (status {status})")
+        return _bad(name, f"{shown} cannot be reached: {redact(str(error))}", _reach(error))
+    return _ok(name, f"{shown} answers (status {status})")
 
 
 def _reach(error: BaseException) -> str:
@@ -393,22 +333,16 @@ def _reach(error: BaseException) -> str:
 
 
 def _call(llm: LLM_Interface | None) -> Finding:
-    name = "call"
     if llm is None:
-        return Finding(
-            "bad", name, "there is no model to ask", "set SIMPLELLMFUNC_MODEL to local, openai:NAME or a file"
-        )
+        return _bad("call", "there is no model to ask", "set SIMPLELLMFUNC_MODEL to local, openai:NAME or a file")
     started = time.monotonic()
+    asked = llm.chat([{"role": "user", "content": "Answer with the one word: ready"}], max_tokens=20, deadline=120.0)
     try:
-        reply = asyncio.run(
-            llm.chat([{"role": "user", "content": "Answer with the one word: ready"}], max_tokens=20, deadline=120.0)
-        )
+        reply = asyncio.run(asked)
     except SimpleLLMFuncError as error:
-        return Finding(
-            "bad", name, f"{type(error).__name__}: {error}", "the text says what to do; --online looks at the address"
+        return _bad(
+            "call", f"{type(error).__name__}: {error}", "the text says what to do; --online looks at the address"
         )
-    said = cut(reply.text.strip(), 60)
-    tokens = 0 if reply.usage is None else reply.usage.total_tokens
-    return Finding(
-        "ok", name, f"{llm.model_name} answered {said!r} in {time.monotonic() - started:.1f} s, {tokens} tokens"
-    )
+    said, tokens = cut(reply.text.strip(), 60), 0 if reply.usage is None else reply.usage.total_tokens
+    seconds = time.monotonic() - started
+    return _ok("call", f"{llm.model_name} answered {said!r} in {seconds:.1f} s, {tokens} tokens")
