@@ -91,11 +91,8 @@ _FACTS_IN_CHINESE: Final = {
     "headings": "小标题",
     "rows": "数据行数",
     "columns": "列",
-    "column": "列",
-    "field": "字段",
-    "fields of the first item": "第一项的字段",
+    "fields": "字段",
     "tables": "表格数",
-    "top level": "顶层",
     "note": "说明",
 }
 

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import logging
-import math
 import re
 import zipfile
 from collections.abc import Callable, Iterator
@@ -27,7 +26,6 @@ MAX_UNPACKED_BYTES: Final = 100 * 1024 * 1024
 """What a packed document may unpack to."""
 
 MAX_MEMBERS: Final = 5000
-_MOST_COLUMNS = 50
 _MOST_SHOWN = 20
 
 
@@ -136,61 +134,17 @@ def _markdown(content: bytes) -> tuple[str, _Facts]:
 
 def _csv(content: bytes) -> tuple[str, _Facts]:
     text, encoding = decoded(content)
-    facts: _Facts = [("encoding", encoding)]
     try:
         dialect: Any = csv.Sniffer().sniff(text[:4096], delimiters=",;\t|")
     except csv.Error:
         dialect = csv.excel
     try:
         rows = csv.reader(io.StringIO(text), delimiter=dialect.delimiter, strict=False)
-        names = [name.strip() for name in next(rows, [])][:_MOST_COLUMNS]
-        columns = [_Column() for _ in names]
-        count = 0
-        for row in rows:
-            count += bool(row)
-            for column, value in zip(columns, row, strict=False):
-                column.take(value)
+        names = [name.strip() for name in next(rows, [])]
+        count = sum(map(bool, rows))
     except csv.Error as error:
         raise Unreadable(f"it is no CSV: {error}.") from None
-    facts += [("rows", f"{count}"), *_listed("columns", names)]
-    facts += [(f"column {cut(name, 40)}", column.summary()) for name, column in zip(names, columns, strict=True)]
-    return text, facts
-
-
-class _Column:
-    """What is in one column of a table: numbers with their range, or texts."""
-
-    def __init__(self) -> None:
-        self.filled = 0
-        self._sum = 0.0
-        self._low = self._high = 0.0
-        self._numbers = 0
-        self._values: set[str] = set()
-
-    def take(self, value: str) -> None:
-        value = value.strip()
-        if not value:
-            return
-        self.filled += 1
-        if len(self._values) <= _MOST_SHOWN:
-            self._values.add(value[:60])
-        try:
-            number = float(value)
-        except ValueError:
-            return
-        if not math.isfinite(number):
-            return
-        self._low = min(self._low, number) if self._numbers else number
-        self._high = max(self._high, number) if self._numbers else number
-        self._numbers += 1
-        self._sum += number
-
-    def summary(self) -> str:
-        if self.filled and self._numbers == self.filled:
-            mean = self._sum / self._numbers
-            return f"{self.filled} numbers from {self._low:g} to {self._high:g}, mean {mean:g}"
-        different = f"{len(self._values)}" if len(self._values) <= _MOST_SHOWN else f"more than {_MOST_SHOWN}"
-        return f"{self.filled} values, {different} different"
+    return text, [("encoding", encoding), ("rows", f"{count}"), *_listed("columns", names)]
 
 
 def _json(content: bytes) -> tuple[str, _Facts]:
@@ -201,20 +155,9 @@ def _json(content: bytes) -> tuple[str, _Facts]:
         raise Unreadable(f"it is no JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
     except (RecursionError, ValueError):
         raise Unreadable("it is no JSON that can be read: nested too deep, or a number too long.") from None
-    facts: _Facts = [("encoding", encoding), ("top level", _shape(data))]
-    if isinstance(data, dict):
-        facts += [(f"field {cut(str(name), 40)}", _shape(value)) for name, value in list(data.items())[:_MOST_SHOWN]]
-    elif isinstance(data, list) and data and isinstance(data[0], dict):
-        facts += _listed("fields of the first item", [str(name) for name in data[0]])
-    return text, facts
-
-
-def _shape(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"object of {len(value)} fields"
-    if isinstance(value, list):
-        return f"list of {len(value)} items"
-    return {str: "text", bool: "boolean", int: "number", float: "number"}.get(type(value), "null")
+    named = data[0] if isinstance(data, list) and data else data
+    fields = [str(name) for name in named] if isinstance(named, dict) else []
+    return text, [("encoding", encoding), *_listed("fields", fields)]
 
 
 def _listed(name: str, values: list[str]) -> _Facts:

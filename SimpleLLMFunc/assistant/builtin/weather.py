@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -19,7 +19,6 @@ from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
 M = TypeVar("M", bound=BaseModel)
-N = TypeVar("N", int, float)
 
 __all__ = ["FORECAST_URL", "GEOCODING_URL", "OpenMeteo", "Place", "weather_tools"]
 
@@ -67,14 +66,16 @@ class _Found(BaseModel):
     results: list[Place] = []
 
 
-class _Daily(BaseModel):
-    time: list[date]
-    weather_code: list[int | None]
-    temperature_2m_max: list[float | None]
-    temperature_2m_min: list[float | None]
-    precipitation_sum: list[float | None] = []
-    precipitation_probability_max: list[float | None] = []
-    wind_speed_10m_max: list[float | None] = []
+class Day(BaseModel):
+    """One day's weather; what the service did not say is None. Celsius, millimetres, per cent, km/h."""
+
+    time: date
+    weather_code: int | None = None
+    temperature_2m_min: float | None = None
+    temperature_2m_max: float | None = None
+    precipitation_sum: float | None = None
+    precipitation_probability_max: float | None = None
+    wind_speed_10m_max: float | None = None
 
 
 class _Current(BaseModel):
@@ -87,21 +88,8 @@ class _Current(BaseModel):
 
 class _Forecast(BaseModel):
     utc_offset_seconds: int = Field(ge=-86400, le=86400)
-    daily: _Daily
+    daily: dict[str, list[Any]]
     current: _Current | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """One day's weather; what the service did not say is None. Celsius, millimetres, per cent, km/h."""
-
-    day: date
-    code: int | None
-    low: float | None
-    high: float | None
-    rain: float | None
-    rain_probability: float | None
-    wind: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,28 +191,11 @@ def _read(kind: type[M], data: Any) -> M:
         ) from None
 
 
-def _days(daily: _Daily) -> Iterator[Day]:
-    for number, day in enumerate(daily.time):
-        code, low, high = (
-            _at(daily.weather_code, number),
-            _at(daily.temperature_2m_min, number),
-            _at(daily.temperature_2m_max, number),
-        )
-        if code is None and low is None and high is None:
-            continue  # the far end of the forecast is often empty
-        yield Day(
-            day,
-            code,
-            low,
-            high,
-            rain=_at(daily.precipitation_sum, number),
-            rain_probability=_at(daily.precipitation_probability_max, number),
-            wind=_at(daily.wind_speed_10m_max, number),
-        )
-
-
-def _at(values: Sequence[N | None], number: int) -> N | None:
-    return values[number] if number < len(values) else None
+def _days(daily: Mapping[str, list[Any]]) -> Iterator[Day]:
+    for number in range(len(daily.get("time", ()))):
+        day = _read(Day, {name: values[number] for name, values in daily.items() if number < len(values)})
+        if {day.weather_code, day.temperature_2m_min, day.temperature_2m_max} != {None}:
+            yield day  # the far end of the forecast is often empty
 
 
 def _folded(text: str) -> str:
@@ -301,7 +272,7 @@ def weather_tools(
 
 def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], language: Language) -> str:
     words = WORDS[language]
-    known = {day.day: day for day in weather.days}
+    known = {day.time: day for day in weather.days}
     if not any(day in known for day in days):
         reach = (min(known).isoformat(), max(known).isoformat()) if known else ("-", "-")
         wanted = ", ".join(day.isoformat() for day in days)
@@ -320,30 +291,33 @@ def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], langu
 
 def _line(day: Day, today: date, language: Language) -> str:
     words = WORDS[language]
-    relative = words.get(f"day {(day.day - today).days}", "")
-    name = ", ".join(part for part in (WEEKDAYS[language][day.day.weekday()], relative) if part)
-    facts = [_condition(day.code, language)]
-    if day.low is not None and day.high is not None:
-        facts.append(words["range"].format(low=day.low, high=day.high))
-    if day.rain_probability is not None:
-        facts.append(words["rain probability"].format(value=day.rain_probability))
-    if day.rain is not None:
-        facts.append(words["rain"].format(value=day.rain))
-    if day.wind is not None:
-        facts.append(words["strongest wind"].format(value=day.wind))
-    return f"{day.day.isoformat()} ({name}): " + words["and"].join(fact for fact in facts if fact)
+    relative = words.get(f"day {(day.time - today).days}", "")
+    name = ", ".join(part for part in (WEEKDAYS[language][day.time.weekday()], relative) if part)
+    facts = [_condition(day.weather_code, language)]
+    if day.temperature_2m_min is not None and day.temperature_2m_max is not None:
+        facts.append(words["range"].format(low=day.temperature_2m_min, high=day.temperature_2m_max))
+    measured = {
+        "rain probability": day.precipitation_probability_max,
+        "rain": day.precipitation_sum,
+        "strongest wind": day.wind_speed_10m_max,
+    }
+    return f"{day.time.isoformat()} ({name}): " + _facts(facts, measured, language)
 
 
 def _now(now: _Current, language: Language) -> str:
+    measured = {
+        "degrees": now.temperature_2m,
+        "feels like": now.apparent_temperature,
+        "humidity": now.relative_humidity_2m,
+        "wind": now.wind_speed_10m,
+    }
+    return _facts([_condition(now.weather_code, language)], measured, language)
+
+
+def _facts(facts: list[str], measured: Mapping[str, float | None], language: Language) -> str:
     words = WORDS[language]
-    facts = [_condition(now.weather_code, language), words["degrees"].format(value=now.temperature_2m)]
-    if now.apparent_temperature is not None:
-        facts.append(words["feels like"].format(value=now.apparent_temperature))
-    if now.relative_humidity_2m is not None:
-        facts.append(words["humidity"].format(value=now.relative_humidity_2m))
-    if now.wind_speed_10m is not None:
-        facts.append(words["wind"].format(value=now.wind_speed_10m))
-    return words["and"].join(fact for fact in facts if fact)
+    told = [words[name].format(value=value) for name, value in measured.items() if value is not None]
+    return words["and"].join(fact for fact in [*facts, *told] if fact)
 
 
 def _condition(code: int | None, language: Language) -> str:

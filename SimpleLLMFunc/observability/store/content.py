@@ -24,15 +24,6 @@ _MOST_ITEMS = 100_000
 _DATA_URL = re.compile(r"data:(?P<kind>[a-z]{1,20})/[^,;\s]{0,80}(?:;[^,;\s]{0,80}){0,4};base64,", re.IGNORECASE)
 # Of letters in both cases and digits: neither a hash nor a sequence of bases.
 _BASE64 = re.compile(r"(?=.{0,200}[A-Z])(?=.{0,200}[a-z])(?=.{0,200}[0-9])[A-Za-z0-9+/_-]{2048}")
-_WIRE_WORDS = frozenset({
-    "additionalProperties", "arguments", "assistant", "cached_tokens", "chat.completion", "choices",
-    "completion_tokens", "completion_tokens_details", "created", "description", "finish_reason", "function",
-    "function_call", "json_schema", "max_tokens", "messages", "parameters", "prompt_tokens",
-    "prompt_tokens_details", "properties", "reasoning_content", "reasoning_tokens", "required", "response_format",
-    "stop", "temperature", "tool_call_id", "tool_calls", "tool_choice", "total_tokens",
-})  # fmt: skip
-"""Names in every request and reply; to look for keys in them would take most of the time that a run takes here."""
-
 _COMPRESSED_FROM = 2048
 """Bytes; compressing shorter texts takes more time than it saves room."""
 
@@ -57,14 +48,12 @@ class Content:
         self.keep = keep
         self.max_text = max_text
         self._redacted: dict[str, str] = {}
-        self._names: dict[str, tuple[str, bool]] = {}
-        self._heads: dict[tuple[int, str], str] = {}
         self.prompts: dict[str, tuple[str | bytes, str]] = {}
 
     def begin_batch(self) -> None:
         """Forget what texts came to: secrets may have become known meanwhile."""
-        for remembered in (self._redacted, self._names, self._heads, self.prompts):
-            remembered.clear()
+        self._redacted.clear()
+        self.prompts.clear()
 
     def kept(self, value: Any) -> Any:
         """Return what is kept of a value: JSON data; None stays None."""
@@ -89,11 +78,7 @@ class Content:
         """Return the beginning of a text for a list, on which nothing is kept but it; empty where nothing may be."""
         if not self.keep or value is None:
             return ""
-        text = value if isinstance(value, str) else str(value)
-        found = self._heads.get((limit, text))
-        if found is None:
-            found = self._heads[limit, text] = storable(redact_head(text, limit))
-        return found
+        return storable(redact_head(value if isinstance(value, str) else str(value), limit))
 
     def text(self, text: str) -> str:
         """Return a text that is code or a name, and always kept: redacted and cut."""
@@ -115,37 +100,6 @@ class Content:
         return value if value is None or type(value) in _SIMPLE else _Snapshot().of(value, 0)
 
     def _plain(self, value: Any, depth: int) -> Any:
-        # What nearly all values are, without the questions that the others have to be asked.
-        kind = type(value)
-        if kind is str:
-            return self._text(value)
-        if value is None or kind is bool:
-            return value
-        if depth < _DEEPEST:
-            if kind is dict:
-                return self._pairs(value, depth)
-            if kind is list:
-                return [self._plain(item, depth + 1) for item in value[:_MOST_ITEMS]]
-        return self._odd(value, depth)
-
-    def _pairs(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        shown: dict[str, Any] = {}
-        for key, item in list(value.items())[:_MOST_ITEMS]:
-            name, is_secret = self._name(str(key))
-            if is_secret and isinstance(item, str) and item:
-                shown[name] = MASK
-            else:
-                shown[name] = self._text(item) if type(item) is str else self._plain(item, depth + 1)
-        return shown
-
-    def _name(self, name: str) -> tuple[str, bool]:
-        """Return what is shown of the name of a field, and whether a secret stands behind it."""
-        found = self._names.get(name)
-        if found is None:
-            found = self._names[name] = self._text(name), is_secret_name(name)
-        return found
-
-    def _odd(self, value: Any, depth: int) -> Any:
         match value:
             case str():
                 return self._text(value)
@@ -158,7 +112,13 @@ class Content:
         if depth >= _DEEPEST:
             return "…"
         if isinstance(value, Mapping):
-            return self._pairs(value, depth)
+            pairs = [(str(key), item) for key, item in list(value.items())[:_MOST_ITEMS]]
+            return {
+                self._text(name): MASK
+                if isinstance(item, str) and item and is_secret_name(name)
+                else self._plain(item, depth + 1)
+                for name, item in pairs
+            }
         if isinstance(value, list | tuple):
             return [self._plain(item, depth + 1) for item in list(value)[:_MOST_ITEMS]]
         if isinstance(value, BaseModel):
@@ -179,7 +139,7 @@ class Content:
         return found
 
     def _looked_at(self, text: str) -> str:
-        if text in _WIRE_WORDS or (len(text) < SHORTEST_SECRET and text.isidentifier()):
+        if len(text) < SHORTEST_SECRET and text.isidentifier():
             return text
         data = _DATA_URL.match(text)
         if data is not None:

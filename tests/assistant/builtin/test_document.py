@@ -52,8 +52,6 @@ async def test_an_analysis_has_facts_and_what_the_model_says(folder, operation):
         "- 编码：utf-8",
         "- 数据行数：2",
         "- 列：2: item, price",
-        "- 列 item：2 values, 2 different",
-        "- 列 price：2 numbers from 2 to 12, mean 7",
         "- 字符数：24",
         "- 行数：3",
         "",

@@ -78,15 +78,11 @@ def test_markdown_tells_its_headings():
     assert facts(document)["lines"] == "4"
 
 
-def test_csv_tells_rows_columns_and_ranges():
+def test_csv_tells_rows_and_columns():
     document = read_document("a.csv", '城市;人口;note\n北京;10.5;a\n上海;20.5;\n\n"x;y";nan;b\n'.encode("gb18030"))
     told = facts(document)
     assert told["rows"] == "3"
     assert told["columns"] == "3: 城市, 人口, note"
-    assert told["column 城市"] == "3 values, 3 different"
-    assert told["column 人口"] == "3 values, 3 different"  # nan is no number to reckon with
-    assert told["column note"] == "2 values, 2 different"
-    assert facts(read_document("a.tsv", b"a\tb\n1\t2\n3\t4\n"))["column b"] == "2 numbers from 2 to 4, mean 3"
 
 
 def test_an_odd_csv_does_no_harm():
@@ -99,12 +95,10 @@ def test_an_odd_csv_does_no_harm():
         csv.field_size_limit(limit)
 
 
-def test_json_tells_its_shape():
+def test_json_tells_its_fields():
     told = facts(read_document("a.json", json.dumps({"items": [1, 2], "名": "x", "n": None}).encode()))
-    assert told["top level"] == "object of 3 fields"
-    assert told["field items"] == "list of 2 items"
-    assert told["field 名"] == "text"
-    assert facts(read_document("b.json", b'[{"a": 1, "b": 2}]'))["fields of the first item"] == "2: a, b"
+    assert told["fields"] == "3: items, 名, n"
+    assert facts(read_document("b.json", b'[{"a": 1, "b": 2}]'))["fields"] == "2: a, b"
 
 
 @pytest.mark.parametrize("content", [b"{", b"[" * 200_000, b"9" * 6000, b"{'a': 1}"])
