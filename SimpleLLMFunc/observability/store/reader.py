@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.observability.store.content import unpack
@@ -27,6 +28,8 @@ from SimpleLLMFunc.observability.store.rows import (
 )
 from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 
+R = TypeVar("R")
+
 __all__ = ["LOST_SECONDS", "TraceReader", "conditions"]
 
 LOST_SECONDS = 60.0
@@ -35,17 +38,17 @@ LOST_SECONDS = 60.0
 _MOST_RUNS = 500
 _MOST_CHILDREN = 500
 
-_COLUMNS = """
-    runs.id, runs.seq, runs.trace_id, runs.parent, runs.parent_call, runs.function, runs.version, runs.kind, runs.model,
-    runs.provider,
-    CASE WHEN runs.status = 'running' AND NOT EXISTS (
+_SAID = {
+    "status": """CASE WHEN runs.status = 'running' AND NOT EXISTS (
         SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive
-    ) THEN 'lost' ELSE runs.status END,
-    runs.error, substr(runs.error_text, 1, 300), runs.started, runs.seconds, runs.first_chunk_seconds, runs.turns, runs.failed_tries,
-    runs.reasks, runs.repairs, runs.tool_calls, runs.failed_tool_calls, runs.input_tokens, runs.output_tokens,
-    runs.cached_tokens, runs.reasoning_tokens, runs.cost, runs.cached, runs.streamed, runs.finish_reason, runs.session,
-    runs.user, runs.question, runs.answer_head
-"""
+    ) THEN 'lost' ELSE runs.status END""",
+    "error_text": "substr(runs.error_text, 1, 300)",
+    "answer": "runs.answer_head",
+}
+_COLUMNS = ", ".join(_SAID.get(field.name, f"runs.{field.name}") for field in fields(RunSummary))
+_FLAGS = {"cached", "streamed", "accepted", "failed"}
+_PACKED = {"request", "reply", "violations", "repairs", "text", "arguments", "content"}
+"""Columns that hold 0 or 1, and columns that hold JSON data, of what belongs to a run."""
 
 
 class TraceReader:
@@ -149,10 +152,10 @@ class TraceReader:
                 value=unpack(value),
                 output_mode=output_mode,
                 messages=_messages(connection, summary.id),
-                turns=_turns(connection, summary.id),
-                tries=_tries(connection, summary.id),
-                reviews=_reviews(connection, summary.id),
-                tool_calls=_tool_calls(connection, summary.id),
+                turns=_rows(connection, summary.id, "turns", StoredTurn),
+                tries=_rows(connection, summary.id, "tries", StoredTry),
+                reviews=_rows(connection, summary.id, "reviews", Review),
+                tool_calls=_rows(connection, summary.id, "tool_calls", StoredToolCall),
                 children=_children(connection, summary.trace_id),
                 parent_run=_latest(connection, summary.parent),
                 function_version=next(iter(_versions(connection, summary.function, summary.version)), None),
@@ -311,10 +314,8 @@ def _found(connection: sqlite3.Connection, trace_id: str) -> int | None:
 
 
 def _summary(row: Sequence[Any]) -> RunSummary:
-    values = list(row)
-    for flag in (27, 28):  # cached, streamed
-        values[flag] = bool(values[flag])
-    return RunSummary(*values)
+    values = dict(zip((field.name for field in fields(RunSummary)), row, strict=True))
+    return RunSummary(**{**values, "cached": bool(values["cached"]), "streamed": bool(values["streamed"])})
 
 
 def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]:
@@ -344,46 +345,21 @@ def _messages(connection: sqlite3.Connection, run: int) -> list[Any]:
     return [unpack(message if prompt is None else prompt) for message, prompt in rows]
 
 
-def _turns(connection: sqlite3.Connection, run: int) -> list[StoredTurn]:
-    rows = connection.execute(
-        """
-        SELECT number, turn, started, seconds, first_chunk_seconds, model, provider, url, request, reply, finish_reason,
-               tries, cached, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost
-        FROM turns WHERE run = ? ORDER BY number
-        """,
-        (run,),
-    ).fetchall()
+def _rows(connection: sqlite3.Connection, run: int, table: str, kind: Callable[..., R]) -> list[R]:
+    """Return what a table has of a run, in order; its columns are called like the fields of `kind`."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type] # it is a dataclass
+    found = connection.execute(f"SELECT {', '.join(names)} FROM {table} WHERE run = ? ORDER BY number", (run,))  # noqa: S608
     return [
-        StoredTurn(*[*row[:8], unpack(row[8]), unpack(row[9]), row[10], row[11], bool(row[12]), *row[13:]])
-        for row in rows
+        kind(*(_cell(table, name, cell) for name, cell in zip(names, row, strict=True))) for row in found.fetchall()
     ]
 
 
-def _tries(connection: sqlite3.Connection, run: int) -> list[StoredTry]:
-    rows = connection.execute(
-        "SELECT number, turn, at, error, text, status, pause, model, next_model FROM tries WHERE run = ? ORDER BY number",
-        (run,),
-    ).fetchall()
-    return [StoredTry(*row) for row in rows]
-
-
-def _reviews(connection: sqlite3.Connection, run: int) -> list[Review]:
-    rows = connection.execute(
-        "SELECT number, turn, at, accepted, violations, repairs, text FROM reviews WHERE run = ? ORDER BY number",
-        (run,),
-    ).fetchall()
-    return [
-        Review(*[*row[:3], bool(row[3]), unpack(row[4]) or [], unpack(row[5]) or [], unpack(row[6])]) for row in rows
-    ]
-
-
-def _tool_calls(connection: sqlite3.Connection, run: int) -> list[StoredToolCall]:
-    rows = connection.execute(
-        "SELECT number, turn, call_id, name, started, seconds, arguments, content, failed FROM tool_calls WHERE run = ? "
-        "ORDER BY number",
-        (run,),
-    ).fetchall()
-    return [StoredToolCall(*[*row[:6], unpack(row[6]), unpack(row[7]), bool(row[8])]) for row in rows]
+def _cell(table: str, name: str, cell: Any) -> Any:
+    if name in _FLAGS:
+        return bool(cell)
+    if name not in _PACKED or (table, name) == ("tries", "text"):
+        return cell
+    return (unpack(cell) or []) if name in {"violations", "repairs"} else unpack(cell)
 
 
 def _versions(connection: sqlite3.Connection, function: str, version: str | None = None) -> list[FunctionVersion]:
@@ -399,24 +375,25 @@ def _versions(connection: sqlite3.Connection, function: str, version: str | None
         """,  # noqa: S608 - both texts are ours
         {"function": function, "version": version},
     ).fetchall()
-    return [
-        FunctionVersion(
-            function=function,
-            version=row[0],
-            kind=row[1],
-            docstring=row[2],
-            signature=row[3],
-            place=row[4],
-            schema=unpack(row[5]),
-            tools=unpack(row[6]) or [],
-            prompts=_prompts(connection, function, row[0]),
-            first_seen=row[7],
-            last_seen=row[8] if row[8] is not None else row[7],
-            runs=row[9],
-            errors=row[10] or 0,
-        )
-        for row in rows
-    ]
+    told = (
+        "version",
+        "kind",
+        "docstring",
+        "signature",
+        "place",
+        "schema",
+        "tools",
+        "first_seen",
+        "last_seen",
+        "runs",
+        "errors",
+    )
+    found = [dict(zip(told, row, strict=True)) for row in rows]
+    for each in found:
+        each |= {"schema": unpack(each["schema"]), "tools": unpack(each["tools"]) or [], "errors": each["errors"] or 0}
+        each["last_seen"] = each["first_seen"] if each["last_seen"] is None else each["last_seen"]
+        each["prompts"] = _prompts(connection, function, each["version"])
+    return [FunctionVersion(function=function, **each) for each in found]
 
 
 def _prompts(connection: sqlite3.Connection, function: str, version: str) -> list[Any]:

@@ -169,32 +169,24 @@ class Fold:
         arguments = facts.arguments if facts is not None else {}
         kept = self.content.kept_fields(arguments)
         name = self.content.text(function.name)
-        columns = dict.fromkeys(_COUNTS, 0) | {
-            "trace_id": self.content.text(trace_id),
-            "parent": self.content.text(facts.parent_trace_id) if facts else "",
-            "parent_call": self.content.text(facts.parent_call_id) if facts else "",
-            "function": name,
-            "version": function.version,
-            "kind": function.kind,
-            "model": "",
-            "provider": "",
-            "session": self.content.text(facts.session_id) if facts else "",
-            "user": self.content.text(facts.user_id) if facts else "",
-            "status": "running",
-            "error": "",
-            "error_text": "",
-            "started": time.time() - (time.monotonic() - at),
-            "seconds": None,
-            "first_chunk_seconds": None,
-            "cost": None,
-            "finish_reason": "",
-            "output_mode": "",
-            "question": "",
-            "answer_head": "",
-            "arguments": pack(kept),
-            "answer": None,
-            "value": None,
-        }
+        columns = (
+            dict.fromkeys(_COUNTS, 0)
+            | dict.fromkeys(_TEXTS, "")
+            | dict.fromkeys(_OPEN)
+            | {
+                "trace_id": self.content.text(trace_id),
+                "function": name,
+                "version": function.version,
+                "kind": function.kind,
+                "status": "running",
+                "started": time.time() - (time.monotonic() - at),
+                "arguments": pack(kept),
+            }
+        )
+        if facts is not None:
+            told = {"parent": facts.parent_trace_id, "parent_call": facts.parent_call_id}
+            told |= {"session": facts.session_id, "user": facts.user_id}
+            columns |= {column: self.content.text(text) for column, text in told.items()}
         run = OpenRun(trace_id, at, columns)
         run.output_schema = function.output_schema
         run.texts["function"] = name
@@ -261,21 +253,13 @@ class Fold:
             run.turn["first_chunk_seconds"] = None
             return
         number = run.next_number("turns")
-        run.turn = run.rows["turns", number] = dict.fromkeys(_USAGE, 0) | {
+        run.turn = run.rows["turns", number] = {
+            **dict.fromkeys(("model", "provider", "url", "finish_reason"), ""),
+            **dict.fromkeys(("seconds", "first_chunk_seconds", "request", "reply", "cost")),
+            **dict.fromkeys((*_USAGE, "tries", "cached"), 0),
             "number": number,
             "turn": item.turn,
             "started": since,
-            "seconds": None,
-            "first_chunk_seconds": None,
-            "model": "",
-            "provider": "",
-            "url": "",
-            "request": None,
-            "reply": None,
-            "finish_reason": "",
-            "tries": 0,
-            "cached": False,
-            "cost": None,
         }
         if item.sent is not None:
             self._sent(run, run.turn, item.sent)
@@ -427,6 +411,12 @@ _COUNTS = (
     *_USAGE, "turns", "failed_tries", "reasks", "repairs", "tool_calls", "failed_tool_calls", "cached", "streamed",
     "incomplete",
 )  # fmt: skip
+_TEXTS = (
+    "parent", "parent_call", "model", "provider", "session", "user", "error", "error_text", "finish_reason",
+    "output_mode", "question", "answer_head",
+)  # fmt: skip
+_OPEN = ("seconds", "first_chunk_seconds", "cost", "answer", "value")
+"""What a run begins with: 0, an empty text, and nothing."""
 
 
 def _counts(usage: Usage) -> Row:
