@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from SimpleLLMFunc.assistant.builtin.digest import Digest, Finding, bare
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
-from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
 from SimpleLLMFunc.assistant.builtin.reading import Document, read_document
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -23,23 +23,7 @@ Operation = Literal["analyze", "summarize", "extract"]
 PARSE_SECONDS: Final = 60.0
 """How long reading one file may take; some are made to take for ever."""
 
-_OPERATIONS: Final[dict[str, Operation]] = {
-    "analyze": "analyze",
-    "analyse": "analyze",
-    "analysis": "analyze",
-    "分析": "analyze",
-    "分析内容": "analyze",
-    "summarize": "summarize",
-    "summarise": "summarize",
-    "summary": "summarize",
-    "摘要": "summarize",
-    "总结": "summarize",
-    "生成摘要": "summarize",
-    "extract": "extract",
-    "提取": "extract",
-    "提取信息": "extract",
-}
-
+_OPERATIONS: Final[dict[str, Operation]] = WORDS["operations"]
 _IN_CHINESE: Final = """处理文档文件：分析内容、生成摘要或提取信息。可读 txt、md、csv、json、pdf、docx。
 
 参数:
@@ -47,54 +31,8 @@ _IN_CHINESE: Final = """处理文档文件：分析内容、生成摘要或提�
     operation: analyze（分析内容）、summarize（生成摘要）或 extract（提取信息）。
     query: 关心的问题，或要提取什么，例如“合同金额和付款日期”；可以不写。
 """
-_WORDS: Final[dict[str, dict[str, str]]] = {
-    "zh": {
-        "unknown": "不支持的操作 {operation!r}。支持：analyze（分析内容）、summarize（生成摘要）、extract（提取信息）。",
-        "facts": "文件 {name}（{kind}）：",
-        "fact": "- {name}：{value}",
-        "analysis": "分析：",
-        "summary": "《{name}》的摘要：",
-        "found": "从《{name}》中提取的信息：",
-        "finding": "- {label}：{value}",
-        "quote": "（原文：“{quote}”）",
-        "no quote": "（原文中没有找到对应的语句，请核实）",
-        "nothing": "《{name}》里没有相关信息。",
-        "empty": "《{name}》里没有可读的文字。",
-        "cut": "注意：文件太长，只读了前面的 {chars} 个字符。",
-        "slow": "读取《{name}》用了太长时间，已放弃。",
-        "too large": "文件 {name} 有 {size} 字节，最多读取 {limit} 字节。",
-    },
-    "en": {
-        "unknown": "There is no operation {operation!r}. There are: analyze, summarize, extract.",
-        "facts": "File {name} ({kind}):",
-        "fact": "- {name}: {value}",
-        "analysis": "Analysis:",
-        "summary": "Summary of {name}:",
-        "found": "What {name} says:",
-        "finding": "- {label}: {value}",
-        "quote": ' (in its words: "{quote}")',
-        "no quote": " (these words were not found in the document; check them)",
-        "nothing": "{name} says nothing about it.",
-        "empty": "{name} holds no text that can be read.",
-        "cut": "Note: the file is long; only its first {chars} characters were read.",
-        "slow": "Reading {name} took too long and was given up.",
-        "too large": "The file {name} has {size} bytes; at most {limit} are read.",
-    },
-}
-_FACTS_IN_CHINESE: Final = {
-    "encoding": "编码",
-    "characters": "字符数",
-    "lines": "行数",
-    "pages": "页数",
-    "title": "标题",
-    "author": "作者",
-    "headings": "小标题",
-    "rows": "数据行数",
-    "columns": "列",
-    "fields": "字段",
-    "tables": "表格数",
-    "note": "说明",
-}
+_WORDS: Final[dict[str, dict[str, str]]] = WORDS["document"]
+_FACTS_IN_CHINESE: Final[dict[str, str]] = WORDS["facts"]
 
 
 def document_tools(
@@ -178,10 +116,7 @@ def _facts(document: Document, language: Language) -> list[str]:
     words = _WORDS[language]
     shown = [words["facts"].format(name=document.name, kind=document.kind)]
     for name, value in document.facts:
-        kind, _, rest = name.partition(" ")
-        spoken = name
-        if language == "zh":
-            spoken = _FACTS_IN_CHINESE.get(name) or f"{_FACTS_IN_CHINESE.get(kind, kind)} {rest}".strip()
+        spoken = _FACTS_IN_CHINESE.get(name, name) if language == "zh" else name
         shown.append(words["fact"].format(name=spoken, value=value))
     return shown
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
-from SimpleLLMFunc.assistant.builtin.localized_tool import SPOKEN, Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import SPOKEN, WORDS, Language, localized
 from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -24,25 +24,7 @@ __all__ = ["DetectedObject", "ImageReader", "image_tools"]
 
 Kind = Literal["general", "objects", "text"]
 
-_KINDS: Final[dict[str, Kind]] = {
-    "general": "general",
-    "description": "general",
-    "describe": "general",
-    "一般描述": "general",
-    "描述": "general",
-    "通用": "general",
-    "objects": "objects",
-    "object": "objects",
-    "object_detection": "objects",
-    "物体检测": "objects",
-    "物体": "objects",
-    "检测": "objects",
-    "text": "text",
-    "ocr": "text",
-    "text_recognition": "text",
-    "文字识别": "text",
-    "文字": "text",
-}
+_KINDS: Final[dict[str, Kind]] = WORDS["kinds"]
 
 
 class DetectedObject(BaseModel):
@@ -105,28 +87,7 @@ _IN_CHINESE: Final = """分析图片内容：一般描述、物体检测或文�
     analysis_type: general（一般描述）、objects（物体检测）或 text（文字识别），没有别的种类。
     question: 只用于 general：关于图片的具体问题；不写就是整体描述。
 """
-_WORDS: Final[dict[str, dict[str, str]]] = {
-    "zh": {
-        "unknown": "不支持的分析类型 {kind!r}。支持：general（一般描述）、objects（物体检测）、text（文字识别）。",
-        "not fetched": "文字识别只能用于图片文件，不会去下载网址。一般描述和物体检测可以使用网址。",
-        "no objects": "图片里没有检测到物体。",
-        "no text": "图片里没有识别到文字。",
-        "text": "识别到的文字：",
-        "object": "{name} × {count}",
-        "and": "，",
-    },
-    "en": {
-        "unknown": "There is no analysis {kind!r}. There are: general (a description), objects (which objects are in it), "
-        "text (the text in it).",
-        "not fetched": "Text is only read in image files; nothing is downloaded. An address can be used for general and "
-        "objects.",
-        "no objects": "No objects were found in the image.",
-        "no text": "No text was found in the image.",
-        "text": "Text in the image:",
-        "object": "{name} × {count}",
-        "and": ", ",
-    },
-}
+_WORDS: Final[dict[str, dict[str, str]]] = WORDS["image"]
 
 
 def image_tools(

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any, Final, Literal, TypeAlias
 
 from SimpleLLMFunc.tools import Tool
 
-__all__ = ["SPOKEN", "Language", "localized"]
+__all__ = ["SPOKEN", "WORDS", "Language", "localized"]
 
 Language: TypeAlias = Literal["zh", "en"]
 """Of the descriptions of tools, and of what they say."""
+
+WORDS: Final[dict[str, Any]] = json.loads(
+    files("SimpleLLMFunc.assistant.builtin").joinpath("words.json").read_text("utf-8")
+)
+"""What the tools say in each language, by tool; and the words that models use for operations and kinds."""
 
 SPOKEN: Final = {"zh": "Simplified Chinese", "en": "English"}
 """What a model is told to write in."""

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from SimpleLLMFunc.assistant.builtin.forecast_days import read_days
-from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
-from SimpleLLMFunc.assistant.builtin.weather_words import CONDITIONS, WEEKDAYS, WORDS
+from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.tools import ModelRetry, Tool
@@ -25,6 +24,7 @@ __all__ = ["FORECAST_URL", "GEOCODING_URL", "OpenMeteo", "Place", "weather_tools
 GEOCODING_URL: Final = "https://geocoding-api.open-meteo.com/v1/search"
 FORECAST_URL: Final = "https://api.open-meteo.com/v1/forecast"
 
+_WORDS: Final[dict[str, dict[str, str]]] = WORDS["weather"]
 _SERVICE = "Open-Meteo"
 _PAST_DAYS = 7
 _FORECAST_DAYS = 16
@@ -243,7 +243,7 @@ def weather_tools(
 ) -> list[Tool]:
     """Return the tool `get_weather`; arguments as of `OpenMeteo`."""
     service = OpenMeteo(geocoding_url=geocoding_url, forecast_url=forecast_url, timeout=timeout, now=now)
-    words = WORDS[language]
+    words = _WORDS[language]
 
     async def get_weather(city: str, date: str = "") -> str:
         """Look up the weather of a city on a day.
@@ -271,7 +271,7 @@ def weather_tools(
 
 
 def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], language: Language) -> str:
-    words = WORDS[language]
+    words = _WORDS[language]
     known = {day.time: day for day in weather.days}
     if not any(day in known for day in days):
         reach = (min(known).isoformat(), max(known).isoformat()) if known else ("-", "-")
@@ -290,9 +290,9 @@ def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], langu
 
 
 def _line(day: Day, today: date, language: Language) -> str:
-    words = WORDS[language]
+    words = _WORDS[language]
     relative = words.get(f"day {(day.time - today).days}", "")
-    name = ", ".join(part for part in (WEEKDAYS[language][day.time.weekday()], relative) if part)
+    name = ", ".join(part for part in (WORDS["weekdays"][language][day.time.weekday()], relative) if part)
     facts = [_condition(day.weather_code, language)]
     if day.temperature_2m_min is not None and day.temperature_2m_max is not None:
         facts.append(words["range"].format(low=day.temperature_2m_min, high=day.temperature_2m_max))
@@ -315,7 +315,7 @@ def _now(now: _Current, language: Language) -> str:
 
 
 def _facts(facts: list[str], measured: Mapping[str, float | None], language: Language) -> str:
-    words = WORDS[language]
+    words = _WORDS[language]
     told = [words[name].format(value=value) for name, value in measured.items() if value is not None]
     return words["and"].join(fact for fact in [*facts, *told] if fact)
 
@@ -323,5 +323,5 @@ def _facts(facts: list[str], measured: Mapping[str, float | None], language: Lan
 def _condition(code: int | None, language: Language) -> str:
     if code is None:
         return ""
-    named = CONDITIONS.get(code)
-    return WORDS[language]["code"].format(code=code) if named is None else named[language]
+    named = WORDS["conditions"].get(str(code))  # as in the WMO's code table 4677
+    return _WORDS[language]["code"].format(code=code) if named is None else named[language]
