@@ -134,35 +134,12 @@ def _ref(name: str) -> dict[str, str]:
 
 def _moved(schema: Mapping[str, Any], prefix: str, schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the schema with its definitions among those of the document: a reference begins at the document's root."""
-    names = {name: f"{prefix}_{number}" for number, name in enumerate(schema.get("$defs", {}))}
-
-    def moved(part: Any) -> Any:
-        if isinstance(part, Mapping):
-            return {
-                key: f"#/components/schemas/{names[_name_in(value)]}"
-                if key == "$ref" and isinstance(value, str) and _name_in(value) in names
-                else _mapping(value)
-                if key == "mapping" and isinstance(value, Mapping)
-                else moved(value)
-                for key, value in part.items()
-                if key != "$defs"
-            }
-        return [moved(item) for item in part] if isinstance(part, list) else part
-
-    def _mapping(values: Mapping[str, Any]) -> dict[str, Any]:
-        # Of a discriminator: its values are references too.
-        return {
-            key: f"#/components/schemas/{names[_name_in(value)]}"
-            if isinstance(value, str) and _name_in(value) in names
-            else moved(value)
-            for key, value in values.items()
-        }
-
-    for name, definition in schema.get("$defs", {}).items():
-        schemas[names[name]] = moved(definition)
-    whole: dict[str, Any] = json.loads(json.dumps(moved(schema)))
+    definitions = schema.get("$defs", {})
+    text = json.dumps({**schema, "$defs": definitions})
+    names = {name: f"{prefix}_{number}" for number, name in enumerate(definitions)}
+    for name, own in names.items():
+        reference = "#/$defs/" + name.replace("~", "~0").replace("/", "~1")
+        text = text.replace(json.dumps(reference), json.dumps(f"#/components/schemas/{own}"))
+    whole: dict[str, Any] = json.loads(text)
+    schemas.update({names[name]: definition for name, definition in whole.pop("$defs").items()})
     return whole
-
-
-def _name_in(reference: str) -> str:
-    return reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
