@@ -179,20 +179,17 @@ async def _left(receive: Receive) -> None:
 _WORD: Final = f"{string.ascii_letters}{string.digits}_-./+=:@%*~\\"
 """The characters of a word that may yet grow into a secret."""
 
-_LONG_LINE: Final = 2000
 _CONTEXT: Final = 1000
-"""Characters of a long line that are looked at again: no name stands further away from the secret behind it."""
+"""Characters of a word from which on it is data and no secret, unless what stands before it says so."""
 
-_STEP: Final = 48
-"""Characters of a line that is no short one any more that are gathered before it is looked at again."""
-
-_LONGEST_LINE: Final = 64_000
+_MOST_HELD: Final = 64_000
+"""Characters behind the name of a secret after which no more of their line is shown."""
 
 
 class Veil:
     """Lets a growing text through in pieces, secrets masked although they arrive in pieces too.
 
-    The work is proportional to the text, also where that is one long line, as JSON is.
+    A long line is looked at again when it has grown by a sixteenth: the work is proportional to the text.
     """
 
     def __init__(self) -> None:
@@ -211,14 +208,14 @@ class Veil:
             text = line_end + text
         self._line += text
         self._waiting += len(text)
-        if len(self._line) > _CONTEXT and self._waiting < _STEP:
+        if len(self._line) > _CONTEXT and self._waiting < len(self._line) // 16:
             return ""
         self._waiting = 0
-        # A longer word is data and no secret, unless what stands before it says so.
         word_start = max(len(self._line.rstrip(_WORD)), len(self._line) - _CONTEXT)
-        end = min(word_start, end_before_growing_secret(self._line))
-        shown = self._let_through(self._line[: end_before_secret(self._line, end)])
-        if len(self._line) > _LONGEST_LINE:  # all of it behind the name of a secret
+        end = end_before_secret(self._line, min(word_start, end_before_growing_secret(self._line)))
+        held = len(self._line) - end
+        shown = self._let_through(self._line[:end])
+        if held > _MOST_HELD:
             self._line = self._shown = ""
             self._is_closed = True
         return shown
@@ -242,15 +239,4 @@ class Veil:
             self._shown = redact(text[line_end:])
         else:
             self._shown = masked
-            if len(text) > _LONG_LINE:
-                self._forget_beginning(text)
         return new
-
-    def _forget_beginning(self, text: str) -> None:
-        """Look no more at the beginning of a line, where nothing of it reaches into what follows."""
-        end = len(text) - _CONTEXT
-        end = len(text[:end].rstrip(_WORD)) or end
-        tail = redact(text[end:])
-        if redact(text[:end]) + tail == self._shown:
-            self._line = self._line[end:]
-            self._shown = tail

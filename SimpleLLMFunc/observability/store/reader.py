@@ -195,20 +195,8 @@ class TraceReader:
         return self._distinct("session")
 
     def _distinct(self, column: str) -> list[str]:
-        # One step of the index for each name, however many runs there are.
         with self.connection() as connection:
-            rows = connection.execute(
-                f"""
-                WITH RECURSIVE names (name) AS (
-                    SELECT min({column}) FROM runs WHERE {column} != ''
-                    UNION ALL
-                    SELECT (SELECT min({column}) FROM runs WHERE {column} > name AND {column} != '')
-                    FROM names WHERE name IS NOT NULL
-                    LIMIT 10000
-                )
-                SELECT name FROM names WHERE name IS NOT NULL
-                """  # noqa: S608 - the column is ours
-            ).fetchall()
+            rows = connection.execute(f"SELECT DISTINCT {column} FROM runs WHERE {column} != '' ORDER BY 1").fetchall()  # noqa: S608
         return [name for (name,) in rows]
 
     @contextmanager
