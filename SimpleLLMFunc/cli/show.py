@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
-from unicodedata import east_asian_width
 
 import click
+
+from SimpleLLMFunc.display.tables import text_table
 
 __all__ = ["Row", "show_rows", "show_table"]
 
@@ -33,15 +34,7 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table to stdout; what stands in it is text, and nothing that a terminal or `rich` would obey."""
     if sys.stdout.isatty() and _rich_table(headers, rows):
         return
-    widths = [max(map(_width, column)) for column in zip(headers, *rows, strict=True)]
-    for row in (headers, *rows):
-        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
-
-
-def _width(text: str) -> int:
-    """Return how many columns a text takes; a Chinese character takes two."""
-    return len(text) + sum(east_asian_width(each) in "WF" for each in text)
+    click.echo(text_table(headers, rows, rule=False))
 
 
 def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
-from SimpleLLMFunc.evaluate.table import text_table
 
 __all__ = ["Comparison", "Difference", "difference_of"]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from SimpleLLMFunc.batch import replaced_whole
+from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.compare import Comparison, difference_of
 from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
-from SimpleLLMFunc.evaluate.table import text_table
 from SimpleLLMFunc.logger import mask_known
 
 __all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score", "compare"]

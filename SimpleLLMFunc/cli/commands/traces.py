@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -38,38 +39,27 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
 
 
-class _Duration(click.ParamType):  # type: ignore[type-arg] # generic only since click 8.3
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value).strip().lower())
-        if match is None:
-            self.fail(f"{value!r} is no span of time. Write 30s, 15m, 2h, 7d or 4w.", param, ctx)
-        return float(match[1]) * _SECONDS[match[2]]
+def _duration(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip().lower())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no span of time. Write 30s, 15m, 2h, 7d or 4w.")
+    return float(match[1]) * _SECONDS[match[2]]
 
 
-class _Moment(click.ParamType):  # type: ignore[type-arg] # generic only since click 8.3
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = str(value).strip()
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.lower())
-        if match is not None:
-            return time.time() - float(match[1]) * _SECONDS[match[2]]
-        try:
-            return datetime.fromisoformat(text).timestamp()
-        except (ValueError, OverflowError, OSError):
-            self.fail(f"{value!r} is no time. Write 2h (ago), 2026-11-22 or 2026-11-22T08:30.", param, ctx)
+def _moment(text: str) -> float:
+    with suppress(click.BadParameter):
+        return time.time() - _duration(text)
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise click.BadParameter(f"{text!r} is no time. Write 2h (ago), 2026-11-22 or 2026-11-22T08:30.") from None
 
 
-class _Size(click.ParamType):  # type: ignore[type-arg] # generic only since click 8.3
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)b?", str(value).strip().lower())
-        if match is None:
-            self.fail(f"{value!r} is no size. Write 500MB or 2GB.", param, ctx)
-        return int(float(match[1]) * _BYTES[match[2]])
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)b?", text.strip().lower())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no size. Write 500MB or 2GB.")
+    return int(float(match[1]) * _BYTES[match[2]])
 
 
 _store = click.option(
@@ -86,8 +76,8 @@ def _filters(command: F) -> F:
         click.option("--model", help="Runs with this model."),
         click.option("--version", help="Runs of this version of a function."),
         click.option("--status", type=click.Choice(get_args(RunStatus)), help="Runs that stand so."),
-        click.option("--since", type=_Moment(), metavar="WHEN", help="Not before: 2h (ago), 7d, 2026-11-22T08:30."),
-        click.option("--until", type=_Moment(), metavar="WHEN", help="Before: the same."),
+        click.option("--since", type=_moment, metavar="WHEN", help="Not before: 2h (ago), 7d, 2026-11-22T08:30."),
+        click.option("--until", type=_moment, metavar="WHEN", help="Before: the same."),
         click.option("--text", help="What arguments, answer or error hold."),
         click.option("--session", help="Runs of this conversation."),
     ]
@@ -182,7 +172,7 @@ def functions(store: Path | None, *, as_data: bool) -> None:
     show_default=True,
     help="What runs are told apart by; may be given several times.",
 )
-@click.option("--bucket", type=_Duration(), metavar="SPAN", help="A row for each span of time: 1h, 1d.")
+@click.option("--bucket", type=_duration, metavar="SPAN", help="A row for each span of time: 1h, 1d.")
 @_json
 def show_metrics(
     store: Path | None, *, by: tuple[Dimension, ...], bucket: float | None, as_data: bool, **filters: Any
@@ -202,8 +192,8 @@ def show_metrics(
 
 @traces.command(short_help="Delete old runs.")
 @_store
-@click.option("--older-than", type=_Duration(), metavar="SPAN", help="Runs that began longer ago: 30d, 12h.")
-@click.option("--max-size", type=_Size(), metavar="SIZE", help="The oldest runs until the file holds no more: 500MB.")
+@click.option("--older-than", type=_duration, metavar="SPAN", help="Runs that began longer ago: 30d, 12h.")
+@click.option("--max-size", type=_size, metavar="SIZE", help="The oldest runs until the file holds no more: 500MB.")
 @_json
 def prune(store: Path | None, older_than: float | None, max_size: int | None, *, as_data: bool) -> None:
     """Delete old runs, and give their room back to the disk."""

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 __all__ = ["text_table"]
 
 
-def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False) -> str:
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False, rule: bool = True) -> str:
     """Return a table whose columns stand below one another, also where they hold Chinese."""
     lines = [list(head), *map(list, rows)]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(head))]
     padded = [[cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)] for line in lines]
     if markdown:
-        rule = "|".join("-" * (width + 2) for width in widths)
+        line = "|".join("-" * (width + 2) for width in widths)
         written = ["| " + " | ".join(line) + " |" for line in padded]
-        return "\n".join([written[0], f"|{rule}|", *written[1:]])
+        return "\n".join([written[0], f"|{line}|", *written[1:]])
     written = ["  ".join(line).rstrip() for line in padded]
-    return "\n".join([written[0], "  ".join("-" * width for width in widths), *written[1:]])
+    ruled = ["  ".join("-" * width for width in widths)] * rule
+    return "\n".join([written[0], *ruled, *written[1:]])
 
 
 def _width(text: str) -> int:
