@@ -26,7 +26,7 @@ _MOST_WORDS: Final = 40
 _HALF_LIFE: Final = 30 * 86_400.0
 """Seconds after which a text counts half."""
 
-_TABLES = (
+_BASE = (
     """
     CREATE TABLE messages (
         id INTEGER PRIMARY KEY AUTOINCREMENT, user BLOB NOT NULL, session TEXT NOT NULL, role TEXT NOT NULL,
@@ -38,7 +38,7 @@ _TABLES = (
     """
     CREATE TABLE memories (
         id INTEGER PRIMARY KEY AUTOINCREMENT, user BLOB NOT NULL, type TEXT NOT NULL, text TEXT NOT NULL,
-        source TEXT NOT NULL, at REAL NOT NULL
+        source TEXT NOT NULL, at REAL NOT NULL, vector BLOB
     )
     """,
     "CREATE INDEX memories_of_user ON memories (user, at)",
@@ -49,6 +49,25 @@ _TABLES = (
     )
     """,
 )
+
+
+# `vector` stays empty: 1.0 kept vectors there.
+_TEXTS: Final = (("messages", "content"), ("memories", "text"))
+_TABLES = (*_BASE, *(f"CREATE VIRTUAL TABLE {table}_words USING fts5(words)" for table, _ in _TEXTS))
+
+
+def _index_of_1_0(name: str, column: str) -> list[str]:
+    """Return what kept another index in step with a table, in the files of 1.0."""
+    row = f"{name}_text(rowid, text) VALUES (new.id, new.{column})"
+    gone = f"{name}_text({name}_text, rowid, text) VALUES ('delete', old.id, old.{column})"
+    return [
+        f"CREATE VIRTUAL TABLE {name}_text USING fts5(text, tokenize = 'trigram', content = '')",
+        f"CREATE TRIGGER {name}_new AFTER INSERT ON {name} BEGIN INSERT INTO {row}; END",
+        f"CREATE TRIGGER {name}_old AFTER DELETE ON {name} BEGIN INSERT INTO {gone}; END",
+    ]
+
+
+_TABLES_OF_1_0 = (*_BASE, *(statement for text in _TEXTS for statement in _index_of_1_0(*text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +106,13 @@ class MemoryFile:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._file = SqliteFile(path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
+        self._file = SqliteFile(
+            path,
+            application_id=_APPLICATION_ID,
+            tables=_TABLES,
+            older=[_TABLES_OF_1_0],
+            unusable=self._unusable,
+        )
 
     def add_messages(
         self, user_id: str, session_id: str, messages: Sequence[tuple[str, str]], at: float
@@ -243,7 +268,7 @@ class MemoryFile:
         with self._file.lock:
             try:
                 connection = self._file.connection()
-                _see_to_the_index(connection)
+                _renew_index(connection)
                 return work(connection)
             except sqlite3.Error as error:
                 raise self._unusable(f"{type(error).__name__}: {error}") from error
@@ -252,20 +277,16 @@ class MemoryFile:
         return ConfigError(f"the memory {str(self._path)!r} cannot be used: {why}. Give SqliteMemory another path.")
 
 
-def _see_to_the_index(connection: sqlite3.Connection) -> None:
-    """Make the index of words where there is none: in a new file, and in one of 1.0, which had another kind."""
-    is_there = "SELECT 1 FROM sqlite_master WHERE name = 'memories_words'"
-    if connection.execute(is_there).fetchone():
+def _renew_index(connection: sqlite3.Connection) -> None:
+    """Give a file of 1.0 the index of today."""
+    is_old = "SELECT 1 FROM sqlite_master WHERE name = 'messages_text'"
+    if connection.execute(is_old).fetchone() is None:
         return
     with transaction(connection):
-        if connection.execute(is_there).fetchone():
+        if connection.execute(is_old).fetchone() is None:
             return  # another process was faster
-        for table, column in (("messages", "content"), ("memories", "text")):
-            for old in (
-                f"TRIGGER IF EXISTS {table}_new",
-                f"TRIGGER IF EXISTS {table}_old",
-                f"TABLE IF EXISTS {table}_text",
-            ):
+        for table, column in _TEXTS:
+            for old in (f"TRIGGER {table}_new", f"TRIGGER {table}_old", f"TABLE {table}_text"):
                 connection.execute(f"DROP {old}")
             connection.execute(f"CREATE VIRTUAL TABLE {table}_words USING fts5(words)")
             for row in connection.execute(f"SELECT id, {column} FROM {table}").fetchall():  # noqa: S608 - our own names

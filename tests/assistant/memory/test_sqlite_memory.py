@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
+from SimpleLLMFunc.assistant.memory import memory_file
 from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.errors import ConfigError, UsageError
@@ -217,16 +218,12 @@ async def test_a_file_of_1_0_gets_the_index_and_keeps_all(path, memory):
     await memory.remember("u", "我在杭州工作", "好的", "s")
     await memory.add_memory("u", "likes green tea")
     memory.close()
-    # As 1.0 made it: another index, kept by triggers, and a column more.
+    # As 1.0 made it: another index, kept by triggers.
     connection = sqlite3.connect(path)
-    for table, column in (("messages", "content"), ("memories", "text")):
+    for table, _ in memory_file._TEXTS:
         connection.execute(f"DROP TABLE {table}_words")
-        connection.execute(f"CREATE VIRTUAL TABLE {table}_text USING fts5(text, tokenize = 'trigram', content = '')")
-        connection.execute(
-            f"CREATE TRIGGER {table}_new AFTER INSERT ON {table} "
-            f"BEGIN INSERT INTO {table}_text(rowid, text) VALUES (new.id, new.{column}); END"
-        )
-    connection.execute("ALTER TABLE memories ADD COLUMN vector BLOB")
+    for statement in memory_file._TABLES_OF_1_0[len(memory_file._BASE) :]:
+        connection.execute(statement)
     connection.commit()
     connection.close()
     assert "杭州" in await memory.recall("u", "杭州热吗", "other")
