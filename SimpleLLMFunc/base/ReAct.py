@@ -7,7 +7,7 @@ round. Everything else in the library reads the events they produce.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -76,23 +76,19 @@ async def react_events(
     """
     run, tools = run or Run(), tools or _NO_TOOLS
     is_observed = run.observer is not None
-    kept: Callable[[Sequence[Message]], list[Message]] = copied if run.is_shared or is_observed else list
-    history = copied(request.messages) if run.is_shared else list(request.messages)
+    history = copied(request.messages)
     # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
-    request = request.with_messages(list(history) if is_observed else history)
+    request = request.with_messages(list(history))
     run.asks(request)
     turn, rounds, opening = 1, 0, len(history)
-    yield run.tell(RunStarted(run.trace_id, kept(history)))
+    yield run.tell(RunStarted(run.trace_id, copied(history)))
     while True:
         is_last = rounds >= tools.max_rounds
         yield run.tell(TurnStarted(turn, SentRequest(request, run.stream, is_last) if is_observed else None))
         try:
-            turn_events = model_turn(run, request, turn, is_last=is_last)
-            try:
+            async with aclosing(model_turn(run, request, turn, is_last=is_last)) as turn_events:
                 async for event in turn_events:
                     yield run.tell(event)
-            finally:
-                await turn_events.aclose()
         except BadRequest as error:
             first = request.with_messages(request.messages[:opening])
             changed = _instead_of(first, error, review)
@@ -111,16 +107,16 @@ async def react_events(
             grown: list[Message] = []
             async with aclosing(_tool_round(run, reply, tools, turn, request.answer_name)) as round_events:
                 async for round_event in round_events:
-                    if type(round_event) is MessageAppended:
-                        grown += kept([round_event.message])  # the event's own message is the consumer's
+                    if isinstance(round_event, MessageAppended):
+                        grown += copied([round_event.message])  # the event's own message is the consumer's
                     yield run.tell(round_event)
             request = request.with_messages(request.messages + grown)
             history = history + grown
         else:
-            again = await _judged(reply, history, review) if review else None
+            again = await review(reply, list(history)) if review else None
             if again is None:
                 answer = build_assistant_response_message(reply)
-                yield run.tell(MessageAppended(turn, *kept([answer])))
+                yield run.tell(MessageAppended(turn, *copied([answer])))
                 yield run.tell(RunFinished(reply, [*history, answer], run.usage, turn))
                 return
             request = request.with_messages(copied(again))
@@ -143,11 +139,6 @@ def _begun_anew(
     return request, [*opened, *history[opening:]], len(opened)
 
 
-async def _judged(reply: ChatCompletion, history: list[Message], review: Review) -> list[Message] | None:
-    """Return what the review says; one that only reads the conversation needs no copy of it."""
-    return await review(reply, history if getattr(review, "only_reads", False) else copied(history))
-
-
 async def model_turn(
     run: Run, request: ModelRequest, turn: int, *, is_last: bool = False
 ) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
@@ -158,7 +149,7 @@ async def model_turn(
     """
     llm, limits = request.llm, run.limits
     started = time.monotonic()
-    arguments = request.wire(is_last=is_last, shares=llm.only_reads_messages)
+    arguments = request.wire(is_last=is_last)
     messages = arguments.pop("messages")
     arguments.update(request.handed, trace_id=run.trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
@@ -171,18 +162,12 @@ async def model_turn(
                 arrived = settled.arrived = StreamedReply(
                     turn, AnswerText() if actions else None, has_thoughts=not llm.reads_reasoning
                 )
-                chunks = limits.each(
-                    llm.chat_stream(messages, **arguments), "receiving the answer", arrived.text_so_far
-                )
-                del messages, arguments  # not kept while the model answers
-                try:
+                stream = llm.chat_stream(messages, **arguments)
+                async with aclosing(limits.each(stream, "receiving the answer", arrived.text_so_far)) as chunks:
                     async for chunk in chunks:
                         if arrived.begins_anew(chunk):
                             yield TurnStarted(turn)  # the stream broke before any text
                         yield arrived.add(chunk)
-                        del chunk
-                finally:
-                    await chunks.aclose()
                 if held := arrived.held():
                     yield held
                 raw = reply = await priced(arrived.reply(), llm)
@@ -192,9 +177,8 @@ async def model_turn(
                     if rest := reply.text.removeprefix(arrived.text_so_far()):
                         yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
             else:
-                waiting = limits.wait(llm.chat(messages, **arguments), "waiting for the model")
-                del messages, arguments  # not kept while the model answers
-                raw = reply = await priced(await waiting, llm)
+                answered = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
+                raw = reply = await priced(answered, llm)
                 if not llm.reads_reasoning:
                     raw = reply = put_right(reply)
                 if actions:
@@ -299,16 +283,13 @@ async def _tool_round(
     events = process_tool_calls(
         calls, tools.tool_map, turn, policy=tools.policy, trace_id=run.trace_id, func_name=run.func_name
     )
-    timely = run.limits.each(events, "running a tool")
     finished: dict[str, ToolCallFinished] = {}
     try:
-        try:
+        async with aclosing(run.limits.each(events, "running a tool")) as timely:
             async for event in timely:
                 yield event
-                if type(event) is ToolCallFinished:
+                if isinstance(event, ToolCallFinished):
                     finished[event.call.id] = event
-        finally:
-            await timely.aclose()
     except RunAborted:
         # The history stays usable: a call without its result would be refused by every provider.
         for message in _results(reply, turn, finished, "The run was aborted."):

@@ -31,20 +31,7 @@ T = TypeVar("T")
 
 def copied(messages: Sequence[T]) -> list[T]:
     """Return a structural copy: new lists and dicts all the way down, the values inside shared."""
-    made: list[Any] = []
-    given: Sequence[Any] = messages
-    for message in given:
-        # A dict of nothing but texts, as most messages are, is copied in one go.
-        if type(message) is dict:
-            for item in message.values():
-                if type(item) is not str:
-                    made.append(_copy(message))
-                    break
-            else:
-                made.append(message.copy())
-        else:
-            made.append(_copy(message))
-    return made
+    return [_copy(message) for message in messages]
 
 
 def build_multimodal_content(
@@ -123,7 +110,7 @@ def extract_usage_from_response(response: Any) -> Usage | None:
     Args:
         response: ours, the openai package's, or a dict of that shape.
     """
-    if type(response) is ChatCompletion:
+    if isinstance(response, ChatCompletion):
         return response.usage.tokens if response.usage else None
     usage = response.get("usage") if isinstance(response, Mapping) else getattr(response, "usage", None)
     if isinstance(usage, Usage) or usage is None:
@@ -171,16 +158,13 @@ def _message_of(reply: Any) -> ChatMessage:
 
 def _copy(value: Any) -> Any:
     # By exact type: what is neither dict nor list is shared, and a subclass may not survive the copying.
-    kind = type(value)
-    if kind is dict:
+    if type(value) is dict:
         new = value.copy()
         for key, item in value.items():
             if type(item) is dict or type(item) is list:
                 new[key] = _copy(item)
         return new
-    if kind is list:
-        return [_copy(item) for item in value]
-    return value
+    return [_copy(item) for item in value] if type(value) is list else value
 
 
 def _parts(name: str, value: Any) -> Iterator[ContentPart]:

@@ -66,10 +66,10 @@ class ModelRequest:
         """Return the same request with another conversation."""
         return replace(self, messages=messages)
 
-    def wire(self, *, is_last: bool, shares: bool = False) -> dict[str, Any]:
+    def wire(self, *, is_last: bool) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer.
 
-        The messages are a copy, unless it `shares` them: what an interface does to them is not seen by the run.
+        The messages are a copy: what an interface does to them is not seen by the run.
         """
         if self.actions:
             params = dict(self.params)
@@ -82,10 +82,6 @@ class ModelRequest:
                 "tools": None,
                 "response_format": actions.response_format,
             }
-        messages = list(self.messages) if shares else copied(self.messages)
-        if not self.params and self.answer_tool is None:
-            tools = list(self.tools) if self.tools and not is_last else None
-            return {"messages": messages, "tools": tools, "response_format": self.response_format}
         offered = [] if is_last else list(self.tools or ())
         params = dict(self.params)
         if self.answer_tool:
@@ -99,7 +95,7 @@ class ModelRequest:
             params.pop("parallel_tool_calls", None)
         return {
             **params,
-            "messages": messages,
+            "messages": copied(self.messages),
             "tools": offered or None,
             "response_format": self.response_format,
         }

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
@@ -37,7 +37,6 @@ from SimpleLLMFunc.tools import (
     as_tool,
     in_thread,
     is_agreed,
-    nowhere,
     run_callable,
 )
 from SimpleLLMFunc.tools.schemas import ArgumentsError
@@ -147,20 +146,13 @@ async def process_tool_calls(
     for call in calls:
         yield ToolCallStarted(turn, call)
     room = asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None
-    round_ = _Round(tool_map, turn, trace_id, func_name, policy, room)
-    if len(calls) == 1 and round_.is_simple(calls[0]):
-        # Its thread is all that there is to wait for: no task for it, and nothing that could be told meanwhile.
-        only = await _settled(calls[0], round_)
-        if isinstance(only, _Ended):
-            raise only.reason
-        yield only
-        return
-    happened = round_.happened = asyncio.Queue()
+    happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
+    round_ = _Round(tool_map, turn, trace_id, func_name, policy, happened, room)
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
     try:
         for number, call in enumerate(calls):
             task = asyncio.create_task(_settled(call, round_))
-            task.add_done_callback(functools.partial(_note, happened, number))
+            task.add_done_callback(lambda _, number=number: happened.put_nowait(number))  # type: ignore[misc]
             tasks.append(task)
         shown = 0
         while shown < len(tasks):
@@ -227,10 +219,6 @@ def build_tool_messages(finished: Sequence[ToolCallFinished]) -> list[Message]:
     return cast("list[Message]", messages)
 
 
-def _note(happened: asyncio.Queue[int | ToolCallProgress], number: int, _: object) -> None:
-    happened.put_nowait(number)
-
-
 @dataclass(frozen=True, slots=True)
 class _Ended:
     """Why the run must end; as a value, since a task that raises KeyboardInterrupt would tear down the whole loop."""
@@ -243,8 +231,8 @@ class _Round:
     """What the calls of one reply share.
 
     Attributes:
+        happened: takes what tools tell.
         room: where there are more calls than may run at once.
-        happened: takes what tools tell, where calls have tasks of their own.
         asking: one question at a time: two of them on one terminal would get each other's answers.
     """
 
@@ -253,24 +241,16 @@ class _Round:
     trace_id: str
     func_name: str
     policy: ToolPolicy
+    happened: asyncio.Queue[int | ToolCallProgress]
     room: asyncio.Semaphore | None = None
-    happened: asyncio.Queue[int | ToolCallProgress] | None = None
-    asking: asyncio.Lock | None = None
-
-    def is_simple(self, call: ToolCall) -> bool:
-        """Whether the call needs no task of its own: a plain function, which runs in a thread, and nobody watches."""
-        candidate = self.tool_map.get(call.function.name)
-        return isinstance(candidate, Tool) and candidate.is_plain and current_observer() is None
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def emitter(self, call: ToolCall) -> Callable[[Any], None]:
-        happened = self.happened
-        if happened is None:
-            return nowhere
         loop = asyncio.get_running_loop()
 
         def emit(progress: Any) -> None:
             try:
-                loop.call_soon_threadsafe(happened.put_nowait, ToolCallProgress(self.turn, call, progress))
+                loop.call_soon_threadsafe(self.happened.put_nowait, ToolCallProgress(self.turn, call, progress))
             except RuntimeError:
                 return  # the loop is closed: nobody watches any more
 
@@ -373,7 +353,6 @@ async def _is_allowed(tool: Tool, values: dict[str, Any], round_: _Round) -> boo
     confirm = round_.policy.confirm
     if confirm is None:
         return False
-    round_.asking = round_.asking or asyncio.Lock()
     async with round_.asking:
         return await is_agreed(confirm, tool.name, copied([values])[0])
 
@@ -394,7 +373,7 @@ async def _render(value: Any, tool: Tool, policy: ToolPolicy) -> str | list[dict
         render_result, value, policy.max_result_chars, untrusted=tool.name if tool.untrusted else None
     )
     # Writing down a long result, or files, would hold up the loop.
-    is_slow = len(value) > LARGE if type(value) is str else holds_media(value) or not holds_little(value, LARGE)
+    is_slow = holds_media(value) or not holds_little(value, LARGE)
     return await in_thread(render) if is_slow else render()
 
 

@@ -39,8 +39,6 @@ def render_result(value: Any, max_chars: int, *, untrusted: str | None = None) -
         FileNotFoundError: an `ImgPath` is gone by now.
         ValueError: it has become something else.
     """
-    if type(value) is str and untrusted is None:
-        return shortened(without_surrogates(value), max_chars)  # what most tools return
     kept: list[ContentPart] = []
     left = max_chars
     for part in _parts(value):

@@ -30,8 +30,6 @@ CUT = "…"
 
 Schema: TypeAlias = dict[str, Any]
 
-_PLAIN_VALUES = frozenset({str, int, float, bool})
-
 _FORMATS = {
     "date": "date (YYYY-MM-DD)",
     "date-time": "date and time (ISO 8601, such as 2024-05-31T09:30:00Z)",
@@ -297,9 +295,12 @@ def has_multimodal_content(
     """
     excluded = frozenset(exclude_params or ())
     for name, value in arguments.items():
-        if type(value) in _PLAIN_VALUES and type_hints.get(name) is type(value):
-            continue
-        if name in excluded or value is None or (isinstance(value, list | tuple) and not value):
+        if (
+            name in excluded
+            or value is None
+            or type_hints.get(name) is type(value) is str
+            or (isinstance(value, list | tuple) and not value)
+        ):
             continue
         if _holds_multimodal(value) or _mentions_multimodal(type_hints.get(name)):
             return True
@@ -308,8 +309,7 @@ def has_multimodal_content(
 
 def _holds_multimodal(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        # A history is a long list of dicts.
-        return any(type(item) is not dict and type(item) is not str and _holds_multimodal(item) for item in value)
+        return any(map(_holds_multimodal, value))
     return isinstance(value, MULTIMODAL)
 
 

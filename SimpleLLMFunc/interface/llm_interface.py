@@ -27,8 +27,6 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         members: the models that it asks in its turn; empty where it answers itself.
         pays_requests: budgets are told of each HTTP request as it leaves; of any other model each question counts as
             one.
-        only_reads_messages: the class promises to leave the messages of a request as they are, so that nobody copies
-            them first; each class says so for itself.
         reads_reasoning: the class promises to put the reasoning in a reply apart, and to give each tool call an id of
             its own, so that the loop does not look again; each class says so for itself.
         wants_schema: the parameter `wanted_schema` is given with every request: the JSON schema of the wanted type,
@@ -42,14 +40,12 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     base_url: str | None = None
     members: tuple[LLM_Interface, ...] = ()
     pays_requests: bool = False
-    only_reads_messages: bool = False
     reads_reasoning: bool = False
     wants_schema: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # A derived class may change what its messages and replies go through.
-        cls.only_reads_messages = vars(cls).get("only_reads_messages", False)
+        # A derived class may change what its replies go through.
         cls.reads_reasoning = vars(cls).get("reads_reasoning", False)
 
     @abstractmethod

@@ -55,7 +55,6 @@ class OpenAICompatible(HttpModel):
         ConfigError: an argument that cannot be.
     """
 
-    only_reads_messages = True
     reads_reasoning = True
     wire = CHAT
 

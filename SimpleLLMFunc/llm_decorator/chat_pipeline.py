@@ -91,7 +91,7 @@ class ChatPipeline(Pipeline):
 
     def pairs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the ``(content, history)`` pairs of a call."""
-        run = self.start(args, kwargs, stream=self.options.stream, is_shared=False)
+        run = self.start(args, kwargs, stream=self.options.stream)
         return in_context(self._pairs(run), run.context)
 
     def planned(self, run: FunctionRun, llm: LLM_Interface) -> ModelRequest:

@@ -108,7 +108,7 @@ class FunctionPipeline(Pipeline):
 
     def value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
         """Return the value of a call when awaited."""
-        return self._value(self.start(args, kwargs, is_shared=False))
+        return self._value(self.start(args, kwargs))
 
     async def _value(self, run: FunctionRun) -> Any:
         await stepped(self._reply(run), run.context)
@@ -116,7 +116,7 @@ class FunctionPipeline(Pipeline):
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Result[Any]]:
         """Return the value of a call with all that is known of it when awaited."""
-        return self.result_of(self.start(args, kwargs, is_shared=False))
+        return self.result_of(self.start(args, kwargs))
 
     async def result_of(self, run: FunctionRun) -> Result[Any]:
         """Read a run that `start` gave to its end, and return what it found."""
@@ -133,7 +133,7 @@ class FunctionPipeline(Pipeline):
 
     async def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
         """Return the answer for a row of a map."""
-        run = self.start(args, kwargs, is_shared=False)
+        run = self.start(args, kwargs)
         reply = await stepped(self._reply(run), run.context)
         return Answer(self.value_of(run), reply.text, run.output_mode, run.usage, reply.tries)
 
@@ -143,12 +143,12 @@ class FunctionPipeline(Pipeline):
 
     def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the growing values of a call, the last one complete; for `str` each new piece of text."""
-        run = self.start(args, kwargs, stream=True, is_shared=False)
+        run = self.start(args, kwargs, stream=True)
         return growing_values(self.events_of(run), run, self.definition.output, self.options.repair)
 
     def items(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the items of a call of a function that gives an iterator, each when it is complete."""
-        run = self.start(args, kwargs, stream=True, is_shared=False)
+        run = self.start(args, kwargs, stream=True)
         output = self.definition.output
         quotes = QuoteCheck(run.arguments) if output.quotes else None
         return list_items(self.events_of(run), run, output, self.options.repair, quotes)

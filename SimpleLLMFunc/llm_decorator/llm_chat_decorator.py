@@ -112,26 +112,10 @@ def llm_chat(
         ToolDefinitionError: a tool the model could not be told about.
         ConfigError: an argument that cannot be.
     """
+    given = dict(locals())  # every argument by its name
     if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and callable(llm_interface):
         return _decorated(Definition.of_caller(llm_interface, 1), Options())
-    options = Options(
-        llm_interface,
-        toolkit,
-        max_tool_calls,
-        stream=stream,
-        return_mode=return_mode,
-        compact=compact,
-        retry_times=retry_times,
-        deadline=deadline,
-        on_tool_error=on_tool_error,
-        max_result_chars=max_result_chars,
-        toolkit_confirm=toolkit_confirm,
-        tools=tools,
-        tool_context=tool_context,
-        watching=watching,
-        abort_signal=abort_signal,
-        llm_kwargs=llm_kwargs,
-    )
+    options = Options(**given)
 
     def decorate(func: Any) -> Any:
         return _decorated(Definition.of_caller(func, 1), options)

@@ -165,38 +165,10 @@ def llm_function(
         ToolDefinitionError: a tool the model could not be told about.
         ConfigError: an argument that cannot be.
     """
+    given = dict(locals())  # every argument by its name
     if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and _is_function(llm_interface):
         return _decorated(Definition.of_caller(llm_interface, 1), Options())
-    options = Options(
-        llm_interface,
-        toolkit,
-        max_tool_calls,
-        system_prompt_template,
-        user_prompt_template,
-        output_mode,
-        repair,
-        max_reasks,
-        retry_times,
-        deadline,
-        on_tool_error,
-        max_result_chars,
-        toolkit_confirm,
-        tools=tools,
-        tool_context=tool_context,
-        watching=watching,
-        abort_signal=abort_signal,
-        examples=examples,
-        max_examples=max_examples,
-        votes=votes,
-        min_agreement=min_agreement,
-        vote_on=vote_on,
-        escalate_to=escalate_to,
-        first=first,
-        fallback=fallback,
-        fallback_reserve=fallback_reserve,
-        sample=sample,
-        llm_kwargs=llm_kwargs,
-    )
+    options = Options(**given)
 
     def decorate(func: Any) -> Any:
         return _decorated(Definition.of_caller(func, 1), options)

@@ -60,7 +60,6 @@ class Pipeline(ABC):
         kwargs: dict[str, Any],
         *,
         stream: bool = False,
-        is_shared: bool = True,
         params: Mapping[str, Any] | None = None,
     ) -> FunctionRun:
         """Step 1: bind the arguments; return the run, which begins when it is read.
@@ -69,7 +68,6 @@ class Pipeline(ABC):
             args: as the function is called, without an instance.
             kwargs: the same; loses what is not the function's.
             stream: ask for the replies in pieces.
-            is_shared: whoever gets the events may change what they hold; see `Run`.
             params: go to the provider over those of the options.
 
         Raises:
@@ -87,7 +85,6 @@ class Pipeline(ABC):
             abort=abort,
             params=params,
             stream=stream,
-            is_shared=is_shared,
         )
 
     # --- the views that functions and chats have in common ---
@@ -127,13 +124,9 @@ class Pipeline(ABC):
 
     # --- what those who watch are told ---
 
-    @property
+    @cached_property
     def metadata(self) -> FunctionMetadata:
         """What the function is; built for the first run that somebody watches."""
-        return self._metadata
-
-    @cached_property
-    def _metadata(self) -> FunctionMetadata:
         own, hints, _, docstring, name = self.definition.metadata
         tools = self.tools.specs or []
         shown, schema = signature_text(own), self.output_schema

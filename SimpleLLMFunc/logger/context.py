@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import Usage
-from SimpleLLMFunc.utils import Block, ScopedVar
+from SimpleLLMFunc.utils import ScopedVar
 
 __all__ = [
     "LogContext",
@@ -46,44 +45,6 @@ _current: ScopedVar[LogContext] = ScopedVar("SimpleLLMFunc.log_context")
 _counting = ForkSafeLock()
 
 
-class _Scope(AbstractContextManager[None], AbstractAsyncContextManager[None]):
-    """Makes a `LogContext` the current one between enter and exit; may be entered again, inside itself too."""
-
-    __slots__ = ("_block", "_function_name", "_input_tokens", "_outer", "_output_tokens", "_trace_id")
-
-    def __init__(self, trace_id: str, function_name: str, input_tokens: int, output_tokens: int) -> None:
-        self._trace_id = trace_id
-        self._function_name = function_name
-        self._input_tokens = input_tokens
-        self._output_tokens = output_tokens
-        self._block: Block[LogContext] | None = None
-        self._outer: list[Block[LogContext]] | None = None
-
-    def __enter__(self) -> None:
-        context = LogContext(self._trace_id, self._function_name, "", self._input_tokens, self._output_tokens)
-        around = _current.get()
-        if around is not None:
-            _inherit(context, around)
-        if self._block is not None:
-            self._outer = [*(self._outer or ()), self._block]
-        self._block = _current.enter(context)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._block is not None, "left as often as entered"
-        _current.leave(self._block)
-        self._block = self._outer.pop() if self._outer else None
-
-    async def __aenter__(self) -> None:
-        self.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.__exit__(kind, error, traceback)
-
-
 def _inherit(context: LogContext, around: LogContext) -> None:
     if context.trace_id and context.trace_id != around.trace_id:
         context.parent_trace_id = around.trace_id
@@ -94,21 +55,35 @@ def _inherit(context: LogContext, around: LogContext) -> None:
     context.run_id = around.run_id
 
 
-def log_context(
-    trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
-) -> AbstractContextManager[None]:
+class log_context(AbstractContextManager[None], AbstractAsyncContextManager[None]):  # noqa: N801 - called like a function
     """Stamp the log records made inside the ``with`` block with this run.
 
-    What is left empty is that of the surrounding block. Tasks and threads that copy the context share its counts.
+    What is left empty is that of the surrounding block. Tasks and threads that copy the context share its counts. With
+    ``async with`` it may be left in another task than it was entered in.
     """
-    return _Scope(trace_id, function_name, input_tokens, output_tokens)
+
+    def __init__(
+        self, trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
+    ) -> None:
+        self._context = LogContext(trace_id, function_name, "", input_tokens, output_tokens)
+
+    def __enter__(self) -> None:
+        around = _current.get()
+        if around is not None:
+            _inherit(self._context, around)
+        self._block = _current.enter(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        _current.leave(self._block)
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.__exit__()
 
 
-def async_log_context(
-    trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
-) -> AbstractAsyncContextManager[None]:
-    """Do what `log_context` does, for ``async with``; may be left in another task than it was entered in."""
-    return _Scope(trace_id, function_name, input_tokens, output_tokens)
+async_log_context = log_context
 
 
 def get_current_context() -> LogContext | None:

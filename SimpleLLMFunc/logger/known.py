@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby
 
 from SimpleLLMFunc.errors import mask_messages_with
@@ -61,8 +61,10 @@ class _Secret:
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield start and end of each place where the secret stands."""
-        for pattern in (self._pattern, *(re.compile(re.escape(each)) for each in self.encoded)):
-            yield from (match.span() for match in pattern.finditer(text))
+        if self.hint in text.lower():
+            yield from (match.span() for match in self._pattern.finditer(text))
+        for each in self.encoded:
+            yield from (match.span() for match in re.finditer(re.escape(each), text))
 
 
 def _spelled(text: str) -> Iterator[str]:
@@ -135,34 +137,17 @@ def remember_secret(value: str) -> None:
         _known = tuple(sorted((*_known, _Secret(value)), key=lambda secret: len(secret.text), reverse=True))
 
 
-@lru_cache(maxsize=1)
-def _looked_for(secrets: tuple[_Secret, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return one piece of each spelling of the secrets: of a text in lower case, and of one as it is."""
-    hints = dict.fromkeys(secret.hint for secret in secrets)
-    return tuple(hints), tuple(dict.fromkeys(each for secret in secrets for each in secret.encoded))
-
-
-def _may_hold_known(text: str, lowered: str) -> bool:
-    # Faster than one pattern of all of them, which would try each at every character of the text.
-    hints, encoded = _looked_for(_known)
-    return any(map(lowered.__contains__, hints)) or any(map(text.__contains__, encoded))
-
-
 def mask_known(text: str) -> str:
     """Return `text` with the secrets of `remember_secret` masked."""
-    if _known:
-        lowered = text.lower()
-        if _may_hold_known(text, lowered):
-            for secret in _known:
-                text = secret.mask(text, lowered)
+    lowered = text.lower() if _known else ""
+    for secret in _known:
+        text = secret.mask(text, lowered)
     return text
 
 
 def end_before_secret(text: str, end: int) -> int:
     """Return where to cut `text`: at `end`, or where a known secret begins that would be cut in two there."""
     window = text[: end + 2000]
-    if not _known or not _may_hold_known(window, window.lower()):
-        return end
     for secret in _known:
         end = min((start for start, stop in secret.places(window) if start < end < stop), default=end)
     return end

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -34,7 +35,6 @@ _LONGEST = 16_000
 """Characters of a message. Records are written on event loops, and redacting a megabyte takes longer than a call."""
 
 _NO_RUN = LogContext()
-_loggers: dict[str, logging.Logger] = {}
 
 
 def app_log(message: LogMessage, location: str | None = None) -> None:
@@ -70,8 +70,7 @@ def get_location() -> str:
 def is_enabled(level: int | str) -> bool:
     """Return whether a record of the calling module would be written at `level` (a number, or a name)."""
     number = level if isinstance(level, int) else logging.getLevelName(level.upper())
-    logger = _known_logger(sys._getframe(1)) or _logger(_caller())  # noqa: SLF001 - as in `_caller`
-    return isinstance(number, int) and logger.isEnabledFor(number)
+    return isinstance(number, int) and _logger(_caller().f_globals.get("__name__", "")).isEnabledFor(number)
 
 
 def record_fields(context: LogContext | None) -> dict[str, Any]:
@@ -87,11 +86,8 @@ def record_fields(context: LogContext | None) -> dict[str, Any]:
 
 
 def _push(level: int, message: LogMessage, location: str | None) -> None:
-    frame: FrameType = sys._getframe(2)  # noqa: SLF001 - as in `_caller`
-    logger = _known_logger(frame)
-    if logger is None:
-        frame = _caller()
-        logger = _logger(frame)
+    frame = _caller()
+    logger = _logger(frame.f_globals.get("__name__", ""))
     if not logger.isEnabledFor(level):
         return
     extra = record_fields(get_current_context())
@@ -126,15 +122,7 @@ def _location(frame: FrameType) -> str:
     return f"{os.path.basename(code.co_filename)}:{code.co_name}:{frame.f_lineno}"  # noqa: PTH119 - on a hot path
 
 
-def _known_logger(frame: FrameType) -> logging.Logger | None:
-    """Return the logger of a frame outside of this package that has asked before; most lines are never written."""
-    return _loggers.get(frame.f_globals.get("__name__", ""))
-
-
-def _logger(frame: FrameType) -> logging.Logger:
-    name = frame.f_globals.get("__name__", "")
-    logger = _loggers.get(name)
-    if logger is None:
-        ours = name == _PACKAGE or name.startswith(_PACKAGE + ".")
-        logger = _loggers[name] = logging.getLogger(name if ours else _PACKAGE)
-    return logger
+@lru_cache(maxsize=1024)
+def _logger(name: str) -> logging.Logger:
+    ours = name == _PACKAGE or name.startswith(_PACKAGE + ".")
+    return logging.getLogger(name if ours else _PACKAGE)

@@ -194,17 +194,7 @@ def holds_little(value: Any, room: int = BEYOND) -> bool:
         item = waiting.pop()
         room -= _OF_A_VALUE
         most = max(room, 0) // _OF_A_VALUE + 1
-        # By exact type first: a conversation is a long list of dicts of texts, and is looked through at each turn.
-        if type(item) is str:
-            room -= len(item)
-        elif type(item) is dict:
-            for pair in islice(item.items(), most):
-                for part in pair:
-                    if type(part) is str:
-                        room -= _OF_A_VALUE + len(part)
-                    else:
-                        waiting.append(part)
-        elif isinstance(item, (str, bytes, bytearray)):
+        if isinstance(item, (str, bytes, bytearray)):
             room -= len(item)
         else:
             waiting += islice(_held(item), most)

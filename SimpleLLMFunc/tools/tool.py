@@ -12,7 +12,6 @@ from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.names import wire_name
-from SimpleLLMFunc.tools.running import is_plain_function
 from SimpleLLMFunc.tools.schemas import (
     ArgumentsError,
     BoundArguments,
@@ -138,11 +137,6 @@ class Tool:
         """What runs: the function given, or the subclass's `run`."""
         return self._func
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a `def` that nobody is asked about, nothing limits, and that can tell nothing on its way."""
-        return self._runs_alone and self.timeout is None and not self.confirm
-
     def to_openai_tool(self, *, strict: bool = False) -> ToolSpec:
         """Return the tool as providers want it, under a name they take.
 
@@ -202,7 +196,6 @@ class Tool:
         schema = parameters if parameters is not None else given.get("parameters", getattr(kind, "parameters", None))
         self._takes = self._parameters_of(func, schema, documentation)
         self.parameters = self._takes.schema
-        self._runs_alone = is_plain_function(func) and not self._takes.takes_context and kind.bind is Tool.bind
 
     def _parameters_of(
         self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation

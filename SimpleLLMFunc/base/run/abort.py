@@ -85,16 +85,9 @@ class RunLimits:
         abort: None where nobody can end it.
     """
 
-    __slots__ = ("abort", "clock")
-
     def __init__(self, clock: Deadline, abort: Abort | None = None) -> None:
         self.clock = clock
         self.abort = abort
-
-    @classmethod
-    def of(cls, clock: Deadline | None, abort: Abort | None = None) -> RunLimits:
-        """Return the limits of a run; one and the same object for all that have none."""
-        return _NONE if abort is None and (clock is None or clock.seconds is None) else cls(clock or _NEVER, abort)
 
     def check(self, doing: str) -> None:
         """Raise if the run must not go on.
@@ -103,10 +96,9 @@ class RunLimits:
             RunAborted: the signal is set.
             DeadlineExceeded: the deadline has passed.
         """
-        if self.abort is not None and self.is_aborted:
+        if self.is_aborted:
             raise RunAborted(self.reason)
-        if self.clock.seconds is not None:
-            self.clock.check(doing)
+        self.clock.check(doing)
 
     @property
     def is_aborted(self) -> bool:
@@ -125,17 +117,16 @@ class RunLimits:
         """Whether nothing can end a wait."""
         return self.clock.seconds is None and self.abort is None
 
-    def wait(self, work: Awaitable[T], doing: str, arrived: Callable[[], str] = str) -> Awaitable[T]:
-        """Return what waits for `work`, which is cancelled when a limit is reached.
+    async def wait(self, work: Awaitable[T], doing: str, arrived: Callable[[], str] = str) -> T:
+        """Return what `work` gives; it is cancelled when a limit is reached.
 
         Args:
             work: what is waited for.
             doing: what that is, for the error's text.
             arrived: gives the text that had arrived.
         """
-        return work if self.is_none else self._wait(work, doing, arrived)
-
-    async def _wait(self, work: Awaitable[T], doing: str, arrived: Callable[[], str]) -> T:
+        if self.is_none:
+            return await work
         async with _Wait(self, self.clock.left(), doing, arrived):
             return await work
 
@@ -156,10 +147,6 @@ class RunLimits:
                 except StopAsyncIteration:
                     return
                 yield item
-
-
-_NEVER = Deadline.after(None)
-_NONE = RunLimits(_NEVER)
 
 
 class _Wait:

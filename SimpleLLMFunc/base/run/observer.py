@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol, assert_never
@@ -43,7 +42,7 @@ class ObservedRun(Protocol):
 
     func_name: str
     trace_id: str
-    attempts: Sequence[Attempt]
+    attempts: list[Attempt]
     parsed: Parsed[Any] | None
     finished: RunFinished | None
 
@@ -59,8 +58,6 @@ class Observer:
         run: the run.
         sinks: who watches.
     """
-
-    __slots__ = ("_has_started", "_judged", "_owner", "_parent", "run", "sinks", "turn")
 
     def __init__(self, run: ObservedRun, sinks: tuple[EventSink, ...]) -> None:
         self.run = run

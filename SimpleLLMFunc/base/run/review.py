@@ -54,12 +54,7 @@ class AnyReview:
     Args:
         run: the run; the attempts are written there.
         tools: of the run; a service that refuses them as native calls is offered JSON actions, where that is left to us.
-
-    Attributes:
-        only_reads: the messages that it is given stay as they are, so that the loop need not copy them first.
     """
-
-    only_reads = True
 
     def __init__(self, run: Run, tools: Toolset | None = None) -> None:
         self.run = run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar, assert_never
@@ -56,8 +55,6 @@ class Run:
         deadline: seconds for the whole run; a budget's time limit counts too.
         abort: ends the run when it is set.
         stream: ask for replies in pieces.
-        is_shared: somebody else holds the messages, or what the events hold, and may change them; else nothing is
-            copied.
         sinks: see the events beside those of `watching`.
         about: who runs and with what, for those who watch; None where only the name is known.
 
@@ -73,33 +70,6 @@ class Run:
         finished: the last event of a run that has found its answer.
     """
 
-    __slots__ = (
-        "_about",
-        "_deadline",
-        "_deadline_scope",
-        "_listening",
-        "_sinks",
-        "_time_limit",
-        "abort",
-        "attempts",
-        "finished",
-        "func_name",
-        "is_shared",
-        "last",
-        "limits",
-        "may_ask_again",
-        "messages",
-        "observer",
-        "output_mode",
-        "output_mode_reason",
-        "parsed",
-        "started",
-        "stream",
-        "tool_calls",
-        "trace_id",
-        "usage",
-    )
-
     def __init__(
         self,
         func_name: str = "",
@@ -108,7 +78,6 @@ class Run:
         deadline: float | None = None,
         abort: Abort | None = None,
         stream: bool = False,
-        is_shared: bool = True,
         sinks: tuple[EventSink, ...] = (),
         about: RunMetadata | None = None,
     ) -> None:
@@ -117,15 +86,13 @@ class Run:
         self.trace_id = trace_id
         self.abort = abort
         self.stream = stream
-        self.is_shared = is_shared
-        self.limits = RunLimits.of(None, abort)
+        self.limits = RunLimits(Deadline.after(None), abort)
         self.observer: Observer | None = None
         self.may_ask_again = True
         self.started = time.monotonic()
-        # No lists as long as there is nothing to hold: the garbage collector looks at all objects of all calls in flight.
-        self.attempts: Sequence[Attempt] = ()
+        self.attempts: list[Attempt] = []
         self.messages: list[Message] = []
-        self.tool_calls: list[ToolCall] | tuple[()] = ()
+        self.tool_calls: list[ToolCall] = []
         self.usage = NO_USAGE
         self.last: ReplyReceived | None = None
         self.parsed: Parsed[Any] | None = None
@@ -159,7 +126,7 @@ class Run:
         if limited is not None and (left := limited.left()) is not None:
             seconds = left if seconds is None else min(seconds, left)
         self._deadline_scope = deadline_scope(seconds)
-        self.limits = RunLimits.of(self._deadline_scope.__enter__(), self.abort)
+        self.limits = RunLimits(self._deadline_scope.__enter__(), self.abort)
         return self
 
     async def __aexit__(
@@ -186,12 +153,8 @@ class Run:
                 self.explained(error)
         if observer is not None:
             observer.failed(told)
-        if told is error:
-            return
-        try:
+        if told is not error:
             raise told from error
-        finally:
-            del told  # the traceback holds this frame, which would hold the error
 
     # --- what happens ---
 
@@ -214,8 +177,6 @@ class Run:
             case RunFinished():
                 self.finished = event
             case ToolCallStarted(call=call):
-                if not isinstance(self.tool_calls, list):
-                    self.tool_calls = []
                 self.tool_calls.append(call)
             case ToolCallProgress() | ToolCallFinished():
                 pass
@@ -227,7 +188,7 @@ class Run:
 
     def attempted(self, attempt: Attempt) -> None:
         """Take in one attempt."""
-        self.attempts = [*self.attempts, attempt]
+        self.attempts.append(attempt)
 
     # --- what is known ---
 

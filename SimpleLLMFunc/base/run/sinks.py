@@ -91,7 +91,7 @@ class watching:  # noqa: N801 - used like a keyword
 
 def current_sinks() -> tuple[EventSink, ...]:
     """Return who watches the caller's runs."""
-    return _each_once((*_SINKS.get(), *_everywhere)) if _everywhere else _SINKS.get()
+    return _each_once((*_SINKS.get(), *_everywhere))
 
 
 def _each_once(sinks: tuple[EventSink, ...]) -> tuple[EventSink, ...]:
@@ -149,82 +149,60 @@ def _has_trace_file() -> bool:
     return bool(os.environ.get("SIMPLELLMFUNC_TRACE"))
 
 
+_SPANS = "SimpleLLMFunc.observability.otel.span_sink:default_sink"
+_STORE = "SimpleLLMFunc.observability.store.trace_store:from_environment"
+
+
 def _resolved(name: str) -> Callable[[], EventSink | None]:
     factory: Callable[[], EventSink | None] = pkgutil.resolve_name(name)
     return factory
 
 
-class _Default:
-    """A sink by its dotted name: looked for when something says that it is wanted, and asked for until there is one.
+class _Defaults:
+    """The sinks that watch every run of the process, by dotted names; each is made when something says that it is wanted.
 
-    Args:
-        name: ``module:function``; the function returns a sink, or None as long as there is nothing to do for it.
-        is_wanted: says, at no cost, whether it is worth asking.
-        asks_once: what is said first stands; the function may take its time.
-
-    Attributes:
-        sink: None as long as there is none.
-        is_settled: nothing will change any more.
+    A name is that of a function, which returns the sink, or None as long as there is nothing to do for it. That of spans is
+    asked until there is one. Whether there is a trace store is decided at the first look.
     """
 
-    def __init__(self, name: str, is_wanted: Callable[[], bool], *, asks_once: bool = False) -> None:
-        self.name = name
-        self.is_wanted = is_wanted
-        self.asks_once = asks_once
-        self.sink: EventSink | None = None
-        self.is_settled = False
-        self._factory: Callable[[], EventSink | None] | None = None
-        self._lock = ForkSafeLock()
-
-    async def look(self) -> None:
-        """Find out what there is now."""
-        if not self.is_wanted():
-            self.is_settled = self.asks_once
-        elif self._factory is None or self.asks_once:
-            await importing(self._ask)
-        else:
-            self._ask()
-
-    def _ask(self) -> None:
-        with self._lock:  # runs that begin at the same time get the same sink
-            if self.is_settled:
-                return
-            try:
-                if self._factory is None:
-                    self._factory = _resolved(self.name)
-                self.sink = self._factory()
-            except Exception as error:  # noqa: BLE001 - whoever watches a run must not be able to break it
-                push_warning(f"{self.name} cannot watch the runs of this process: {shown_error(error)}")
-                self.is_settled = True
-            else:
-                self.is_settled = self.asks_once or self.sink is not None
-
-
-class _Defaults:
-    """The sinks that watch every run of the process without being named."""
-
     def __init__(self) -> None:
+        self._lock = ForkSafeLock()
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, as at the start of the process; for tests."""
-        self._opentelemetry = _Default("SimpleLLMFunc.observability.otel.span_sink:default_sink", _has_opentelemetry)
-        self._store = _Default(
-            "SimpleLLMFunc.observability.store.trace_store:from_environment", _has_trace_file, asks_once=True
-        )
+        """Begin again, as at the start of the process; for tests."""
+        self._open: dict[str, Callable[[], bool]] = {_SPANS: _has_opentelemetry, _STORE: _has_trace_file}
         self._found: tuple[EventSink, ...] = ()
 
     def are_settled(self) -> bool:
         """Say whether all is known that there is to know, without `look`."""
-        return self._store.is_settled and (self._opentelemetry.is_settled or not _has_opentelemetry())
+        return not any(name == _STORE or is_wanted() for name, is_wanted in self._open.items())
 
     async def look(self) -> None:
         """Find out what has come up since the last time."""
-        each = (self._opentelemetry, self._store)
-        for default in each:
-            if not default.is_settled:
-                await default.look()
-        self._found = tuple(default.sink for default in each if default.sink is not None)
+        for name, is_wanted in tuple(self._open.items()):
+            if not is_wanted():
+                if name == _STORE:
+                    self._open.pop(name, None)
+            elif name == _SPANS and name.partition(":")[0] in sys.modules:
+                self._ask(name)
+            else:
+                await importing(self._ask, name)
+
+    def _ask(self, name: str) -> None:
+        with self._lock:  # runs that begin at the same time get the same sink
+            if name not in self._open:
+                return
+            try:
+                sink = _resolved(name)()
+            except Exception as error:  # noqa: BLE001 - whoever watches a run must not be able to break it
+                push_warning(f"{name} cannot watch the runs of this process: {shown_error(error)}")
+                del self._open[name]
+                return
+            if sink is not None:
+                self._found = (*self._found, sink)
+            if sink is not None or name == _STORE:
+                del self._open[name]
 
     def beside(self, named: tuple[EventSink, ...]) -> tuple[EventSink, ...]:
         """Return `named`, each once, with the default sinks; one whose kind is among those named is left out."""

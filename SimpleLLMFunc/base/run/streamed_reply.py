@@ -37,8 +37,6 @@ class StreamedReply:
         restarts: how often the reply began anew because the stream broke.
     """
 
-    __slots__ = ("_answer", "_assembler", "_thoughts", "_tries", "_turn", "restarts")
-
     def __init__(self, turn: int, answer: AnswerText | None, *, has_thoughts: bool) -> None:
         self._turn = turn
         self._answer = answer
@@ -103,8 +101,6 @@ class QuestionCharge:
         arrived: the reply that is being streamed.
         reply: the whole one.
     """
-
-    __slots__ = ("_charge", "_llm", "arrived", "reply")
 
     def __init__(self, llm: LLM_Interface, tokens: int, usd: float) -> None:
         self._charge = charge_question(tokens, usd) if is_charged() else None

@@ -44,8 +44,6 @@ def told_limits(headers: Mapping[str, str], now: float) -> tuple[Told | None, To
     Source: ``x-ratelimit-remaining-requests`` and its kin are OpenAI's and those of most who speak its protocol;
     without a unit (OpenRouter and others) they mean requests; ``anthropic-ratelimit-requests-remaining`` is Anthropic's.
     """
-    if type(headers) is dict and _REMAINING.isdisjoint(headers):
-        return None, None  # most services say nothing, and this is asked of every reply
     found = [
         None if (left := headers.get(known)) is None else _told(headers, left, name, now) for name, known in _NAMES
     ]
@@ -62,8 +60,6 @@ _NAMES = tuple(
         "anthropic-ratelimit-tokens-{}",
     )
 )
-
-_REMAINING = frozenset(known for _, known in _NAMES)
 
 
 def _told(headers: Mapping[str, str], remaining: str, name: str, now: float) -> Told | None:

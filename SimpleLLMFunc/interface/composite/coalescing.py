@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Hashable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -29,22 +30,15 @@ class Flight(Generic[T]):
         answer: what came, where others may have it.
         error: what the service did to it, which is the same for all.
         may_share: False where each has to ask for itself.
+        loop: of the first who asks.
+        ended: waited for by the others, on whatever loop.
     """
 
     answer: T | None = None
     error: ProviderError | None = None
     may_share: bool = True
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    waiters: list[asyncio.Future[None]] = field(default_factory=list)
-    _ended: bool = False
-
-    def end(self) -> None:
-        """Note that it has ended."""
-        self._ended = True
-
-    def has_ended(self) -> bool:
-        """Say whether it has ended."""
-        return self._ended
+    ended: Future[None] = field(default_factory=Future)
 
 
 class Flights(Generic[T]):
@@ -82,26 +76,20 @@ class Flights(Generic[T]):
         Raises:
             DeadlineExceeded: that took too long.
         """
-        loop = asyncio.get_running_loop()
         with self._lock:
             flight = self._flights.get(key)
-            if flight is None:
-                return None
-            woken: asyncio.Future[None] = loop.create_future()
-            flight.waiters.append(woken)
-        try:
-            while not flight.has_ended():
-                left = clock.left()
-                await asyncio.wait((woken,), timeout=_LOOK_AGAIN if left is None else min(left, _LOOK_AGAIN))
-                if flight.has_ended():
-                    break
-                if flight.loop.is_closed():
-                    self._end(key, flight)
-                elif clock.is_over:
-                    raise DeadlineExceeded(clock.seconds, doing="waiting for the same question asked by another call")
-        finally:
-            with self._lock:
-                flight.waiters.remove(woken)
+        if flight is None:
+            return None
+        ended = asyncio.wrap_future(flight.ended)
+        while not flight.ended.done():
+            left = clock.left()
+            await asyncio.wait((ended,), timeout=_LOOK_AGAIN if left is None else min(left, _LOOK_AGAIN))
+            if flight.ended.done():
+                break
+            if flight.loop.is_closed():
+                self._end(key, flight)
+            elif clock.is_over:
+                raise DeadlineExceeded(clock.seconds, doing="waiting for the same question asked by another call")
         if flight.error is not None:
             error = _copied(flight.error)
             error.tries = 0
@@ -116,17 +104,8 @@ class Flights(Generic[T]):
         with self._lock:
             if self._flights.get(key) is flight:
                 del self._flights[key]
-            flight.end()
-            waiters = list(flight.waiters)
-        for woken in waiters:
-            loop = woken.get_loop()
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_wake, woken)
-
-
-def _wake(woken: asyncio.Future[None]) -> None:
-    if not woken.done():
-        woken.set_result(None)
+            if not flight.ended.done():
+                flight.ended.set_result(None)
 
 
 def _copied(error: ProviderError) -> ProviderError:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast
 
@@ -41,7 +41,7 @@ from SimpleLLMFunc.interface.spending import (
 from SimpleLLMFunc.interface.wires import StreamedThoughts, answer_in, number
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
 
 __all__ = ["FallbackLLM", "fallback_llm_again"]
 
@@ -50,17 +50,6 @@ _DOWN = (AuthenticationError, ConnectionFailed, DeadlineExceeded, RateLimited, S
 
 _NEXT = (*_DOWN, BadReply, ContextTooLong, StreamInterrupted)
 """After what the next member is asked."""
-
-
-@dataclass(slots=True)
-class _Health:
-    """What is remembered of a member.
-
-    Attributes:
-        down_until: on the monotonic clock; None while it is up.
-    """
-
-    down_until: float | None = None
 
 
 class FallbackLLM(LLM_Interface):
@@ -114,104 +103,74 @@ class FallbackLLM(LLM_Interface):
         self.hedge_after: HedgeAfter = hedge_after
         self._timers = {False: HedgeTimer(hedge_after), True: HedgeTimer(hedge_after)}
         self._lock = ForkSafeLock()
-        self._health = [_Health() for _ in self.members]
+        self._down_until: list[float | None] = [None] * len(self.members)  # on the monotonic clock; None while it is up
 
     # --- asking ------------------------------------------------------------------------------------------
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> ChatCompletion:
-        """Return the whole reply of the first member that gives one.
+    async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
+        """Return the whole reply of the first member that gives one; takes what `LLM_Interface.chat` does.
 
         Raises:
             ProviderError: of the last member asked; its notes tell of the others.
             DeadlineExceeded: `deadline` passed; all members share it.
         """
-        asked = self._question(messages, tools, response_format, trace_id, deadline, params)
-        try:
-            if self.hedge_after is not None:
-                racer = await self._race(asked, is_stream=False)
-                return await self._answer(asked, racer.member, racer.task.result())
-            while (member := asked.next_member()) is not None:
-                with counting_tries() as tries:
-                    try:
-                        reply: ChatCompletion = await asked.chat(member)
-                    except SimpleLLMFuncError as error:
-                        self._go_on(asked, member, error, tries.count)
-                        continue
-                return await self._answer(asked, member, reply)
-            raise asked.failure()
-        finally:
-            asked.forget()
+        question = self._question(messages, **asked)
+        if self.hedge_after is not None:
+            racer = await self._race(question, is_stream=False)
+            return await self._answer(question, racer.member, racer.task.result())
+        while (member := question.next_member()) is not None:
+            with counting_tries() as tries:
+                try:
+                    reply: ChatCompletion = await question.chat(member)
+                except SimpleLLMFuncError as error:
+                    self._go_on(question, member, error, tries.count)
+                    continue
+            return await self._answer(question, member, reply)
+        raise question.failure()
 
-    async def chat_stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+    async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the reply of the first member that gives one; after the first piece of text there is no other.
 
         Raises:
             ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
         """
-        asked = self._question(messages, tools, response_format, trace_id, deadline, params)
-        try:
-            while True:
-                pump: StreamPump | None = None
-                if self.hedge_after is not None:
-                    racer = await self._race(asked, is_stream=True)
-                    member: LLM_Interface | None = racer.member
-                    pump = racer.task.result()
-                else:
-                    member = asked.next_member()
-                if member is None:
-                    raise asked.failure()
-                tries, has_text, thoughts = 0, False, StreamedThoughts()
-                source = asked.stream(member) if pump is None else pump.chunks()
-                try:
-                    async with aclosing(source):
-                        async for chunk in source:
-                            tries = max(tries, chunk.tries)
-                            has_text = has_text or bool(thoughts.apart(chunk).text)
-                            if chunk.text or chunk.tool_calls or chunk.finish_reason:
-                                self._is_up(member)
-                            yield await self._chunk(asked, member, chunk)
-                except SimpleLLMFuncError as error:
-                    if has_text:
-                        raise
-                    self._go_on(asked, member, error, tries)
-                else:
-                    return
-                finally:
-                    if pump is not None:
-                        await pump.close()
-        finally:
-            asked.forget()
+        question = self._question(messages, **asked)
+        while True:
+            pump: StreamPump | None = None
+            if self.hedge_after is not None:
+                racer = await self._race(question, is_stream=True)
+                member: LLM_Interface | None = racer.member
+                pump = racer.task.result()
+            else:
+                member = question.next_member()
+            if member is None:
+                raise question.failure()
+            tries, has_text, thoughts = 0, False, StreamedThoughts()
+            source = question.stream(member) if pump is None else pump.chunks()
+            try:
+                async with aclosing(source):
+                    async for chunk in source:
+                        tries = max(tries, chunk.tries)
+                        has_text = has_text or bool(thoughts.apart(chunk).text)
+                        if chunk.text or chunk.tool_calls or chunk.finish_reason:
+                            self._is_up(member)
+                        yield await self._chunk(question, member, chunk)
+            except SimpleLLMFuncError as error:
+                if has_text:
+                    raise
+                self._go_on(question, member, error, tries)
+            else:
+                return
+            finally:
+                if pump is not None:
+                    await pump.close()
 
     def _question(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec] | None,
-        response_format: dict[str, Any] | None,
-        trace_id: str,
-        deadline: float | None,
-        params: Mapping[str, Any],
+        self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
     ) -> Question:
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check("choosing a model")
-        options = {"tools": tools, "response_format": response_format, **params}
+        options = {"tools": None, "response_format": None, **options}
         return Question(messages, options, trace_id, clock, deque(self._in_turn()))
 
     async def _answer(self, asked: Question, member: LLM_Interface, reply: ChatCompletion) -> ChatCompletion:
@@ -287,15 +246,15 @@ class FallbackLLM(LLM_Interface):
         now = time.monotonic()
         up, down = [], []
         with self._lock:
-            for member, health in zip(self.members, self._health, strict=True):
-                if health.down_until is None:
+            for number, (member, until) in enumerate(zip(self.members, self._down_until, strict=True)):
+                if until is None:
                     up.append(member)
-                elif now >= health.down_until:
+                elif now >= until:
                     # This call finds out; until it has, the others leave the member out.
-                    health.down_until = now + self.cool_down
+                    self._down_until[number] = now + self.cool_down
                     up.append(member)
                 else:
-                    down.append((health.down_until, member))
+                    down.append((until, member))
         return [*up, *(member for _, member in sorted(down, key=lambda item: item[0]))]
 
     def _go_on(self, asked: Question, member: LLM_Interface, error: SimpleLLMFuncError, tries: int) -> None:
@@ -313,15 +272,12 @@ class FallbackLLM(LLM_Interface):
             error.tries = asked.tries
             if isinstance(error, BadRequest):
                 self._is_up(member)
-            try:
-                raise error
-            finally:
-                del error  # its traceback holds this frame
+            raise error
         if isinstance(error, _DOWN):
             asked_for = error.retry_after if isinstance(error, RateLimited) else None
             with self._lock:
                 pause = self.cool_down if asked_for is None else asked_for
-                self._health_of(member).down_until = time.monotonic() + pause
+                self._down_until[self._place_of(member)] = time.monotonic() + pause
         if isinstance(error, ContextTooLong):
             self._is_up(member)
             asked.window = max(asked.window, member.context_window or error.limit or 0)
@@ -331,27 +287,17 @@ class FallbackLLM(LLM_Interface):
             push_warning(f"{asked.trace_id} {member.model_name} failed, the next model is asked: {error}".strip())
 
     def _is_up(self, member: LLM_Interface) -> None:
-        health = self._health_of(member)
-        if health.down_until is not None:
-            with self._lock:
-                health.down_until = None
+        with self._lock:
+            self._down_until[self._place_of(member)] = None
 
-    def _health_of(self, member: LLM_Interface) -> _Health:
-        return self._health[next(index for index, each in enumerate(self.members) if each is member)]
+    def _place_of(self, member: LLM_Interface) -> int:
+        return next(place for place, each in enumerate(self.members) if each is member)
 
     # --- as a model, and as an object --------------------------------------------------------------------
 
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Return the body that goes out to the first member."""
-        return self.members[0].render(messages, tools=tools, response_format=response_format, stream=stream, **params)
+    def render(self, messages: Sequence[Message], **asked: Any) -> dict[str, Any]:
+        """Return the body that goes out to the first member; takes what `LLM_Interface.render` does."""
+        return self.members[0].render(messages, **asked)
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs with the first member, or with the one of this name."""

@@ -64,10 +64,6 @@ class Question:
         last.tries = self.tries
         return last
 
-    def forget(self) -> None:
-        """Let go of the errors: their tracebacks hold the call, and that would hold them."""
-        self.errors.clear()
-
 
 def _root(error: BaseException) -> BaseException:
     """Return the first error of a chain."""

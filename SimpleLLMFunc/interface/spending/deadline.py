@@ -94,17 +94,11 @@ def current_deadline() -> Deadline | None:
     return _CURRENT.get()
 
 
-def deadline_scope(seconds: float | None) -> AbstractContextManager[Deadline]:
+class deadline_scope(AbstractContextManager[Deadline]):  # noqa: N801 - called like a function
     """Let everything inside share one deadline: the stricter of the surrounding one and `seconds` from now."""
-    return _AS_AROUND if seconds is None else _Scope(seconds)
 
-
-class _Scope(AbstractContextManager[Deadline]):
-    __slots__ = ("_before", "_seconds")
-
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
-        self._before: Deadline | None = None
 
     def __enter__(self) -> Deadline:
         self._before = _CURRENT.get()
@@ -115,18 +109,3 @@ class _Scope(AbstractContextManager[Deadline]):
     def __exit__(self, *_: object) -> None:
         # By value, not by token: the scope may be left in another context (a generator closed by the loop).
         _CURRENT.set(self._before)
-
-
-class _AsAround(AbstractContextManager[Deadline]):
-    """A scope that changes nothing; one object for all calls in flight."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> Deadline:
-        return _CURRENT.get() or _NEVER
-
-    def __exit__(self, *_: object) -> None:
-        """Leave everything as it is."""
-
-
-_AS_AROUND = _AsAround()

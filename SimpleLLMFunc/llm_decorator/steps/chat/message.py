@@ -41,7 +41,6 @@ __all__ = [
     "find_history_param",
     "first_request",
     "fitted",
-    "is_plain",
 ]
 
 T = TypeVar("T")
@@ -49,11 +48,7 @@ T = TypeVar("T")
 HISTORY_PARAMS = ("history", "chat_history")
 """The first of these that a chat has is its history."""
 
-_MANY = 5_000
-"""Messages of a history that take too long for an event loop to go through."""
-
 _ROLES = frozenset({"user", "assistant", "tool"})
-_SPEAKERS = ("user", "assistant")
 
 
 def find_history_param(names: Mapping[str, Any], candidates: Sequence[str] = HISTORY_PARAMS) -> str | None:
@@ -125,29 +120,10 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
     prompt), anything else with a warning. A tool result without its call and a call without its result
     are both left out: a provider refuses either.
     """
-    kept: list[Any] = []
-    for message in history:
-        if not is_plain(message):
-            break
-        kept.append(message.copy())  # type: ignore[attr-defined]  # a dict
-    else:
-        return kept
     return _with_paired_tools([message for message in history if _may_stand(message, func_name)], func_name)
 
 
-def is_plain(message: Any) -> bool:
-    """Whether it is a text that somebody said and nothing more, as nearly every message of a long history is."""
-    return (
-        type(message) is dict
-        and len(message) == 2
-        and type(message.get("content")) is str
-        and message.get("role") in _SPEAKERS
-    )
-
-
 def _may_stand(message: Any, func_name: str) -> bool:
-    if is_plain(message):
-        return True
     role = message.get("role") if isinstance(message, Mapping) else None
     if role == "system":
         return False
@@ -241,7 +217,7 @@ async def first_request(run: FunctionRun, options: Options, tools: Toolset) -> M
         ConfigError: there is no model to ask, or `compact` gave no messages.
     """
     llm = resolve_llm(options.llm_interface)
-    is_slow = takes_long_to_write(_written_down(run.arguments), run.signature.type_hints)
+    is_slow = takes_long_to_write(run.arguments, run.signature.type_hints)
     request = (
         await in_thread(build_request, run, options, tools, llm) if is_slow else build_request(run, options, tools, llm)
     )
@@ -275,15 +251,6 @@ async def fitted(request: ModelRequest, options: Options, func_name: str) -> Mod
             messages = await _compacted(messages, options.compact, func_name)
         messages = await _counted(trimmed, messages, request.tools, room, func_name)
     return request.with_messages(messages)
-
-
-def _written_down(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments without the plain texts of the history: they are passed on, however long they are."""
-    name = find_history_param(arguments)
-    history = arguments[name] if name else None
-    if name is None or type(history) is not list or len(history) > _MANY:
-        return arguments
-    return {**arguments, name: [message for message in history if not is_plain(message)]}
 
 
 async def _counted(count: Callable[..., T], messages: list[Message], *args: Any) -> T:

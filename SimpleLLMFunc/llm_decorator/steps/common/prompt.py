@@ -25,7 +25,6 @@ __all__ = [
     "takes_long_to_write",
 ]
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
@@ -57,12 +56,10 @@ def check_multimodal_content(
 
 def render_value(value: Any) -> str:
     """Return an argument as the model reads it: text as it is, data as JSON, the rest as `str` gives it."""
-    if type(value) is str:
-        return value
-    if isinstance(value, str):
-        return value.value if isinstance(value, Enum) else value
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, str):
+        return value
     is_data = isinstance(value, (BaseModel, list, tuple, dict, set, frozenset))
     if is_data or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         try:
@@ -77,10 +74,7 @@ def takes_long_to_write(arguments: Mapping[str, Any], type_hints: Mapping[str, A
 
     A file may be long, and its disk slow; data may take long to write down.
     """
-    for value in arguments.values():
-        if type(value) is str:
-            if len(value) > LARGE:
-                return True
-        elif type(value) not in _PLAIN:
-            return not holds_little(arguments, LARGE) or check_multimodal_content(arguments, type_hints)
-    return False
+    if any(isinstance(value, str) and len(value) > LARGE for value in arguments.values()):
+        return True
+    others = {name: value for name, value in arguments.items() if not isinstance(value, str)}
+    return bool(others) and (not holds_little(others, LARGE) or check_multimodal_content(others, type_hints))

@@ -33,13 +33,11 @@ class FunctionRun(Run):
         options: of the function.
         abort: ends this run; None takes that of the options.
         params: go to the provider over those of the options.
-        stream, is_shared: as in `Run`.
+        stream: as in `Run`.
 
     Attributes:
         context: the context variables of the call; the run sees them, whoever reads it.
     """
-
-    __slots__ = ("context", "function", "params", "signature", "template_params")
 
     def __init__(
         self,
@@ -51,7 +49,6 @@ class FunctionRun(Run):
         abort: Abort | None = None,
         params: Mapping[str, Any] | None = None,
         stream: bool = False,
-        is_shared: bool = True,
     ) -> None:
         super().__init__(
             signature.func_name,
@@ -59,7 +56,6 @@ class FunctionRun(Run):
             deadline=options.deadline,
             abort=abort or options.abort_signal,
             stream=stream,
-            is_shared=is_shared,
             sinks=options.sinks,
         )
         self.function = function

@@ -201,7 +201,7 @@ class FixedPrompt:
         self.parameters = build_parameter_type_descriptions(self.hints)
         self.return_type = build_return_type_description(return_type)
         self._note = note
-        self._latest = ("", "", "")
+        self._latest = ("", ""), ""
 
     def system_prompt(self, docstring: str, template: str) -> str:
         """Return the system prompt; one text for all calls with the same docstring and template.
@@ -209,11 +209,11 @@ class FixedPrompt:
         Raises:
             TemplateError: the template has a field that cannot be filled.
         """
-        known_docstring, known_template, text = self._latest
-        if docstring != known_docstring or template != known_template:
+        asked, text = self._latest
+        if asked != (docstring, template):
             noted = f"{docstring}\n\n{self._note}".strip() if self._note else docstring
             text = _system_prompt(noted, self.parameters, self.return_type, template)
-            self._latest = (docstring, template, text)
+            self._latest = (docstring, template), text
         return text
 
 

@@ -52,7 +52,7 @@ async def growing_values(
     try:
         async with aclosing(events):
             async for event in events:
-                if is_plain and type(event) is ReplyDelta:
+                if is_plain and isinstance(event, ReplyDelta):
                     if event.text:
                         yield event.text
                 elif isinstance(event, TurnStarted):
