@@ -37,6 +37,13 @@ def canary(request):
     return request.param
 
 
+one_canary = pytest.mark.parametrize(
+    "canary",
+    [pytest.param(each, id=each.name, marks=() if each.name == "special" else pytest.mark.heavy) for each in CANARIES],
+)
+"""For what starts processes: the key with the oddest characters, and the others where there is time."""
+
+
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch):
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
@@ -586,6 +593,7 @@ async def test_attack_19_the_path_of_a_cache_may_hold_a_key(watched):
 # --- the command line -------------------------------------------------------------------------------------
 
 
+@one_canary
 async def test_attack_19_the_doctor_shows_no_key(canary, outputs, monkeypatch):
     key, url = canary.key, quote(canary.key, safe="")
     path = outputs.folder / "provider.json"
@@ -645,6 +653,7 @@ for line in sys.stdin:
 """
 
 
+@one_canary
 async def test_attack_19_no_mcp_server_can_make_us_show_a_key(canary, outputs):
     key = canary.key
     script = outputs.folder / "server.py"

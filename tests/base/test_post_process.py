@@ -103,13 +103,13 @@ HOSTILE = {
     "exponent": '{"name": "x", "price": 1e99999999}',
     "NaN": '{"name": "x", "price": NaN}',
     "a key twice": '{"name": "x", "name": "y", "price": 1}',
-    "prose of 10 MB": "word " * 2_000_000,
-    "10 MB cut": '{"name": "' + "x" * 10_000_000,
-    "list of 10 MB, cut": "[" + '{"name": "x", "price": 1},' * 400_000,
+    "prose of 2 MB": "word " * 400_000,
+    "2 MB cut": '{"name": "' + "x" * 2_000_000,
+    "list of 1 MB, cut": "[" + '{"name": "x", "price": 1},' * 40_000,
     "tags": "<think>" * 100_000,
-    "fences": "```\n" * 100_000,
+    "fences": "```\n" * 30_000,
     "commas": "," * 1_000_000,
-    "backslashes": '{"name": "' + "\\" * 1_000_001 + '", "price": 1}',
+    "backslashes": '{"name": "' + "\\" * 200_001 + '", "price": 1}',
     "surrogates": "\ud800" * 100_000,
     "null characters": "\x00" * 100_000,
     "numbers": "1 " * 300_000,
@@ -132,8 +132,8 @@ def test_hostile_answers_are_refused_or_read_and_nothing_else(name: str, wanted:
 
 
 @pytest.mark.heavy
-def test_ten_megabytes_of_a_good_answer() -> None:
-    text = "[" + ",".join(['{"name": "x", "price": 1.5}'] * 350_000) + "]"
-    assert len(parse_text(text, list[Item]).value) == 350_000
+def test_three_megabytes_of_a_good_answer() -> None:
+    text = "[" + ",".join(['{"name": "x", "price": 1.5}'] * 100_000) + "]"
+    assert len(parse_text(text, list[Item]).value) == 100_000
     fenced = parse_text(f"Here:\n```json\n{text}\n```\nDone.", list[Item])
-    assert len(fenced.value) == 350_000
+    assert len(fenced.value) == 100_000

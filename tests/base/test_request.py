@@ -4,7 +4,6 @@ import copy
 
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.base.events import MessageAppended, RunStarted
-from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -31,20 +30,6 @@ def spoil(trace_id, event):
         event.messages.clear()
     elif isinstance(event, MessageAppended):
         event.message["content"] = "spoilt"
-
-
-def test_only_who_promises_to_leave_messages_alone_gets_them_uncopied():
-    plain, derived = OpenAICompatible("m", api_key="k"), Vandal("m", api_key="k")
-    assert (plain.only_reads_messages, derived.only_reads_messages, ScriptedLLM("x").only_reads_messages) == (
-        True,
-        False,
-        False,
-    )
-    request = ModelRequest(plain, copy.deepcopy(HISTORY))
-    given = request.wire(is_last=False)["messages"]
-    given[0]["content"][0]["text"] = "changed"
-    assert request.messages == HISTORY
-    assert request.wire(is_last=False, shares=True)["messages"] is not request.messages
 
 
 async def test_what_an_interface_does_to_the_messages_stays_there():

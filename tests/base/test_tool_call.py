@@ -900,30 +900,6 @@ async def test_a_long_result_is_written_down_beside_the_loop():
     assert len(content) <= 65536
 
 
-async def test_a_single_plain_function_needs_no_task_of_its_own():
-    loop = asyncio.get_running_loop()
-
-    @tool
-    def look() -> int:
-        """Count what runs."""
-        return len(asyncio.all_tasks(loop))
-
-    @tool
-    def tells(context: ToolContext) -> str:
-        """Tell how far it is."""
-        context.emit("half way")
-        return "done"
-
-    async def contents(*calls: ToolCall, **options: Any) -> list[Any]:
-        events = [event async for event in process_tool_calls(calls, {"look": look, "tells": tells}, **options)]
-        return [event.progress if isinstance(event, ToolCallProgress) else event.content
-                for event in events if not isinstance(event, ToolCallStarted)]  # fmt: skip
-
-    assert await contents(call("look")) == ["1"]
-    assert "1" not in await contents(call("look"), call("look", id="c2"))
-    assert await contents(call("tells")) == ["half way", "done"]  # on its way, not at its end
-
-
 async def test_a_single_plain_function_is_left_behind_when_its_run_is_cancelled():
     entered, release = threading.Event(), threading.Event()
 

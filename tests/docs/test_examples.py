@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.forked import run_code
 from tests.docs.pages import ROOT, clean_environment
 
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
@@ -36,15 +37,7 @@ def test_an_example_runs_without_a_key(example: Path, tmp_path: Path) -> None:
         f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.pages import forbid_network; "
         f"sys.path.pop(0); forbid_network(); runpy.run_path({str(example)!r}, run_name='__main__')"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        env=clean_environment(tmp_path),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=55,
-        check=False,
-    )
+    done = run_code(code, cwd=tmp_path, env=clean_environment(tmp_path))
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert done.stdout.strip(), "an example prints something"
     assert "Exception ignored" not in done.stderr

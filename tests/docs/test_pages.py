@@ -6,29 +6,29 @@ import ast
 import doctest
 import importlib
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from tests.docs.forked import run_code
 from tests.docs.pages import ROOT, blocks, clean_environment, pages
 
+RUN_PAGE = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT)!r})
+from tests.docs.pages import forbid_network, run_page
+sys.path.pop(0)
+forbid_network()
+run_page(Path({{page!r}}))
+"""
 _LEFT_BEHIND = ("Exception ignored", "was never retrieved", "was never awaited", "Task was destroyed")
 
 
-def run(*arguments: str | Path, cwd: Path, timeout: float = 55) -> str:
-    """Run Python with warnings as errors in `cwd`, and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *map(str, arguments)],
-        cwd=cwd,
-        env=clean_environment(cwd),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=timeout,
-        check=False,
-    )
+def run(page: Path, cwd: Path) -> str:
+    """Run the code of a page with warnings as errors in `cwd`, and return what it printed."""
+    done = run_code(RUN_PAGE.format(page=str(page)), cwd=cwd, env=clean_environment(cwd))
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert not any(trace in done.stderr for trace in _LEFT_BEHIND), done.stderr
     return done.stdout
@@ -36,7 +36,7 @@ def run(*arguments: str | Path, cwd: Path, timeout: float = 55) -> str:
 
 @pytest.mark.parametrize("page", [page for page in pages() if blocks((ROOT / page).read_text("utf-8"))], ids=str)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    run(ROOT / "tests" / "docs" / "pages.py", ROOT / page, cwd=tmp_path)
+    run(ROOT / page, tmp_path)
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "docs/tutorial.md", "docs/how-to/chat.md"])
@@ -223,7 +223,7 @@ def test_a_page_that_cannot_be_read_is_refused(text: str) -> None:
 )
 def test_a_page_that_fails_is_seen(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as caught:
-        run(ROOT / "tests" / "docs" / "pages.py", _page(tmp_path, text), cwd=tmp_path)
+        run(_page(tmp_path, text), tmp_path)
     assert said in str(caught.value)
 
 
@@ -234,4 +234,4 @@ def test_blocks_share_a_namespace_and_a_loop(tmp_path: Path) -> None:
         "```python\nassert loop is asyncio.get_running_loop()\nawait asyncio.sleep(0)\n```\n"
         "```python\nassert __name__ == '__main__'\nprint('end')\n```\n"
     )
-    assert run(ROOT / "tests" / "docs" / "pages.py", _page(tmp_path, text), cwd=tmp_path) == "end\n"
+    assert run(_page(tmp_path, text), tmp_path) == "end\n"

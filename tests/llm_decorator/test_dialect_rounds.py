@@ -6,11 +6,9 @@ the right arguments, and the next request holds every call with an id of its own
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, closing
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -399,76 +397,18 @@ async def by_call(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Mess
     return result.value, result.messages
 
 
-async def by_sync_call(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Message]]:
-    @llm_function(llm, **options)
-    def ask(question: str) -> str:
+async def by_streamed_chat(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Message]]:
+    @llm_chat(llm, stream=True, **options)
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """Answer."""
         raise NotImplementedError
 
-    result = await asyncio.to_thread(ask.call, "How warm?")
-    return result.value, result.messages
+    pairs = [pair async for pair in chat([], "How warm?")]
+    return "".join(text for text, _ in pairs), pairs[-1][1]
 
 
-async def by_stream(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Message]]:
-    @llm_function(llm, **options)
-    async def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    async with aclosing(ask.stream("How warm?")) as pieces:
-        return "".join([piece async for piece in pieces]), []
-
-
-async def by_sync_stream(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Message]]:
-    @llm_function(llm, **options)
-    def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    def read() -> str:
-        with closing(ask.stream("How warm?")) as pieces:  # type: ignore[type-var]
-            return "".join(pieces)
-
-    return await asyncio.to_thread(read), []
-
-
-def by_chat(*, stream: bool) -> Callable[..., Any]:
-    async def ask(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Message]]:
-        @llm_chat(llm, stream=stream, **options)
-        async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-            """Answer."""
-            raise NotImplementedError
-
-        pairs = [pair async for pair in chat([], "How warm?")]
-        return "".join(text for text, _ in pairs), pairs[-1][1]
-
-    return ask
-
-
-def by_sync_chat(*, stream: bool) -> Callable[..., Any]:
-    async def ask(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Message]]:
-        @llm_chat(llm, stream=stream, **options)
-        def chat(history: list[Message], message: str) -> Iterator[ChatPair]:
-            """Answer."""
-            raise NotImplementedError
-
-        pairs = await asyncio.to_thread(lambda: list(chat([], "How warm?")))
-        return "".join(text for text, _ in pairs), pairs[-1][1]
-
-    return ask
-
-
-WAYS: dict[str, Callable[..., Any]] = {
-    "call": by_call,
-    "sync call": by_sync_call,
-    "stream": by_stream,
-    "sync stream": by_sync_stream,
-    "chat": by_chat(stream=False),
-    "streamed chat": by_chat(stream=True),
-    "sync chat": by_sync_chat(stream=False),
-    "sync streamed chat": by_sync_chat(stream=True),
-}
-FEW_WAYS = ["call", "sync stream", "chat", "streamed chat"]
+# A whole reply and a streamed one: what else a function or a chat makes of the same events, other tests show.
+WAYS: dict[str, Callable[..., Any]] = {"call": by_call, "streamed chat": by_streamed_chat}
 
 
 async def ask(way: str, server: LoopbackServer, dialect: Dialect, **options: Any) -> Seen:
@@ -477,7 +417,7 @@ async def ask(way: str, server: LoopbackServer, dialect: Dialect, **options: Any
         seen.text, history = await WAYS[way](model(server, dialect), **options)
     finished = seen.events[-1]
     assert isinstance(finished, RunFinished)
-    seen.history = history or finished.messages
+    seen.history = history
     return seen
 
 
@@ -581,7 +521,7 @@ async def test_reasoning_is_kept_beside_the_answer(dialect: Dialect) -> None:
         async with LoopbackServer() as server:
             server.answer(dialect.reply(THREE))
             server.answer(dialect.reply(text="21 and 7."))
-            seen = await ask("stream" if stream else "call", server, dialect, toolkit=[weather, clock])
+            seen = await ask("streamed chat" if stream else "call", server, dialect, toolkit=[weather, clock])
             replies = [event.reply for event in seen.events if isinstance(event, ReplyReceived)]
             assert [(reply.message.reasoning_content or "").strip() for reply in replies] == [dialect.reasoning] * 2
             assert [reply.text for reply in replies] == ["", "21 and 7."]
@@ -601,8 +541,9 @@ LINK = "https://example.org/cat.png"
 DATA = "data:image/png;base64," + base64.b64encode(PNG).decode()
 
 
-@pytest.mark.parametrize("way", FEW_WAYS)
-async def test_the_mixed_image_round(way: str, dialect: Dialect, tmp_path: Any) -> None:
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_mixed_image_round(way: str, tmp_path: Any) -> None:
+    dialect = DIALECTS["openai"]
     (tmp_path / "cat.png").write_bytes(PNG)
 
     def photo(of: str) -> tuple[str, ImgPath]:
@@ -691,7 +632,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("way", FEW_WAYS)
+@pytest.mark.parametrize("way", WAYS)
 async def test_the_malformed_argument_round(way: str, dialect: Dialect) -> None:
     booked: list[tuple[str, int]] = []
 
@@ -727,8 +668,9 @@ def is_object(text: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("way", FEW_WAYS)
-async def test_a_model_that_never_stops_calling_is_stopped(way: str, dialect: Dialect) -> None:
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_model_that_never_stops_calling_is_stopped(way: str) -> None:
+    dialect = DIALECTS["openai"]
     async with LoopbackServer(dialect.reply([Call("weather", '{"town": 1}', "call_1")])) as server:
         with pytest.raises(ToolCallLimitExceeded) as caught:
             await ask(way, server, dialect, toolkit=[weather], max_tool_calls=3)
@@ -741,33 +683,7 @@ async def test_a_model_that_never_stops_calling_is_stopped(way: str, dialect: Di
         assert [m["role"] for m in caught.value.messages[2:]] == ["assistant", "tool"] * 3
 
 
-# --- the streamed-fragments round ---
-
-
-@pytest.mark.parametrize("way", ["stream", "streamed chat", "sync streamed chat"])
-async def test_the_streamed_fragments_round(way: str, dialect: Dialect) -> None:
-    text = "Rome: 21 °C, 奥斯陆 7 °C\u2028noon"
-    async with LoopbackServer() as server:
-        # A packet for every byte: no piece of a line, of a character or of a call stands alone.
-        for body in (dialect.streamed(THREE, None), dialect.streamed([], text)):
-            server.reply_sse([bytes([byte]) for byte in body])
-        seen = await ask(way, server, dialect, toolkit=[weather, clock])
-        assert seen.text == text
-        assert check_round(server.requests[1].body["messages"], THREE, dialect) == ["21", "7", "noon"]
-
-
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
-async def test_streams_with_other_line_ends_and_comments(end: bytes, dialect: Dialect) -> None:
-    def otherwise(body: bytes) -> bytes:
-        noisy = b": ping\n\n" + body.replace(b"data: ", b"event: message\nid: 1\ndata:") + b": bye\n\n"
-        return noisy.replace(b"\n", end)
-
-    async with LoopbackServer() as server:
-        server.reply_sse(otherwise(dialect.streamed(THREE, None)))
-        server.reply_sse(otherwise(dialect.streamed([], "21 and 7.")))
-        seen = await ask("streamed chat", server, dialect, toolkit=[weather, clock])
-        assert seen.text == "21 and 7."
-        assert check_round(server.requests[1].body["messages"], THREE, dialect) == ["21", "7", "noon"]
+# --- other forms of a reply ---
 
 
 async def test_row_26_whole_replies_to_requests_for_a_stream(dialect: Dialect) -> None:
@@ -780,12 +696,12 @@ async def test_row_26_whole_replies_to_requests_for_a_stream(dialect: Dialect) -
         assert check_round(server.requests[1].body["messages"], THREE, dialect) == ["21", "7", "noon"]
 
 
-@pytest.mark.parametrize("way", ["call", "stream"])
+@pytest.mark.parametrize("way", WAYS)
 async def test_row_14_no_tool_of_a_cut_reply_runs(way: str) -> None:
     dialect = DIALECTS["openai"]
     async with LoopbackServer() as server:
-        body = dialect.streamed(THREE, None) if way == "stream" else dialect.whole(THREE, None)
-        kind = "text/event-stream" if way == "stream" else "application/json"
+        body = dialect.streamed(THREE, None) if way == "streamed chat" else dialect.whole(THREE, None)
+        kind = "text/event-stream" if way == "streamed chat" else "application/json"
         body = body.replace(b'"finish_reason":"tool_calls"', b'"finish_reason":"length"')
         assert b"length" in body
         server.answer(Answer(headers={"content-type": kind}, body=body))
@@ -872,7 +788,7 @@ async def test_thoughts_alone_count_as_empty() -> None:
 
 
 async def test_a_tag_in_the_middle_of_an_answer_belongs_to_it() -> None:
-    for way in ("call", "stream", "streamed chat"):
+    for way in WAYS:
         async with LoopbackServer() as server:
             text = "Write <think>like this</think>, or < think."
             server.answer(DIALECTS["openai"].reply(text=text))

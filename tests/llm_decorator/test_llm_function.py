@@ -864,19 +864,6 @@ def test_nested_trace_ids_do_not_grow():
     assert top not in inner
 
 
-async def test_200_simultaneous_calls_get_their_own_answers():
-    async def echo(request):
-        await asyncio.sleep(0.01)
-        return request.text.rpartition(": ")[2]
-
-    @llm_function(ScriptedLLM(echo, repeat=True))
-    async def number(n: int) -> int:
-        """Give it back."""
-        raise NotImplementedError
-
-    assert await asyncio.gather(*(number(n) for n in range(200))) == list(range(200))
-
-
 def test_threads_share_a_function():
     found = []
     threads = [threading.Thread(target=lambda: found.append(module_level("x"))) for _ in range(20)]

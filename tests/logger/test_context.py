@@ -61,18 +61,6 @@ def test_an_error_leaves_the_context_too():
     assert get_current_context() is None
 
 
-def test_one_scope_may_be_used_again_and_counts_anew():
-    scope = log_context("t1", input_tokens=1)
-    for _ in range(2):
-        with scope:
-            count_tokens(Usage(1, 1))
-            assert get_current_context() == LogContext("t1", "", "", 2, 1)
-            with log_context("inner"), scope:
-                assert get_current_trace_id() == "t1"
-            assert get_current_context() == LogContext("t1", "", "", 2, 1)
-    assert get_current_context() is None
-
-
 async def test_tasks_see_the_run_they_were_started_in_and_share_its_counts():
     async def work():
         count_tokens(Usage(1, 1))

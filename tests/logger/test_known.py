@@ -11,7 +11,7 @@ import time
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ResponseParseError
@@ -117,6 +117,7 @@ def test_no_error_holds_a_secret_in_its_text():
             assert KEYS[1].lower() not in text.lower()
 
 
+@settings(max_examples=50)
 @given(st.sampled_from(KEYS), st.integers(0, 60), st.text(max_size=30), st.text(max_size=30))
 def test_a_head_never_ends_in_half_a_key(key, limit, before, after):
     known._known = ()

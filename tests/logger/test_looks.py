@@ -13,16 +13,9 @@ from SimpleLLMFunc.logger.known import MASK
 from SimpleLLMFunc.logger.looks import is_secret_name, mask_looks
 
 RULES = (
-    (looks._PEM, rf"\1{MASK}"),
-    (looks._PAIR, looks._masked_field),
-    (looks._AUTHORIZATION, rf"\1{MASK}"),
-    (looks._FIELD, looks._masked_field),
-    (looks._WORD, looks._masked_field),
-    (looks._BEARER, rf"\1{MASK}"),
-    (looks._USERINFO, f"{MASK}@"),
-    (looks._QUERY, rf"\1{MASK}"),
-    (looks._PREFIXED, looks._masked_key),
-    (looks._JWT, MASK),
+    ((), looks._FIELD, looks._masked_field),
+    ((), looks._WORD, looks._masked_field),
+    *looks._RULES,
 )
 # fmt: off
 PIECES = (
@@ -37,7 +30,7 @@ PIECES = (
 
 
 def always_all(text):
-    for pattern, replacement in RULES:
+    for _, pattern, replacement in RULES:
         text = pattern.sub(replacement, text)
     return text
 
@@ -109,30 +102,3 @@ def test_looking_takes_time_in_proportion_to_the_text(piece):
         return min(best) + 1e-4
 
     assert seconds(16_000) < 40 * seconds(2_000)
-
-
-def test_ordinary_texts_are_given_to_no_rule(monkeypatch):
-    class Never:
-        def sub(self, *_):
-            raise AssertionError
-
-    for name in (
-        "_PEM",
-        "_PAIR",
-        "_AUTHORIZATION",
-        "_FIELD",
-        "_WORD",
-        "_BEARER",
-        "_USERINFO",
-        "_QUERY",
-        "_PREFIXED",
-        "_JWT",
-    ):
-        monkeypatch.setattr(looks, name, Never())
-    for text in (
-        "The key finding: well-known tokens were left over (see table 3); costs: 4.5%.",
-        '{"role": "user", "content": "Summarise the document in one sentence.", "max_tokens": 12}',
-        "def f(a_b: int) -> str: return 'risk-free' + \"monkey\"",
-        "A KEY point & another; is it secret? Yes.",
-    ):
-        assert mask_looks(text) is text

@@ -380,44 +380,6 @@ def test_every_tool_can_be_called_by_hand():
     assert Tool(func=lambda: 3)() == 3
 
 
-def test_what_needs_no_task_of_its_own():
-    class Careful(Tool):
-        def bind(self, arguments: Any, context: Any = None) -> Any:
-            return super().bind(arguments, context)
-
-    class Index(Tool):
-        def __init__(self) -> None:
-            self.rows = ["a"]
-
-        def run(self, number: int) -> str:
-            return self.rows[number]
-
-    class Box:
-        @tool
-        def method(self, number: int) -> int:
-            return number
-
-    def with_context(number: int, context: ToolContext) -> int:
-        return number
-
-    def marked(number: int) -> int:
-        return number
-
-    marked.mark = True
-    plain = Tool(add.func)
-    for each in (plain, add, Tool(plain, "another"), copy.copy(plain), pickle.loads(pickle.dumps(add))):
-        assert each.is_plain
-    for each in (search, Careful(add.func), Index(), Box().method, Tool(with_context), Tool(marked)):
-        assert not each.is_plain
-    assert not copy.copy(Index()).is_plain
-    for changes in ({"timeout": 1.0}, {"confirm": True}):
-        changed = copy.copy(plain)
-        vars(changed).update(changes)
-        assert not changed.is_plain
-        assert not Tool(add.func, **changes).is_plain
-    assert plain.is_plain
-
-
 def test_a_tool_under_another_name():
     again = Tool(func=Shop(3).price, name="cost", timeout=5)
     assert (again.name, again.description, again.timeout) == ("cost", "Say the price.", 5)

@@ -1,6 +1,8 @@
 """The tries of a call; what a failed one leaves behind. What they do is tested through `OpenAICompatible`."""
 
 import gc
+import itertools
+from functools import partial
 
 import openai
 import pytest
@@ -40,40 +42,35 @@ def test_it_is_what_openai_compatible_is():
     assert HttpModel.pays_requests
 
 
-@pytest.mark.parametrize("ask", [chat, stream])
-@pytest.mark.parametrize(
-    ("fails", "error"),
-    [
+async def test_a_failed_call_is_gone_when_its_error_is(kept):
+    cases = [
         (lambda server: server.reply_status(500), ServerUnavailable),
         (lambda server: server.reply_status(400), BadRequest),
         (lambda server: server.reply_reset(), ConnectionFailed),
         (lambda server: server.answer(Answer(body=b"{")), BadReply),
-    ],
-    ids=["500", "400", "reset", "half a reply"],
-)
-async def test_a_failed_call_is_gone_when_its_error_is(ask, fails, error, kept):
-    async with LoopbackServer() as server:
-        llm = model(server, max_retries=1)
-        for _ in range(2):
-            fails(server)
-        told = None
-        try:
-            await ask(llm)
-        except error as caught:
-            told = str(caught)
-            assert kept(), "as long as somebody has the error, its traceback shows the call"
-        assert told is not None
-        assert kept() == []
+    ]
+    told: list[str] = []
+    for (fails, error), ask in itertools.product(cases, (chat, stream)):
+        async with LoopbackServer() as server:
+            for _ in range(2):
+                fails(server)
+            try:
+                await ask(model(server, max_retries=1))
+            except error as caught:
+                told.append(str(caught))
+                if len(told) == 1:
+                    assert kept(), "as long as somebody has the error, its traceback shows the call"
+    assert len(told) == 2 * len(cases)
+    assert kept() == []
 
 
-@pytest.mark.parametrize("fails", [lambda s: s.reply_status(500), lambda s: s.reply_reset()], ids=["500", "reset"])
-async def test_a_call_that_succeeds_in_the_end_leaves_nothing_of_its_failed_try(fails, kept):
+async def test_a_call_that_succeeds_in_the_end_leaves_nothing_of_its_failed_try(kept):
     async with LoopbackServer() as server:
         llm = model(server, max_retries=1)
-        for ask in (chat, stream):
-            fails(server)
+        for fails, ask in itertools.product((partial(server.reply_status, 500), server.reply_reset), (chat, stream)):
+            fails()
             await ask(llm)
-        assert len(server.requests) == 4
+        assert len(server.requests) == 8
         assert kept() == []
 
 

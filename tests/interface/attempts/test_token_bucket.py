@@ -91,9 +91,9 @@ async def test_it_fills_to_its_capacity_and_no_further(bucket, now):
 @quickly
 async def test_many_small_steps_do_not_drift(bucket, now):
     fine = bucket(1, 10)
-    for _ in range(10_001):
+    for _ in range(2_001):
         await fine.acquire()
-    assert now() - 1000 == pytest.approx(1000, rel=1e-6)
+    assert now() - 1000 == pytest.approx(200, rel=1e-6)
 
 
 @quickly
@@ -134,10 +134,10 @@ async def test_many_waiters_in_one_loop(bucket, now):
         order.append(number)
 
     async with asyncio.TaskGroup() as group:
-        for number in range(3000):
+        for number in range(800):
             group.create_task(take(number))
-    assert order == list(range(3000))
-    assert now() - 1000 == pytest.approx((3000 - 5) / 100, rel=1e-3)
+    assert order == list(range(800))
+    assert now() - 1000 == pytest.approx((800 - 5) / 100, rel=1e-3)
 
 
 # --- the timeout ---------------------------------------------------------------------------------------------

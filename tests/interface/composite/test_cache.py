@@ -303,7 +303,7 @@ async def test_tool_rounds_are_answered_from_the_file_and_tools_run_again(path):
 
 async def joined(count):
     """Wait until so many calls wait for the flight of another one."""
-    while sum(len(flight.waiters) for flight in module._flights._flights.values()) < count:
+    while sum(len(flight.ended._done_callbacks) for flight in module._flights._flights.values()) < count:
         await asyncio.sleep(0.005)
 
 

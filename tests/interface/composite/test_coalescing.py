@@ -55,15 +55,17 @@ async def test_other_errors_are_the_first_ones_own():
     assert (flight.answer, flight.error) == (None, None)
 
 
-async def test_who_waits_is_not_kept_beyond_its_deadline_nor_after_it_is_cancelled():
+async def test_who_waits_is_not_kept_beyond_its_deadline_and_one_that_is_cancelled_ends_nothing():
     flights = Flights()
     with flights.begun("key") as own:
         with pytest.raises(DeadlineExceeded):
             await flights.wait("key", Deadline.after(0.02))
-        waiter = await waiting(flights)
-        waiter.cancel()
-        await asyncio.wait({waiter})
-        assert own.waiters == []
+        first, second = await waiting(flights), await waiting(flights)
+        first.cancel()
+        await asyncio.wait({first})
+        assert not own.ended.done()
+        own.answer = "x"
+    assert (await second).answer == "x"
 
 
 async def test_a_forked_child_has_no_flights():

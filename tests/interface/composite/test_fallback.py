@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import itertools
 import pickle
 import threading
 import time
@@ -354,23 +355,18 @@ async def test_budgets_count_every_request(server, other):
     assert len(other.requests) == 1
 
 
-@both_ways
-@pytest.mark.parametrize(
-    ("statuses", "error"),
-    [([503, 503], ServerUnavailable), ([503, 400], BadRequest), ([400], BadRequest), ([503], None)],
-    ids=["all fail", "the last refuses", "the first refuses", "the last answers"],
-)
-async def test_nothing_of_a_failed_call_is_left_when_its_error_is_gone(server, other, is_streamed, statuses, error):
-    llm = pair(server, other)
-    for place, status in zip((server, other), statuses, strict=False):
-        place.reply_status(status)
-    with watching_calls() as kept:
-        caught = None
-        try:
-            await ask_either(llm, is_streamed)
-        except SimpleLLMFuncError as failure:
-            caught = type(failure)
-        assert caught is error
+async def test_nothing_of_a_failed_call_is_left_when_its_error_is_gone(server, other):
+    cases = [([503, 503], ServerUnavailable), ([503, 400], BadRequest), ([400], BadRequest), ([503], None)]
+    with watching_calls() as kept:  # looks at all there is, twice: once for all cases
+        for (statuses, error), is_streamed in itertools.product(cases, (False, True)):
+            for place, status in zip((server, other), statuses, strict=False):
+                place.reply_status(status)
+            caught = None
+            try:
+                await ask_either(pair(server, other), is_streamed)
+            except SimpleLLMFuncError as failure:
+                caught = type(failure)
+            assert caught is error, (statuses, is_streamed)
         assert kept() == []
 
 
