@@ -54,7 +54,8 @@ class PerLoop(Generic[T]):
         if known is not None and self._is_open(known[0]):
             return known[0]
         for closed in [each for each in list(self.known) if each.is_closed()]:
-            self.known.pop(closed, None)
+            if (dropped := self.known.pop(closed, None)) is not None:
+                self._drop(dropped[0])
         made = self._make()
         keeper = _keep(made, self._close)
         with contextlib.suppress(StopIteration):  # it has come to its yield, and the loop has noted it
@@ -65,6 +66,8 @@ class PerLoop(Generic[T]):
     def close_all(self) -> None:
         """Close what is still open at the end of the interpreter, on loops that were not closed."""
         for loop, (made, keeper) in list(self.known.items()):
+            if loop.is_closed():
+                self._drop(made)
             if loop.is_closed() or not self._is_open(made):
                 continue
             with contextlib.suppress(RuntimeError, TimeoutError, CancelledError):  # the loop stops meanwhile
@@ -72,6 +75,11 @@ class PerLoop(Generic[T]):
                     asyncio.run_coroutine_threadsafe(_closed(keeper), loop).result(1.0)
                 else:
                     loop.run_until_complete(_closed(keeper))
+
+    def _drop(self, made: T) -> None:
+        # Its loop was closed by hand. What says so at its end, as aiohttp's session does, is closed as far as that goes.
+        with contextlib.suppress(Exception):
+            next(self._close(made).__await__(), None)
 
     def renew_in_child(self) -> None:
         """Start again without the parent's; they are kept, since closing them would close the parent's connections."""

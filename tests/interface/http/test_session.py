@@ -120,6 +120,21 @@ def test_a_loop_that_nobody_closes():
     assert done.stdout == "asked\nclosed\n"
 
 
+def test_loops_that_are_closed_by_hand_leave_no_complaint():
+    text = """
+            for _ in range(3):
+                loop = asyncio.new_event_loop()
+                loop.run_until_complete(ask())
+                loop.close()
+            """
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", program(text)],
+        capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(root)}, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
 def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
     done = run_program(
         program(
