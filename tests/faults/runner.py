@@ -402,7 +402,8 @@ def sockets() -> int:
 def connections_taken() -> int:
     """How many connections are in use, and not resting in a pool; on all loops."""
     http = sys.modules.get("SimpleLLMFunc.interface.http.session")
-    return 0 if http is None else sum(len(each.connector._acquired) for each, _ in http._sessions.known.values())
+    known = [] if http is None else [session.connector for session, _ in http._sessions.known.values()]
+    return sum(len(connector._acquired) for connector in known if connector is not None)
 
 
 async def leftovers(tasks: set[asyncio.Task[Any]], before: int, seconds: float = 1.0) -> list[str]:
