@@ -8,6 +8,7 @@ from SimpleLLMFunc.assistant.caller import LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, new_session_id
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, Memory, MemoryStore, SqliteMemory
 from SimpleLLMFunc.assistant.search import (
+    Phrasebook,
     SearchClient,
     StaticSearch,
     TavilySearch,
@@ -26,6 +27,7 @@ __all__ = [
     "LLMCaller",
     "Memory",
     "MemoryStore",
+    "Phrasebook",
     "SearchClient",
     "SqliteMemory",
     "StaticSearch",

@@ -1,7 +1,7 @@
 """Evaluations, small and honest: cases, scorers, a report with intervals, a paired comparison."""
 
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, Case, read_cases
-from SimpleLLMFunc.evaluate.compare import Comparison, Difference
+from SimpleLLMFunc.evaluate.comparison import Comparison, Difference
 from SimpleLLMFunc.evaluate.export import Exported, export_examples
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, EvaluationFailed, Outcome, Score, compare
 from SimpleLLMFunc.evaluate.run import evaluate, evaluate_async

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.evaluate.compare import Comparison, difference_of
+from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
+from SimpleLLMFunc.evaluate.plot import scores_svg
 from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
 from SimpleLLMFunc.logger import mask_known
 
@@ -169,6 +170,20 @@ class EvalReport:
         )
         stopped = f"\nstopped: {self.stopped}" if self.stopped else ""
         return f"{head}\n{self.table()}{stopped}"
+
+    def svg(self) -> str:
+        """Return a picture of the scores with their intervals."""
+        bars = [(name, score.mean, score.low, score.high) for name, score in self.scores.items()]
+        return scores_svg(f"{self.name} · {self.model} · {len(self.results)} cases", bars)
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture as an SVG file.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with replaced_whole(Path(path)) as part:
+            part.write_text(self.svg(), encoding="utf-8")
 
     # --- to hold somebody to ------------------------------------------------------------------------------------
 

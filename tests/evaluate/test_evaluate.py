@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from typing import Literal
 
@@ -325,8 +326,9 @@ def made(scores, name="exact", **options):
 def test_a_report_that_cannot_be_written_is_one_of_our_errors(tmp_path):
     report = evaluate(labeller({"a": "yes"}), [("a", "yes")])
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(ConfigError, match="cannot be written"):
-        report.save(tmp_path / "file" / "report")
+    for write in (report.save, report.plot, report.compare(report).plot):
+        with pytest.raises(ConfigError, match="cannot be written"):
+            write(tmp_path / "file" / "report")
     (tmp_path / "report.json").mkdir()
     with pytest.raises(ConfigError, match="cannot be written"):
         report.save(tmp_path / "report.json")
@@ -377,12 +379,17 @@ def test_require():
         report.require(at="median", exact=1)
 
 
-def test_a_table():
+def test_table_and_picture():
     report = made([[1.0], [0.5], [0.0]], "<b>分数&")
     lines = report.table().splitlines()
     assert lines[0].split()[:2] == ["score", "mean"]
     assert "0.500" in lines[2]
     assert report.table(markdown=True).splitlines()[1].startswith("|-")
+    picture = ET.fromstring(report.svg())
+    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "<b>分数&" in texts
+    assert "0.500" in texts
+    ET.fromstring(made([]).svg())
     assert "3 cases" in str(report)
 
 
@@ -401,6 +408,7 @@ def test_mcnemar_for_right_and_wrong():
     assert comparison.got_worse() == []
     assert second.compare(first).got_worse(alpha=0.1) == ["exact"]
     assert "v2" in str(comparison)
+    ET.fromstring(comparison.svg())
 
 
 def test_permutation_for_shares_and_pairing_by_id():

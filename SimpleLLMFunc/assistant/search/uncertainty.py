@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -19,7 +19,7 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import llm_function
 
-__all__ = ["add_phrases", "explain", "is_uncertain", "model_detector"]
+__all__ = ["Phrasebook", "add_phrases", "explain", "is_uncertain", "model_detector"]
 
 HEAD_CHARS: Final = 6000
 TAIL_CHARS: Final = 3000
@@ -48,7 +48,7 @@ class _Language:
 
 
 @cache
-def _languages() -> dict[str, _Language]:
+def _built_in_languages() -> dict[str, _Language]:
     data = json.loads(files("SimpleLLMFunc.assistant.search").joinpath("phrases.json").read_text("utf-8"))
     found: dict[str, _Language] = {}
     for name, entry in data.items():
@@ -149,14 +149,47 @@ def _uncertain_clauses(text: str, language: _Language) -> Iterator[str]:
             is_announced = clause.endswith((":", "：")) and language.announces.search(clause) is not None
 
 
+class Phrasebook:
+    """The built-in phrases, and those that are added to this book; called with an answer, it is a ``detector=``."""
+
+    def __init__(self) -> None:
+        self._languages = {
+            name: replace(each, uncertain=list(each.uncertain)) for name, each in _built_in_languages().items()
+        }
+
+    def __call__(self, text: str, language: str | None = None) -> bool:
+        """Whether an answer says that the model does not know; as `is_uncertain`."""
+        return bool(self.explain(text, language))
+
+    def explain(self, text: str, language: str | None = None) -> list[str]:
+        """Return the clauses in which an answer says that the model does not know; as the function `explain`."""
+        languages = self._languages
+        if language is not None and language not in languages:
+            raise ConfigError(f"there are no phrases of {language!r}. There are: {', '.join(languages)}.")
+        chosen = list(languages.values()) if language is None else [languages[language]]
+        said = _own_words(_edges(text))
+        return [clause for each in chosen for clause in _uncertain_clauses(said, each)]
+
+    def add(self, language: str, phrases: Iterable[str]) -> None:
+        """Add phrases to this book; as `add_phrases`."""
+        if isinstance(phrases, str):
+            raise UsageError("phrases is a list of texts, not one text.")
+        try:
+            added = [re.compile(phrase, re.IGNORECASE) for phrase in phrases]
+        except re.error as error:
+            raise ConfigError(f"the phrase {error.pattern!r} is no regular expression: {error}.") from None
+        self._languages.setdefault(language, _Language()).uncertain.extend(added)
+
+
+@cache
+def _book() -> Phrasebook:
+    """Return the book of this process."""
+    return Phrasebook()
+
+
 def explain(text: str, language: str | None = None) -> list[str]:
     """Return the clauses in which an answer says that the model does not know; arguments as in `is_uncertain`."""
-    languages = _languages()
-    if language is not None and language not in languages:
-        raise ConfigError(f"there are no phrases of {language!r}. There are: {', '.join(languages)}.")
-    chosen = list(languages.values()) if language is None else [languages[language]]
-    said = _own_words(_edges(text))
-    return [clause for each in chosen for clause in _uncertain_clauses(said, each)]
+    return _book().explain(text, language)
 
 
 def is_uncertain(text: str, language: str | None = None) -> bool:
@@ -183,13 +216,7 @@ def add_phrases(language: str, phrases: Iterable[str]) -> None:
         ConfigError: one is no regular expression.
         UsageError: one text where several are wanted.
     """
-    if isinstance(phrases, str):
-        raise UsageError("phrases is a list of texts, not one text.")
-    try:
-        added = [re.compile(phrase, re.IGNORECASE) for phrase in phrases]
-    except re.error as error:
-        raise ConfigError(f"the phrase {error.pattern!r} is no regular expression: {error}.") from None
-    _languages().setdefault(language, _Language()).uncertain.extend(added)
+    _book().add(language, phrases)
 
 
 # --- asking a model ------------------------------------------------------------------------------------------

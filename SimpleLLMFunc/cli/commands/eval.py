@@ -56,6 +56,7 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     help="What --min looks at: the mean, or the lower end of its interval.",
 )
 @click.option("--report", "report_path", type=click.Path(path_type=Path), help="Write the report there, as JSON.")
+@click.option("--svg", type=click.Path(path_type=Path), help="Write a picture of the scores there.")
 @click.option(
     "--compare",
     "baseline",
@@ -89,6 +90,7 @@ def eval_command(
     least: dict[str, float],
     at: Literal["mean", "low"],
     report_path: Path | None,
+    svg: Path | None,
     baseline: Path | None,
     alpha: float,
     concurrency: int | None,
@@ -108,10 +110,9 @@ def eval_command(
     """  # noqa: D301 - click looks for the character
     function = load_object(target)
     earlier = EvalReport.load(baseline) if baseline is not None else None
-    if report_path is not None and not report_path.absolute().parent.is_dir():
-        raise ConfigError(
-            f"there is no folder {str(report_path.absolute().parent)!r} to write {report_path.name!r} to."
-        )
+    for path in (report_path, svg):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ConfigError(f"there is no folder {str(path.absolute().parent)!r} to write {path.name!r} to.")
     with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
         report = evaluate(
             function,
@@ -128,6 +129,8 @@ def eval_command(
         _show_errors(report)
     if report_path is not None:
         report.save(report_path)
+    if svg is not None:
+        report.plot(svg)
     worse: list[str] = []
     if earlier is not None:
         comparison = earlier.compare(report)

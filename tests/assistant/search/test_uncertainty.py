@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from SimpleLLMFunc.assistant.search import uncertainty
-from SimpleLLMFunc.assistant.search.uncertainty import add_phrases, explain, is_uncertain, model_detector
+from SimpleLLMFunc.assistant.search.uncertainty import (
+    Phrasebook,
+    add_phrases,
+    explain,
+    is_uncertain,
+    model_detector,
+)
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -187,7 +193,7 @@ def test_the_language_can_be_given():
 @pytest.fixture(autouse=True)
 def own_phrases():
     yield
-    uncertainty._languages.cache_clear()
+    uncertainty._book.cache_clear()
 
 
 def test_phrases_can_be_added():
@@ -241,3 +247,17 @@ async def test_a_model_reads_no_more_than_the_edges_either():
     llm = ScriptedLLM("false")
     await model_detector(llm)("x" * 1_000_000)
     assert len(json.dumps(llm.requests[0])) < 15_000
+
+
+def test_a_book_of_its_own_leaves_the_others_as_they_are():
+    book = Phrasebook()
+    book.add("en", ["not on my shelf"])
+    book.add("sv", ["jag vet inte"])
+    assert book("That is not on my shelf.")
+    assert book("Jag vet inte.")
+    assert book("I do not know.", "en")
+    assert book.explain("That is not on my shelf.") == ["that is not on my shelf"]
+    assert not is_uncertain("That is not on my shelf.")
+    assert not Phrasebook()("That is not on my shelf.")
+    with pytest.raises(ConfigError, match="sv"):
+        is_uncertain("Jag vet inte.", "sv")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
+from SimpleLLMFunc.evaluate.plot import differences_svg
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
 
 __all__ = ["Comparison", "Difference", "difference_of"]
@@ -76,6 +80,20 @@ class Comparison:
     def __str__(self) -> str:
         unpaired = f" ({self.unpaired} cases have no partner)" if self.unpaired else ""
         return f"{self.first} -> {self.second}{unpaired}\n{self.table()}"
+
+    def svg(self) -> str:
+        """Return a picture of the differences with their intervals."""
+        bars = [(name, one.difference, one.low, one.high) for name, one in self.differences.items()]
+        return differences_svg(f"{self.first} → {self.second}", bars)
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture as an SVG file.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with replaced_whole(Path(path)) as part:
+            part.write_text(self.svg(), encoding="utf-8")
 
     def got_worse(self, *, alpha: float = 0.05) -> list[str]:
         """Return the names of the scores that are lower in the second report, with p below `alpha`."""
