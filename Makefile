@@ -10,7 +10,7 @@ DEV := $(VENV)/.installed-dev
 HEAVY := $(VENV)/.installed-heavy
 # What keeps time does so only where nothing else runs beside it.
 ALONE := $(addprefix tests/faults/test_,cancellation.py deadlines.py matrix.py processes.py random_servers.py sizes.py) \
-	$(addprefix tests/benchmarks/test_,bench_growth.py bench_quick.py load.py map_peers.py) tests/interface/attempts/test_circuit.py
+	$(addprefix tests/benchmarks/test_,bench_growth.py bench_quick.py load.py map_peers.py) tests/interface/attempts/test_circuit.py tests/test_loop_stays_free.py
 
 .DEFAULT_GOAL := help
 # An environment that was only half made is made again.

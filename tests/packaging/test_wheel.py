@@ -55,8 +55,7 @@ for name in modules:
         except ModuleNotFoundError as error:
             missing[name] = error.name
         else:
-            for offered in getattr(module, "__all__", ()):
-                getattr(module, offered)
+            exec(f"from {name} import *", {})
 print(json.dumps({"modules": modules, "missing": missing}))
 """
 

@@ -511,15 +511,19 @@ async def mapped_again(path: Path) -> tuple[int, list[int] | None]:
 
 
 @pytest.mark.heavy
-async def test_a_file_that_was_cut_anywhere_is_refused(tmp_path) -> None:
+async def test_a_file_that_was_cut_anywhere_is_refused_or_lacks_nothing(tmp_path) -> None:
     await filled(tmp_path / "whole.sqlite")
     data = (tmp_path / "whole.sqlite").read_bytes()
     sizes = [*range(1, 200), *range(200, len(data), 509), *range(len(data) - 40, len(data))]
     for size in sizes:
         path = tmp_path / f"cut{size}.sqlite"
         path.write_bytes(data[:size])
-        assert await mapped_again(path) == (0, None), size
-        assert path.read_bytes() == data[:size], size
+        found = await mapped_again(path)
+        if found == (0, [1, 2, 3, 4, 5]):
+            assert not any(data[size:]), "the last page may end in room that nothing is written in"
+        else:
+            assert found == (0, None), size
+            assert path.read_bytes() == data[:size], size
 
 
 @pytest.mark.heavy
