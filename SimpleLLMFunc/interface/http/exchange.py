@@ -153,9 +153,10 @@ class Exchange(Reading):
     async def __aexit__(self, *_: object) -> None:
         # After the end of the body the connection rests already; before it, it is closed now.
         if self._answer is not None:
-            from SimpleLLMFunc.interface.http.session import abort
-
-            abort(self._answer.connection)
+            # No import here: a stream may be closed while the interpreter shuts down.
+            connection = self._answer.connection
+            if connection is not None and connection.transport is not None:
+                connection.transport.abort()
             self._answer.close()
 
     async def _asked(self) -> aiohttp.ClientResponse:
