@@ -124,9 +124,13 @@ class Pipeline(ABC):
 
     # --- what those who watch are told ---
 
-    @cached_property
+    @property
     def metadata(self) -> FunctionMetadata:
         """What the function is; built for the first run that somebody watches."""
+        return self._metadata
+
+    @cached_property
+    def _metadata(self) -> FunctionMetadata:
         own, hints, _, docstring, name = self.definition.metadata
         tools = self.tools.specs or []
         shown, schema = signature_text(own), self.output_schema

@@ -88,6 +88,7 @@ class _Job(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._error: BaseException | None = None
+        self._result: T
 
     def __call__(self) -> None:
         try:

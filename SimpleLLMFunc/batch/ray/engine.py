@@ -143,12 +143,13 @@ class _OnRay(Relayed[R], Generic[R]):
         if self._grants is None:
             return self._answer(await self._outcome(row, clock, None))
         while True:
-            outcome = None
+            spent = None
             grant = await self._grants.take(self._rows)
             try:
                 outcome = await self._outcome(row, clock, grant)
+                spent = outcome.spent
             finally:
-                self._grants.give_back(grant, None if outcome is None else outcome.spent)
+                self._grants.give_back(grant, spent)
             try:
                 return self._answer(outcome)
             except BudgetExceeded as error:

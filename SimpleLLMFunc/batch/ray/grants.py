@@ -29,7 +29,7 @@ class Grants:
 
     def __init__(self, scopes: tuple[Spent, ...]) -> None:
         self._scopes = scopes
-        self._least = dict.fromkeys(_UNITS, 0.0)
+        self._least: dict[str, float] = dict.fromkeys(_UNITS, 0.0)
         self._count = 0
         self._came_back = asyncio.Event()
 

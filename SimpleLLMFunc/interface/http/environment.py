@@ -63,7 +63,7 @@ def _checked(address: str) -> str:
         parts = urlsplit(whole)
         usable = bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
+        parts, usable = urlsplit(""), False
     if not usable:
         raise ConfigError("the proxy of the environment is no address. Write it as http://host:port.")
     if parts.password:

@@ -144,10 +144,7 @@ class Exchange(Reading):
     async def __aenter__(self) -> HttpReply:
         await import_module(_SESSION)
         asking = self.patience.wait(self._asked())
-        answer = self._answer = await translated(asking, self._request.model, self._request.tries)
-        self.status = answer.status
-        self.headers = answer.headers
-        self._unpacker = unpacker_for(answer.headers.get("content-encoding", ""))
+        self._begin(await translated(asking, self._request.model, self._request.tries))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -158,6 +155,12 @@ class Exchange(Reading):
             if connection is not None and connection.transport is not None:
                 connection.transport.abort()
             self._answer.close()
+
+    def _begin(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+        self.status = answer.status
+        self.headers: Mapping[str, str] = answer.headers
+        self._unpacker = unpacker_for(answer.headers.get("content-encoding", ""))
 
     async def _asked(self) -> aiohttp.ClientResponse:
         import aiohttp

@@ -58,8 +58,9 @@ class Patience:
         by_deadline = left is not None and left < self._left
         loop = asyncio.get_running_loop()
         started = loop.time()
+        limit = asyncio.timeout(left if by_deadline else self._left)
         try:
-            async with asyncio.timeout(left if by_deadline else self._left) as limit:
+            async with limit:
                 return await awaited
         except TimeoutError:
             if not limit.expired():

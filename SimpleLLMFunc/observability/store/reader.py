@@ -376,7 +376,7 @@ def _versions(connection: sqlite3.Connection, function: str, version: str | None
         "runs",
         "errors",
     )
-    found = [dict(zip(told, row, strict=True)) for row in rows]
+    found: list[dict[str, Any]] = [dict(zip(told, row, strict=True)) for row in rows]
     for each in found:
         each |= {"schema": unpack(each["schema"]), "tools": unpack(each["tools"]) or [], "errors": each["errors"] or 0}
         each["last_seen"] = each["first_seen"] if each["last_seen"] is None else each["last_seen"]
