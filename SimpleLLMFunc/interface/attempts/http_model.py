@@ -48,7 +48,7 @@ class Call:
     """One question and its tries so far.
 
     Attributes:
-        path, headers: of the wire.
+        path, headers, prefix: of the wire.
         body: what goes out, the same for each try.
         wire: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where nobody asks.
@@ -74,6 +74,7 @@ class Call:
     lease: Lease | None = None
     exchange: Exchange | ClientExchange | None = None
     failures: Counter[type[Exception]] = field(default_factory=Counter)
+    prefix: str = ""
 
 
 class HttpModel(LLM_Interface):
@@ -156,7 +157,7 @@ class HttpModel(LLM_Interface):
             try:
                 try:
                     reply = await self._send(call)
-                    completion = await read_reply(reply, self.wire, self.model_name, call.tries)
+                    completion = await read_reply(reply, self.wire, self.model_name, call.tries, prefix=call.prefix)
                 finally:
                     await self._give_back(call)
             except AttemptFailed as failed:
@@ -191,7 +192,8 @@ class HttpModel(LLM_Interface):
                 # No generator holds what is given back: a loop that shuts down closes its generators all at once,
                 # the inner ones under the feet of the outer ones.
                 try:
-                    pieces = read_chunks(await self._send(call), self.wire, self.model_name, call.tries)
+                    reply = await self._send(call)
+                    pieces = read_chunks(reply, self.wire, self.model_name, call.tries, prefix=call.prefix)
                     try:
                         async for piece in pieces:
                             for chunk in piece:
@@ -248,6 +250,7 @@ class HttpModel(LLM_Interface):
             stream,
             asked.trace_id,
             tokens,
+            prefix=request.prefix,
         )
 
     def _clock(self, seconds: float | None) -> Deadline:

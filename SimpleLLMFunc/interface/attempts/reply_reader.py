@@ -47,24 +47,26 @@ async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> 
     raise await off_loop_if_large(len(body), lambda: wire.error(body, received))
 
 
-async def read_reply(reply: HttpReply, wire: Wire, model: str, tries: int, *, start: bytes = b"") -> ChatCompletion:
-    """Return the whole reply; `start` is what has been read of it.
+async def read_reply(
+    reply: HttpReply, wire: Wire, model: str, tries: int, *, prefix: str = "", start: bytes = b""
+) -> ChatCompletion:
+    """Return the whole reply; `prefix` is that of the request, `start` is what has been read of the reply.
 
     Raises:
         AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         DeadlineExceeded: the call took too long.
     """
     body = await read_all(reply, start)
-    received = _received(reply, model, tries)
+    received = _received(reply, model, tries, prefix)
     return await off_loop_if_large(len(body), lambda: wire.reply(body, received))
 
 
-def _received(reply: HttpReply, model: str, tries: int) -> Received:
-    return Received(model, tries, reply.status, reply.headers, now())
+def _received(reply: HttpReply, model: str, tries: int, prefix: str = "") -> Received:
+    return Received(model, tries, reply.status, reply.headers, now(), prefix)
 
 
 async def read_chunks(
-    reply: HttpReply, wire: Wire, model: str, tries: int
+    reply: HttpReply, wire: Wire, model: str, tries: int, *, prefix: str = ""
 ) -> AsyncGenerator[Iterable[ChatCompletionChunk], None]:
     """Yield the chunks of each piece of a streamed reply, as the pieces arrive; return when it is complete.
 
@@ -75,10 +77,10 @@ async def read_chunks(
         AttemptFailed: it broke before it had shown any text.
         StreamInterrupted, BadReply, DeadlineExceeded: it broke after that; `.partial` is the text so far.
     """
-    decoder = wire.decoder(_received(reply, model, tries))
+    decoder = wire.decoder(_received(reply, model, tries, prefix))
     piece = await _first_bytes(reply, decoder)
     if piece.lstrip(_SPACE)[:1] in {b"{", b"[", b"<"}:
-        yield (chunk_of_reply(await read_reply(reply, wire, model, tries, start=piece)),)
+        yield (chunk_of_reply(await read_reply(reply, wire, model, tries, prefix=prefix, start=piece)),)
         return
     while piece:
         for start in range(0, len(piece), _SLICE):

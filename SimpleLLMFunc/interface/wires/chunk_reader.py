@@ -1,9 +1,13 @@
-"""The events of one stream, read into chunks, and judged: is the answer complete, and what is it if it broke off? Pure."""
+"""The events of one stream, read into chunks, and judged: is the answer complete, and what is it if it broke off? Pure.
+
+`EventReader` is what the wires share; a wire says what one event is, and when its answer is complete.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from SimpleLLMFunc.errors import (
     BODY_LIMIT,
@@ -22,7 +26,7 @@ from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, index_of, mappings
 
-__all__ = ["INTERRUPTED", "ChunkReader", "bad_reply"]
+__all__ = ["INTERRUPTED", "ChunkReader", "EventReader", "bad_reply"]
 
 INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error", "abort", "aborted", "cancelled"})
 """Finish reasons by which a service says that it broke off; every other one ends an answer."""
@@ -44,8 +48,10 @@ def bad_reply(problem: str, head: str, received: Received, *, again: Again = "on
     return AttemptFailed(error, again=again)
 
 
-class ChunkReader:
-    """Reads one stream, and keeps what is needed to judge it; a `Decoder`.
+class EventReader(ABC):
+    """Reads one stream of JSON events, and keeps what is needed to judge it; a `Decoder`.
+
+    A wire writes `chunk_of` and `is_complete`.
 
     Args:
         received: what is known of the reply.
@@ -53,46 +59,44 @@ class ChunkReader:
     Attributes:
         count: of the chunks so far.
         is_done: the service said that nothing more comes.
+        joins_halves: the wire joins the halves of a character that two events brought; else lone halves are replaced.
     """
 
-    __slots__ = (
-        "_events",
-        "_finished",
-        "_halves",
-        "_has_answer",
-        "_has_shown",
-        "_has_usage",
-        "_open",
-        "_received",
-        "_texts",
-        "_thoughts",
-        "count",
-        "is_done",
-    )
+    __slots__ = ("_events", "_has_shown", "_received", "_texts", "_thoughts", "count", "is_done")
+
+    joins_halves: ClassVar[bool] = False
 
     def __init__(self, received: Received) -> None:
         self._received = received
         self._events = EventDecoder()
         self._texts: list[str] = []
-        self._open: set[int] = set()  # the choices that go on
-        self._finished: set[int] = set()
-        self._halves: dict[int, str] | None = None
         self._thoughts = StreamedThoughts()
         self._has_shown = False
-        self._has_answer = False
-        self._has_usage = False
         self.count = 0
         self.is_done = False
+
+    @abstractmethod
+    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
+        """Return the chunk in an event; None where it has none.
+
+        Args:
+            value: the data of the event, which may be changed.
+            event: the event as it came.
+
+        Raises:
+            StreamInterrupted, BadReply: the event ends the stream, after some text.
+            AttemptFailed: the same before.
+        """
+
+    @property
+    @abstractmethod
+    def is_complete(self) -> bool:
+        """Whether the answer has ended."""
 
     @property
     def partial(self) -> str:
         """The text so far."""
         return "".join(self._texts)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer has ended."""
-        return self.is_done or self._has_usage or bool(self._finished and not self._open)
 
     def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
         """Yield the chunks in the next bytes, as far as the end of the stream; raises what `read` does."""
@@ -115,27 +119,17 @@ class ChunkReader:
             self.is_done = True
             return None
         try:
-            value = decode(data, mended=False)
+            value = decode(data, mended=not self.joins_halves)
         except ValueError:
             if event.event == "error":
                 raise self.broken(f"the service said: {event.text}") from None
             raise self._bad_event(event, "an event is not JSON") from None
         if not isinstance(value, dict):
             raise self._bad_event(event, "an event is not a JSON object")
-        kind = value.get("object")
-        if value.get("error") or event.event == "error" or kind == "error":
-            raise self._error(value)
-        if "choices" not in value and "usage" not in value:
-            return None  # a ping, or an event of a kind we do not know
-        if self._halves or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
-            self._join_halves(value)
-        chunk = self._thoughts.apart(
-            # A whole reply may be the only event of a stream.
-            chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))
-            if kind == "chat.completion"
-            else ChatCompletionChunk.from_dict(value, tries=self._received.tries)
-        )
-        self._note(chunk)
+        chunk = self.chunk_of(value, event)
+        if chunk is not None:
+            chunk = self._thoughts.apart(chunk)
+            self._note(chunk)
         return chunk
 
     def rest(self) -> ChatCompletionChunk | None:
@@ -145,45 +139,13 @@ class ChunkReader:
             self._note(rest)
         return rest
 
-    def _join_halves(self, value: dict[str, Any]) -> None:
-        """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
-        halves = self._halves = self._halves or {}
-        for position, choice in enumerate(mappings(value.get("choices"))):
-            delta = choice.get("delta")
-            if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
-                continue
-            index = index_of(choice, position)
-            text = halves.pop(index, "") + (delta.get("content") or "")
-            if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
-                halves[index] = text[-1]
-                text = text[:-1]
-            if text or delta.get("content"):
-                delta["content"] = text
-        mended = mend(value)
-        value.clear()
-        value.update(mended)
-
     def _note(self, chunk: ChatCompletionChunk) -> None:
         self.count += 1
-        adds = False
         for choice in chunk.choices:
-            delta = choice.delta
-            if delta.content:
-                adds = self._has_shown = True
+            if choice.delta.content:
+                self._has_shown = True
                 if choice.index == 0:
-                    self._texts.append(delta.content)
-            adds = adds or bool(delta.tool_calls)
-            if not choice.finish_reason:
-                if choice.index not in self._finished:
-                    self._open.add(choice.index)
-            elif choice.finish_reason in INTERRUPTED:
-                raise self.broken(f"the service said: {choice.finish_reason}")
-            else:
-                self._open.discard(choice.index)
-                self._finished.add(choice.index)
-        self._has_answer = self._has_answer or adds
-        if chunk.usage is not None and not adds and self._has_answer:
-            self._has_usage = True
+                    self._texts.append(choice.delta.content)
 
     def broken(self, reason: str, again: Again = "always") -> Exception:
         """Return what a break at this point is."""
@@ -247,9 +209,79 @@ class ChunkReader:
             tries=self._received.tries,
         )
 
-    def _error(self, value: dict[str, Any]) -> Exception:
+    def error_in(self, value: dict[str, Any]) -> Exception:
+        """Return what an error inside the stream is."""
         error = read_error(value)
         status = status_of_error(error)
         if self._has_shown or status is None:
             return self.broken(f"the service said: {error.message}")
         return failure_of(error, self._received, status=status)
+
+
+class ChunkReader(EventReader):
+    """Reads one stream of ``/chat/completions``."""
+
+    __slots__ = ("_finished", "_halves", "_has_answer", "_has_usage", "_open")
+
+    joins_halves = True
+
+    def __init__(self, received: Received) -> None:
+        super().__init__(received)
+        self._open: set[int] = set()  # the choices that go on
+        self._finished: set[int] = set()
+        self._halves: dict[int, str] | None = None
+        self._has_answer = False
+        self._has_usage = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended."""
+        return self.is_done or self._has_usage or bool(self._finished and not self._open)
+
+    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
+        """Return the chunk in an event; raises what `read` does."""
+        data, kind = event.data, value.get("object")
+        if value.get("error") or event.event == "error" or kind == "error":
+            raise self.error_in(value)
+        if "choices" not in value and "usage" not in value:
+            return None  # a ping, or an event of a kind we do not know
+        if self._halves or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
+            self._join_halves(value)
+        if kind == "chat.completion":  # a whole reply may be the only event of a stream
+            return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))
+        return ChatCompletionChunk.from_dict(value, tries=self._received.tries)
+
+    def _join_halves(self, value: dict[str, Any]) -> None:
+        """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
+        halves = self._halves = self._halves or {}
+        for position, choice in enumerate(mappings(value.get("choices"))):
+            delta = choice.get("delta")
+            if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
+                continue
+            index = index_of(choice, position)
+            text = halves.pop(index, "") + (delta.get("content") or "")
+            if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
+                halves[index] = text[-1]
+                text = text[:-1]
+            if text or delta.get("content"):
+                delta["content"] = text
+        mended = mend(value)
+        value.clear()
+        value.update(mended)
+
+    def _note(self, chunk: ChatCompletionChunk) -> None:
+        super()._note(chunk)
+        adds = False
+        for choice in chunk.choices:
+            adds = adds or bool(choice.delta.content) or bool(choice.delta.tool_calls)
+            if not choice.finish_reason:
+                if choice.index not in self._finished:
+                    self._open.add(choice.index)
+            elif choice.finish_reason in INTERRUPTED:
+                raise self.broken(f"the service said: {choice.finish_reason}")
+            else:
+                self._open.discard(choice.index)
+                self._finished.add(choice.index)
+        self._has_answer = self._has_answer or adds
+        if chunk.usage is not None and not adds and self._has_answer:
+            self._has_usage = True

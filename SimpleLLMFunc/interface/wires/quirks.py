@@ -25,6 +25,7 @@ from SimpleLLMFunc.interface.wires.delta_assembly import (
     new_call_id,
     rekeyed,
 )
+from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
 from SimpleLLMFunc.type import (
     ChatCompletion,
@@ -166,7 +167,8 @@ def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
     drops = [
         name
         for name in message
-        if (name in _REASONING_FIELDS and not profile.keep_reasoning)
+        if name == STATE
+        or (name in _REASONING_FIELDS and not profile.keep_reasoning)
         or (message[name] is None and name != "content")
         or (name == "tool_calls" and not calls)
     ]

@@ -40,11 +40,15 @@ class WireRequest:
         path: after the base address.
         body: JSON data.
         headers: beside those of the key and of HTTP itself.
+        prefix: a hash of all that the reply will be bound to; empty where the wire binds nothing.
+        downgrades: what was asked for and is not sent, each as what it is and why.
     """
 
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
+    downgrades: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Received:
         status: of HTTP.
         headers: found by lower-case name.
         began: when the reply began, in seconds since the epoch: dates in the headers are compared with it.
+        prefix: of the request (`WireRequest.prefix`).
     """
 
     model: str
@@ -64,6 +69,7 @@ class Received:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     began: float = 0.0
+    prefix: str = ""
 
 
 class Decoder(Protocol):

@@ -1,0 +1,60 @@
+"""What a service wants back with an assistant's message, beside what every wire can say; pure.
+
+It stands on the message under ``"provider_state"``, as JSON data: ``{"wire", "service", "items"}``, and ``"prefix"``
+where the service binds it to all that stands before it. It goes out to the same wire and service only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["STATE", "Prefix", "state_in", "state_of"]
+
+STATE = "provider_state"
+"""The field of the message."""
+
+
+def state_of(wire: str, service: str, items: list[Any], prefix: str = "") -> dict[str, Any]:
+    """Return the state for a message.
+
+    Args:
+        wire: the name of the wire.
+        service: the host.
+        items: as they came, in their order.
+        prefix: the hash of what stands before; empty where nothing is bound.
+    """
+    state = {"wire": wire, "service": service, "items": items}
+    return {**state, "prefix": prefix} if prefix else state
+
+
+def state_in(message: Mapping[str, Any], wire: str, service: str) -> tuple[list[Any], str] | None:
+    """Return the items and the prefix in a message; None where it has none for this wire and service."""
+    state = message.get(STATE)
+    if not isinstance(state, Mapping) or state.get("wire") != wire or state.get("service") != service:
+        return None
+    items, prefix = state.get("items"), state.get("prefix")
+    return (items, prefix if isinstance(prefix, str) else "") if isinstance(items, list) and items else None
+
+
+class Prefix:
+    """A hash that grows with a conversation; the work is linear in its length.
+
+    Args:
+        *parts: what stands before the first message, such as the tools and the system prompt.
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        self._hash = hashlib.sha256()
+        for part in parts:
+            self.add(part)
+
+    def add(self, part: Any) -> None:
+        """Take the next part: JSON data; the order of keys counts, as it does on the wire."""
+        self._hash.update(json.dumps(part, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+
+    def value(self) -> str:
+        """Return the hash of what has been added so far."""
+        return self._hash.copy().hexdigest()[:32]

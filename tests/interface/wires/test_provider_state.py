@@ -1,0 +1,64 @@
+"""What a service wants back goes to the same wire and service, and to no other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.interface.profile import find_profile
+from SimpleLLMFunc.interface.wires import CHAT, Asked
+from SimpleLLMFunc.interface.wires.provider_state import Prefix, state_in, state_of
+
+ITEMS = [{"type": "thinking", "thinking": "hm", "signature": "sig"}]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def test_a_state_goes_back_to_its_own_service():
+    message = json.loads(json.dumps({"role": "assistant", "content": "a", "provider_state": state_of("w", "h", ITEMS)}))
+    assert state_in(message, "w", "h") == (ITEMS, "")
+    assert state_in(message, "other", "h") is None
+    assert state_in(message, "w", "other") is None
+
+
+def test_the_prefix_stands_beside_it():
+    assert state_in({"provider_state": state_of("w", "h", ITEMS, "abc")}, "w", "h") == (ITEMS, "abc")
+
+
+@pytest.mark.parametrize(
+    "state", [None, "text", [], {}, {"wire": "w"}, {"wire": "w", "service": "h", "items": "no"}, state_of("w", "h", [])]
+)
+def test_a_state_that_is_none_is_left_out(state):
+    assert state_in({"role": "assistant", "content": "a", "provider_state": state}, "w", "h") is None
+
+
+@given(parts=st.lists(JSON, max_size=4), other=JSON)
+def test_a_prefix_is_of_all_its_parts_in_their_order(parts, other):
+    grown = Prefix()
+    for part in parts:
+        grown.add(part)
+    assert grown.value() == Prefix(*parts).value()
+    longer = Prefix(*parts, other)
+    assert longer.value() != grown.value()
+
+
+@pytest.mark.parametrize("more", [{}, {"tool_calls": []}, {"reasoning_content": "hm"}])
+def test_chat_completions_carry_no_state(more):
+    message = {"role": "assistant", "content": "a", **more, "provider_state": state_of("messages", "h", ITEMS)}
+    history = [{"role": "user", "content": "q"}, message, {"role": "user", "content": "q2"}]
+    body = CHAT.request(Asked(history), "m", find_profile("openai", ""), stream=False).body
+    assert body["messages"][1] == {"role": "assistant", "content": "a"}
+    assert "provider_state" in message  # the caller's own is not touched
+
+
+def test_chat_completions_carry_calls_without_their_state():
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call], "provider_state": {"wire": "x"}}
+    history = [{"role": "user", "content": "q"}, message, {"role": "tool", "tool_call_id": "1", "content": "r"}]
+    body = CHAT.request(Asked(history), "m", find_profile("openai", ""), stream=False).body
+    assert body["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [call]}
