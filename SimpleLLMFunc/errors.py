@@ -11,7 +11,7 @@
     │   └── SchemaError                 a JSON Schema that is invalid, endless, remote or too large
     ├── ProviderError                   the service; .model .status .request_id .tries
     │   ├── AuthenticationError         a key was refused
-    │   ├── BadRequest                  what we sent was not accepted; .body, cut
+    │   ├── BadRequest                  what we sent was not accepted; .body, cut; .problem .param .code .tool
     │   ├── ContextTooLong              .limit tokens, where known
     │   ├── RateLimited                 .retry_after seconds or None; .kind "rate" or "quota"
     │   ├── ServerUnavailable           5xx after the last try
@@ -122,6 +122,7 @@ class SimpleLLMFuncError(Exception):
         usage: tokens of all attempts, as in `Result.usage`; None where nothing was asked.
         seconds: how long the run took; None where there was none.
         tries: HTTP requests made for the last question; 0 where none was.
+        downgrades: what was asked for in another way than first, as in `Result.downgrades`.
     """
 
     trace_id: str = ""
@@ -135,6 +136,7 @@ class SimpleLLMFuncError(Exception):
     repairs: Sequence[Any] = ()
     output_mode: str = ""
     output_mode_reason: str = ""
+    downgrades: Sequence[tuple[str, str]] = ()
     cached: bool = False
     finish_reason: str | None = None
     tries: int = 0
@@ -238,14 +240,37 @@ class AuthenticationError(ProviderError):
 
 
 class BadRequest(ProviderError):
-    """What was sent was not accepted (4xx); `.body` is what the service said, at most 500 characters."""
+    """What was sent was not accepted (4xx).
 
-    def __init__(self, model: str, *, status: int | None = None, body: str = "", **facts: Any) -> None:
+    Attributes:
+        body: what the service said, at most 500 characters.
+        problem: what is wrong and what to change, where that is known; else empty.
+        param, code: what the service complains about, in its own words; empty where it does not say.
+        tool: the name of the tool that it does not accept; empty where it means something else.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        status: int | None = None,
+        body: str = "",
+        problem: str = "",
+        param: str = "",
+        code: str = "",
+        tool: str = "",
+        **facts: Any,
+    ) -> None:
         self.body = cut(body)
+        self.problem, self.param, self.code, self.tool = _mask(problem), param, code, tool
         said = f"It said: {self.body}" if self.body else "It gave no reason: `.preview(...)` shows what is sent."
+        refused = f"the tool {tool!r}" if tool else "the request"
+        advice = problem or (
+            f"the service did not accept {refused} ({status or 'no status'}). Change what it complains about; sent "
+            "again as it is, it will be refused again."
+        )
         super().__init__(
-            f"the service did not accept the request ({status or 'no status'}). Change what it complains about; sent "
-            f"again as it is, it will be refused again. {said}",
+            f"{advice} {said}",
             model=model,
             status=status,
             **facts,

@@ -12,7 +12,7 @@ from SimpleLLMFunc.base.events import ReActEvent, ReplyReceived
 from SimpleLLMFunc.base.metadata import RunMetadata, function_version
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy, Toolset
-from SimpleLLMFunc.base.run import Run, generate_trace_id, json_actions
+from SimpleLLMFunc.base.run import Run, downgrades_of, generate_trace_id, json_actions
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -106,6 +106,7 @@ class LLMCaller:
                     messages = trimmed(messages, tools.specs, room, FUNC_NAME)
             actions = json_actions(llm, tools.specs)
             request = ModelRequest(llm, messages, tools.specs, params=self.params, actions=actions)
+            request = replace(request, downgrades=downgrades_of(request, tools.specs))
             async with aclosing(react_events(request, tools, review, run)) as events:
                 async for event in events:
                     yield event

@@ -117,7 +117,8 @@ async def react_events(
             if again is None:
                 answer = build_assistant_response_message(reply)
                 yield run.tell(MessageAppended(turn, *copied([answer])))
-                yield run.tell(RunFinished(reply, [*history, answer], run.usage, turn))
+                told = list(run.downgrades)
+                yield run.tell(RunFinished(reply, [*history, answer], run.usage, turn, downgrades=told))
                 return
             request = request.with_messages(copied(again))
         turn += 1

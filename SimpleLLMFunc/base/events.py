@@ -9,6 +9,7 @@ Whoever watches a run (`base/run/sinks.py`) is shown more than whoever reads its
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, assert_never
 
@@ -205,6 +206,7 @@ class RunFinished:
         usage: of all replies, rejected ones too.
         turns: how many replies there were.
         value: what the caller gets: of the return type, or the text of the answer; None where nobody watches.
+        downgrades: as in `Result`.
     """
 
     reply: ChatCompletion
@@ -212,6 +214,7 @@ class RunFinished:
     usage: Usage
     turns: int
     value: Any = None
+    downgrades: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +281,7 @@ def to_dict(event: ReActEvent) -> dict[str, Any]:  # noqa: C901, PLR0912 - one l
             told = {"turn": turn, "message": message}
         case RunFinished(reply=reply, messages=messages, usage=usage, turns=turns):
             told = {"text": reply.text, "messages": messages, "usage": asdict(usage), "turns": turns}
+            told["downgrades"] = [list(each) for each in event.downgrades]
         case RunFailed(how=how, error=failure):
             told = {"how": how, **_error(failure)}
         case _:

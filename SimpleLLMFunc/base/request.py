@@ -38,6 +38,7 @@ class ModelRequest:
         answer_tool: a tool whose arguments are the answer (output mode "tool"); it is never run.
         actions: the tools are offered as JSON actions; None for native tool calls.
         output_mode, output_mode_reason: how the answer is asked for, and why so.
+        downgrades: what is asked for in another way because the model refused the first one, and what it said.
         wanted_schema: of the wanted type, None for text; for interfaces with `wants_schema`.
     """
 
@@ -51,6 +52,7 @@ class ModelRequest:
     output_mode: OutputMode = "text"
     output_mode_reason: str = ""
     wanted_schema: dict[str, Any] | None = None
+    downgrades: tuple[tuple[str, str], ...] = ()
 
     @property
     def answer_name(self) -> str | None:

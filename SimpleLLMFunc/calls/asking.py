@@ -21,9 +21,10 @@ from SimpleLLMFunc.base.run import (
     AnswerReview,
     EmptyReview,
     Run,
+    downgrades_of,
     generate_trace_id,
-    is_refusal,
     refused_by,
+    refuses_mode,
     remember_refusal,
 )
 from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode
@@ -140,6 +141,7 @@ class _Question:
             return ModelRequest(llm, self.messages, params=self.params)
         mode, reason = _object_mode(spec, llm)
         request = ModelRequest(llm, self.messages, params=self.params, output_mode=mode, output_mode_reason=reason)
+        request = replace(request, downgrades=downgrades_of(request, spec.schema))
         if mode == "native":
             return replace(request, response_format=spec.native_format)
         if mode == "tool":
@@ -159,9 +161,10 @@ class _ObjectReview(AnswerReview):
 
     def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
         """Return the question in another form."""
-        if not is_refusal(error, request.output_mode):
+        mode = request.output_mode
+        if mode not in {"native", "tool"} or not refuses_mode(error, request):
             return None
-        remember_refusal(request.llm, request.output_mode)
+        remember_refusal(error, request.llm, mode, self.spec.schema)
         return self._question.request(request.llm)
 
 
@@ -201,11 +204,11 @@ def _object_mode(spec: OutputSpec, llm: LLM_Interface) -> tuple[OutputMode, str]
 
     A tool takes any schema, with keys left out; a service that cannot be made to call it is better held to a schema.
     """
-    refused, profile = refused_by(llm), llm.profile
+    refused, profile = refused_by(llm, spec.schema), llm.profile
     is_called = profile.tools == "native" and (profile.tool_choice or not profile.native or "native" in refused)
     if is_called and "tool" not in refused:
         return "tool", f"tool: profile {profile.name!r} calls tools, and this one only"
-    return choose_output_mode(spec, profile, "auto", refused)
+    return choose_output_mode(spec, profile, "auto", refused.keys())
 
 
 def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

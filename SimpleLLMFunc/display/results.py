@@ -33,6 +33,7 @@ def result_card(result: Result[Any]) -> Card:
     parts = [
         Part(counted(len(result.repairs), "repair"), [(path or "the answer", what) for path, what in result.repairs]),
         Part(counted(len(rejected), "violation") + " of rejected answers", rejected, ("where", "expected", "got")),
+        Part(counted(len(result.downgrades), "downgrade"), result.downgrades, ("what", "the service said")),
         Part(counted(len(calls), "tool call"), calls, ("tool", "arguments")),
         conversation(result.messages),
     ]

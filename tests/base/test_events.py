@@ -76,8 +76,16 @@ TOLD = [
     ),
     (MessageAppended(1, HELLO), {"turn": 1, "message": HELLO}),
     (
-        RunFinished(REPLY, [HELLO], USAGE, 1, value=object()),
-        {"text": "hi", "messages": [HELLO], "usage": COUNTED, "turns": 1},
+        RunFinished(
+            REPLY, [HELLO], USAGE, 1, value=object(), downgrades=[("output mode: tool instead of native", "no")]
+        ),
+        {
+            "text": "hi",
+            "messages": [HELLO],
+            "usage": COUNTED,
+            "turns": 1,
+            "downgrades": [["output mode: tool instead of native", "no"]],
+        },
     ),
     (RunFailed("error", ValueError("no")), {"how": "error", "error": "ValueError", "message": "no"}),
 ]

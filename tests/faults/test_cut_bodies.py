@@ -27,6 +27,7 @@ class Packets:
 
     status = 200
     headers = {"content-type": "text/event-stream"}
+    url, sent = "", b""
     is_checked = True  # nothing is packed
 
     def __init__(self, *pieces):

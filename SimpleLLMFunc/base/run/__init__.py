@@ -5,7 +5,7 @@ from __future__ import annotations
 from SimpleLLMFunc.base.run.abort import Abort, AbortSignal, RunLimits
 from SimpleLLMFunc.base.run.mappable import Answer, Mappable
 from SimpleLLMFunc.base.run.observer import current_observer
-from SimpleLLMFunc.base.run.refusals import is_refusal, json_actions, refused_by, remember_refusal
+from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, refused_by, refuses_mode, remember_refusal
 from SimpleLLMFunc.base.run.result import AnswerSource, Preview, Result
 from SimpleLLMFunc.base.run.review import (
     AnswerReview,
@@ -39,11 +39,12 @@ __all__ = [
     "StreamedReply",
     "check_quotes",
     "current_observer",
+    "downgrades_of",
     "generate_trace_id",
-    "is_refusal",
     "json_actions",
     "read_answer",
     "refused_by",
+    "refuses_mode",
     "remember_refusal",
     "violations_text",
     "watching",

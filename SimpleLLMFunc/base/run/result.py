@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.events import Attempt
@@ -40,6 +40,8 @@ class Result(Shown, Generic[R]):
         finish_reason: why the model stopped; "length" means that a text was cut.
         tries: HTTP requests of the accepted answer.
         source: who answered: the model, or the plain code given as `first=` or `fallback=`.
+        downgrades: what was asked for in another way because the service refused the first one: `(what, said)`, `said`
+            being its words. `what` begins with "output mode: " or "tools: ".
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:result_card"
@@ -60,6 +62,7 @@ class Result(Shown, Generic[R]):
     finish_reason: str | None = None
     tries: int = 1
     source: AnswerSource = "model"
+    downgrades: list[tuple[str, str]] = field(default_factory=list)
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
         # Inside of a list, say: what tells it from others. The third is what is not worth showing.
@@ -70,6 +73,7 @@ class Result(Shown, Generic[R]):
         yield "seconds", round(self.seconds, 3), ...
         yield "cached", self.cached, False
         yield "finish_reason", self.finish_reason, "stop"
+        yield "downgrades", self.downgrades, []
         yield "trace_id", self.trace_id, ""
 
 

@@ -11,10 +11,11 @@ from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.messages import extract_usage_from_response
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
-from SimpleLLMFunc.base.run.refusals import is_refusal, json_actions, remember_refusal
+from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, remember_refusal
 from SimpleLLMFunc.base.run.run import Run
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import BadRequest, EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
+from SimpleLLMFunc.interface.wires import refused_in
 from SimpleLLMFunc.logger import get_location, push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, Message, Usage
@@ -68,14 +69,19 @@ class AnyReview:
     def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
         """Return what to begin with instead of a request that was not accepted; None to give up.
 
-        What was refused is remembered for the interface, so that it is asked otherwise at once.
+        What was refused is remembered for the model and these tools, so that it is asked otherwise at once.
         """
-        tools = self.tools
-        is_native = bool(request.tools) and request.actions is None
-        if tools is None or tools.offered != "auto" or not is_native or not is_refusal(error, "tool"):
+        tools, actions, refused = self.tools, request.actions, refused_in(error)
+        if tools is None or not request.tools:
             return None
-        remember_refusal(request.llm, "tools")
-        return replace(request, actions=json_actions(request.llm, tools.specs))
+        if actions is None and refused == "tools" and tools.offered == "auto":
+            remember_refusal(error, request.llm, "tools", tools.specs)
+        elif actions is not None and actions.native and refused == "response_format":
+            remember_refusal(error, request.llm, "native", tools.specs)
+        else:
+            return None
+        request = replace(request, actions=json_actions(request.llm, tools.specs, None, tools.offered))
+        return replace(request, downgrades=downgrades_of(request, tools.specs))
 
     def note(self, reply: ChatCompletion, **found: Any) -> None:
         """Write down one attempt: what the model wrote and what was found in it."""

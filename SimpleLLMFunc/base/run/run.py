@@ -63,6 +63,7 @@ class Run:
         observer: shows the run to its sinks; None where nobody watches.
         may_ask_again: set to False once a part of the answer was given out.
         output_mode, output_mode_reason: how the answer is asked for, and why so.
+        downgrades: as in `Result`.
         attempts: told by the review, which alone knows what was wrong with an answer.
         messages: the conversation so far.
         last: the latest reply with its time, for the review.
@@ -99,6 +100,7 @@ class Run:
         self.finished: RunFinished | None = None
         self.output_mode: OutputMode = "text"
         self.output_mode_reason = ""
+        self.downgrades: list[tuple[str, str]] = []
         self._deadline = deadline
         self._sinks = sinks
         self._time_limit: Spent | None = None
@@ -161,6 +163,7 @@ class Run:
     def asks(self, request: ModelRequest) -> None:
         """Take in how the answer is asked for."""
         self.output_mode, self.output_mode_reason = request.output_mode, request.output_mode_reason
+        self.downgrades = list(request.downgrades)
 
     def tell(self, event: ReActEvent) -> ReActEvent:
         """Take in one event and show it to the sinks; return it with what those who watch are told more."""
@@ -211,6 +214,7 @@ class Run:
             "attempts": list(self.attempts),
             "output_mode": self.output_mode,
             "output_mode_reason": self.output_mode_reason,
+            "downgrades": list(self.downgrades),
             "tool_calls": list(self.tool_calls),
             "messages": copied(self.messages),
             "usage": self.usage,

@@ -37,7 +37,7 @@ _SAME_IF_EQUAL: Final = frozenset({str, int, bool, type(None)})
 _KEPT_FACTS = (
     *("model", "status", "request_id", "tries", "body", "limit", "retry_after", "kind", "reason", "head", "partial"),
     *("violations", "text", "unit", "spent", "needed", "tool", "field", "seconds", "func_name", "trace_id", "row"),
-    *("finish_reason", "output_mode", "message"),
+    *("finish_reason", "output_mode", "message", "problem", "param", "code"),
 )
 """What is kept of an error beside its message; the conversation that led to it is not."""
 
@@ -125,6 +125,8 @@ def encode_error(error: Exception) -> bytes:
         for name in _KEPT_FACTS
         if (value := vars(error).get(name)) is not None and isinstance(value, (str, int, float, list))
     }
+    if error.downgrades:
+        facts["downgrades"] = _bounded(list(error.downgrades))
     args = [arg if isinstance(arg, (int, float, type(None))) else _bounded(str(arg)) for arg in error.args]
     return redact(_ascii([type(error).__name__, args, facts]).decode()).encode()
 
@@ -150,6 +152,8 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
     if cls is ResponseParseError:
         facts["violations"] = [tuple(each) for each in facts.get("violations", ())]
         facts.setdefault("expected_type", None)
+    if "downgrades" in facts:
+        facts["downgrades"] = [tuple(each) for each in facts["downgrades"]]
     error: SimpleLLMFuncError = cls.__new__(cls, *args)  # as pickle does: the class's own arguments are facts
     error.args = tuple(args)
     vars(error).update({**facts, "usage": usage, "cost": usage.cost})

@@ -270,6 +270,8 @@ class _KeptReply:
     """An HTTP reply that came long ago."""
 
     is_checked = True
+    url = ""
+    sent = b""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         self.status = status

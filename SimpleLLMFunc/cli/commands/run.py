@@ -141,7 +141,8 @@ def _took(result: Result[Any]) -> str:
     cost = "" if result.cost is None else f", {result.cost:.6f} USD"
     asked = len(result.attempts)
     repairs = "".join(f"\n  {path or 'the answer'}: {what}" for path, what in result.repairs)
+    downgrades = "".join(f"\n  {what}: {said}" for what, said in result.downgrades)
     return printable(
         f"{usage.input_tokens} tokens read, {usage.output_tokens} written{cost}, {result.seconds:.2f} s, "
-        f"{counted(asked, 'answer')}, mode {result.output_mode}, trace {result.trace_id}{repairs}"
+        f"{counted(asked, 'answer')}, mode {result.output_mode}, trace {result.trace_id}{repairs}{downgrades}"
     )

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable
 from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import HttpReply, read_all
+from SimpleLLMFunc.interface.http import Address, HttpReply, read_all
 from SimpleLLMFunc.interface.wires import Decoder, Received, Wire, chunk_of_reply
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
@@ -44,7 +44,7 @@ async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> 
         return
     body = await read_all(reply)
     received = _received(reply, model, tries)
-    raise await off_loop_if_large(len(body), lambda: wire.error(body, received))
+    raise await off_loop_if_large(len(body) + len(reply.sent), lambda: wire.error(body, received))
 
 
 async def read_reply(
@@ -62,7 +62,8 @@ async def read_reply(
 
 
 def _received(reply: HttpReply, model: str, tries: int, prefix: str = "") -> Received:
-    return Received(model, tries, reply.status, reply.headers, now(), prefix)
+    url = "" if 200 <= reply.status < 300 else Address(reply.url).shown
+    return Received(model, tries, reply.status, reply.headers, now(), prefix, url, reply.sent)
 
 
 async def read_chunks(

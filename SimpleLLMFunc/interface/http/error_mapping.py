@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import TypeVar
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
@@ -16,20 +16,29 @@ __all__ = ["BodyBroken", "failure_of_exception", "is_about_tls", "translated", "
 
 T = TypeVar("T")
 
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"})
+"""What OpenSSL says of a reply that is no TLS."""
+
+_NO_TLS_THERE = "The server there does not speak TLS: write http:// instead of https:// in its address."
+_TLS_THERE = "The server there speaks TLS: write https:// instead of http:// in its address."
+_PERHAPS_TLS = (
+    "Check the address, the network and the proxy; where the server speaks TLS, write https:// instead of http://."
+)
+
 
 class BodyBroken(Exception):
     """The body of a reply ended before its end, or is not in the form that its head says."""
 
 
-async def translated(work: Awaitable[T], model: str, tries: int) -> T:
+async def translated(work: Awaitable[T], model: str, tries: int, url: str = "") -> T:
     """Return what `work` gives; what it raises becomes ours here, at the one gate for foreign exceptions.
 
-    No traceback holds the frames below this one: those of an HTTP client hold the headers, and in them the key.
+    With `url`, no answer has begun. No traceback holds the frames below this one: those of an HTTP client hold the headers, and in them the key.
     """
     try:
         return await work
     except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
-        failure = failure_of_exception(error, model, tries)
+        failure = failure_of_exception(error, model, tries, url)
     except BaseException as error:  # noqa: BLE001 - it goes on: cancelled, closed, interrupted
         raise without_frames(error)  # noqa: B904 - the same one
     # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
@@ -39,12 +48,16 @@ async def translated(work: Awaitable[T], model: str, tries: int) -> T:
         del failure  # the traceback holds this frame, which would hold the traceback
 
 
-def failure_of_exception(error: Exception, model: str, tries: int) -> Exception:
+def failure_of_exception(error: Exception, model: str, tries: int, url: str = "") -> Exception:
     """Return what a foreign exception is among ours: a `AttemptFailed`, or one of our errors that no further try cures.
 
     Its cause is the foreign one, or a copy without the secret that this holds. Ours come back as they are.
     """
     failure = _among_ours(error, model, tries)
+    if failure is not error and (advice := _advice(error, url)):
+        reason = getattr(getattr(failure, "error", None), "reason", "") or "the reply is no HTTP"
+        again: Again = "always" if advice is _PERHAPS_TLS else "never"
+        failure = _failed(reason, model, tries, again=again, advice=advice)
     if failure is not error:
         failure.__cause__ = without_frames(redacted_cause(error))
     return failure
@@ -151,8 +164,39 @@ def _of_another_loop(error: BaseException | None) -> ConfigError | None:
     return None
 
 
-def _failed(reason: str, model: str, tries: int, *, again: Again = "always") -> AttemptFailed:
-    return AttemptFailed(ConnectionFailed(model, reason=reason, tries=tries), again=again)
+def _failed(reason: str, model: str, tries: int, *, again: Again = "always", advice: str = "") -> AttemptFailed:
+    facts = {"advice": advice} if advice else {}
+    return AttemptFailed(ConnectionFailed(model, reason=reason, tries=tries, **facts), again=again)
+
+
+def _advice(error: Exception, url: str) -> str:
+    """Return what to write where one side speaks TLS and the other does not, or may not; else nothing."""
+    chain = list(_chain(error))
+    if any(isinstance(part, ssl.SSLError) and getattr(part, "reason", "") in _NO_TLS for part in chain):
+        return _NO_TLS_THERE
+    if not url.startswith("http://"):
+        return ""
+    if any("\\x15\\x03" in str(part) for part in chain):  # a TLS alert, where HTTP was wanted
+        return _TLS_THERE
+    return _PERHAPS_TLS if any(_is_hung_up(part) for part in chain) else ""
+
+
+def _is_hung_up(error: BaseException) -> bool:
+    """Whether a server has closed a connection without an answer, as one that speaks TLS does to plain HTTP."""
+    name = type(error).__name__
+    return name in {"ServerDisconnectedError", "RemoteProtocolError", "ReadError"} or (
+        isinstance(error, ConnectionResetError)
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and what led to it."""
+    seen: BaseException | None = error
+    for _ in range(8):
+        if seen is None:
+            return
+        yield seen
+        seen = seen.__cause__ or seen.__context__
 
 
 def _reason(error: BaseException, text: str) -> str:
@@ -165,11 +209,4 @@ def _reason(error: BaseException, text: str) -> str:
 
 def is_about_tls(error: BaseException) -> bool:
     """Whether a certificate or a handshake failed, which no further try cures."""
-    seen: BaseException | None = error
-    for _ in range(8):
-        if seen is None:
-            return False
-        if isinstance(seen, (ssl.SSLError, ssl.CertificateError)):
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False
+    return any(isinstance(part, (ssl.SSLError, ssl.CertificateError)) for part in _chain(error))

@@ -71,12 +71,16 @@ class HttpReply(Protocol):
 
     Attributes:
         headers: found by lower-case name.
+        url: that was asked.
+        sent: the body of the request.
         patience: the clock of this try; the reader notes progress on it.
         is_checked: whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end.
     """
 
     status: int
     headers: Mapping[str, str]
+    url: str
+    sent: bytes
     patience: Patience
     is_checked: bool
 
@@ -91,6 +95,7 @@ class Reading:
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
+        self.url, self.sent = request.url, request.body
         self.patience = patience
         self.is_checked = True
         self._request = request
@@ -144,7 +149,7 @@ class Exchange(Reading):
     async def __aenter__(self) -> HttpReply:
         await import_module(_SESSION)
         asking = self.patience.wait(self._asked())
-        self._begin(await translated(asking, self._request.model, self._request.tries))
+        self._begin(await translated(asking, self._request.model, self._request.tries, self._request.url))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -11,6 +11,7 @@ from SimpleLLMFunc.interface.wires.delta_assembly import assemble_tool_calls, ne
 from SimpleLLMFunc.interface.wires.headers import header_number
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts, answer_in, without_thoughts
+from SimpleLLMFunc.interface.wires.refusals import Refused, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
     check_base_url,
@@ -29,6 +30,7 @@ __all__ = [
     "ChatCompletionsWire",
     "Decoder",
     "Received",
+    "Refused",
     "ReplyAssembler",
     "StreamedThoughts",
     "Wire",
@@ -47,7 +49,9 @@ __all__ = [
     "number",
     "put_right",
     "read_error",
+    "refused_in",
     "rekeyed",
     "taken_apart",
+    "tool_name",
     "without_thoughts",
 ]

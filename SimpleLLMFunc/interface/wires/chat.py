@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.errors import ServerUnavailable
@@ -95,7 +96,7 @@ class ChatCompletionsWire:
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
-        return failure_of(read_error(body), received)
+        return failure_of(read_error(body), received, path=_PATH, tools=partial(_tools_in, received.sent))
 
     def _of_events(self, body: bytes, received: Received) -> ChatCompletion:
         """Read a stream that a service sent although a whole reply was asked for."""
@@ -108,6 +109,12 @@ class ChatCompletionsWire:
 
 CHAT = ChatCompletionsWire()
 """The one of all models: it holds nothing."""
+
+
+def _tools_in(sent: bytes) -> list[str]:
+    """Return the names of the tools in the body of a request."""
+    tools = decode(sent).get("tools") or [] if sent else []
+    return [str(tool.get("function", tool).get("name", "")) for tool in tools]
 
 
 def _problem_of(data: Any) -> str:

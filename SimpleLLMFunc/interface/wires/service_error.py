@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from SimpleLLMFunc.errors import (
     AuthenticationError,
@@ -18,6 +19,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires.headers import retry_after_seconds
+from SimpleLLMFunc.interface.wires.refusals import Refused, refused_part, tool_name
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
 
@@ -52,6 +54,19 @@ _STATUS_OF_CODE: dict[str, int] = {
     "invalid_argument": 400,
 }
 
+_ADVICE: dict[Refused, str] = {
+    "wire": "the service answers this for {model} by the Responses API alone (/v1/responses), which is not spoken here yet. "
+    'Say reasoning_effort="none", leave the tools out, or use another model.',
+    "images": "the model {model}, as it is served there, takes no images ({status}). Use a model that can see, or leave the "
+    "image out; llama.cpp needs the model's projector (--mmproj).",
+    "sound": "the model {model}, as it is served there, takes no sound ({status}). Use a model that can hear, or leave the "
+    "sound out.",
+}
+
+# Go: "Client sent an HTTP request to an HTTPS server."; nginx: "The plain HTTP request was sent to HTTPS port"; Apache:
+# "You're speaking plain HTTP to an SSL-enabled server port."
+_PLAIN_TO_TLS = re.compile(r"HTTP request (?:was sent )?to (?:an )?HTTPS|plain HTTP to an SSL", re.IGNORECASE)
+
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"})
 _TOO_LONG = re.compile(
     r"maximum context length|context[ _-]?(?:length|size|window)|too many (?:input )?tokens|prompt is too long"
@@ -73,6 +88,7 @@ class ErrorReply:
     Attributes:
         message: the text, redacted.
         codes: its `code`, `type` and `status`, as text in lower case.
+        code, param: its `code`, and what it names as wrong, as it wrote them; empty where it does not.
         status: an HTTP status that the body names, None where it names none.
         limit: tokens that fit, None where it does not say.
     """
@@ -81,6 +97,8 @@ class ErrorReply:
     codes: frozenset[str]
     status: int | None = None
     limit: int | None = None
+    code: str = ""
+    param: str = ""
 
 
 def read_error(body: bytes | Any) -> ErrorReply:
@@ -105,7 +123,18 @@ def read_error(body: bytes | Any) -> ErrorReply:
         codes=frozenset(str(word).lower() for word in words if word is not None),
         status=next((status for word in words if (status := _status(word)) is not None), None),
         limit=limit if isinstance(limit, int) else None,
+        code=code if isinstance(code := error.get("code"), str) else "",
+        param=_param_of(error),
     )
+
+
+def _param_of(error: Mapping[str, Any]) -> str:
+    """Return what an error names as wrong: ``param``, or where FastAPI's first complaint stands, as ``tools.0.type``."""
+    param, detail = error.get("param"), error.get("detail")
+    if isinstance(detail, list) and detail and isinstance(detail[0], Mapping):
+        place = detail[0].get("loc")
+        param = ".".join(map(str, place)).removeprefix("body.") if isinstance(place, list) else None
+    return redact_head(param, 200) if isinstance(param, str) else ""
 
 
 def _text_of(value: Any) -> str:
@@ -119,13 +148,22 @@ def status_of_error(error: ErrorReply) -> int | None:
     return next((_STATUS_OF_CODE[code] for code in sorted(error.codes) if code in _STATUS_OF_CODE), None)
 
 
-def failure_of(error: ErrorReply, received: Received, *, status: int | None = None) -> AttemptFailed:
+def failure_of(
+    error: ErrorReply,
+    received: Received,
+    *,
+    status: int | None = None,
+    path: str = "",
+    tools: Callable[[], Sequence[str]] = tuple,
+) -> AttemptFailed:
     """Return the failure that a reply is.
 
     Args:
         error: what the body says.
         received: what else is known of the reply.
         status: what counts as its status, where the body tells more than HTTP.
+        path: of the wire, which stands in the address once.
+        tools: gives the names of the tools in the order in which they were sent.
     """
     status, model, headers = status or received.status, received.model, received.headers
     request_id = headers.get("x-request-id") or headers.get("request-id")
@@ -138,17 +176,50 @@ def failure_of(error: ErrorReply, received: Received, *, status: int | None = No
         if error.codes & _QUOTA_CODES:
             return AttemptFailed(RateLimited(model, kind="quota", body=said, retry_after=wait, **facts), again="never")
         return AttemptFailed(RateLimited(model, retry_after=wait, body=said, **facts), retry_after=wait)
-    if status >= 500:
+    codes = [*error.codes]
+    refused = refused_part(status, said, param=error.param, codes=codes)
+    if status >= 500 and not refused:
         return AttemptFailed(ServerUnavailable(model, body=said, **facts), retry_after=wait)
     if status in {400, 413, 422} and is_too_long(error):
         return AttemptFailed(ContextTooLong(model, limit=limit_of(error), body=said, **facts), again="never")
     if status >= 400:
         return AttemptFailed(
-            BadRequest(model, body=said, **facts),
+            BadRequest(
+                model,
+                body=said,
+                problem=_problem(refused, said, status, received, path),
+                param=error.param,
+                code=error.code,
+                tool="" if refused else tool_name(error.param, said, tools),
+                **facts,
+            ),
             again="always" if status in {408, 409} else "never",
             retry_after=wait,
         )
     return AttemptFailed(BadReply(model, problem=f"the status is {status}", head=said, **facts), again="never")
+
+
+def _problem(refused: Refused, said: str, status: int, received: Received, path: str) -> str:
+    """Return what is wrong and what to change, as far as that is known; else nothing."""
+    if status == 400 and _PLAIN_TO_TLS.search(said):
+        return f"the server speaks TLS, and was spoken to without ({status}): write https:// instead of http://."
+    if refused in _ADVICE:
+        return _ADVICE[refused].format(model=repr(received.model), status=status)
+    url = received.url
+    asked = f"the service answered {status} at {url}. " if status == 404 and url else ""
+    if refused == "model":
+        return asked + f"It has no model {received.model!r}: write one that it has as model_name."
+    advice = f'Write base_url="{better}".' if (better := _better_base(url, status, path)) else ""
+    return asked + (advice or (asked and "Check base_url, and what it complains about."))
+
+
+def _better_base(url: str, status: int, path: str) -> str:
+    """Return the base address to write, where the one in `url` is plainly not one; else nothing."""
+    parts = urlsplit(url)
+    base, found, rest = parts.path.partition(path) if path else ("", "", "")
+    if status not in {404, 405} or not found or (base and path not in rest):
+        return ""
+    return urlunsplit(parts._replace(path=base or "/v1"))
 
 
 def is_too_long(error: ErrorReply) -> bool:

@@ -62,6 +62,8 @@ class Received:
         headers: found by lower-case name.
         began: when the reply began, in seconds since the epoch: dates in the headers are compared with it.
         prefix: of the request (`WireRequest.prefix`).
+        url: that was asked, without secrets; empty where it is not known, or all went well.
+        sent: the body of the request; empty where it is not known.
     """
 
     model: str
@@ -70,6 +72,8 @@ class Received:
     headers: Mapping[str, str] = field(default_factory=dict)
     began: float = 0.0
     prefix: str = ""
+    url: str = field(default="", repr=False)
+    sent: bytes = field(default=b"", repr=False)
 
 
 class Decoder(Protocol):

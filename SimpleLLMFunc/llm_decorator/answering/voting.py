@@ -167,7 +167,8 @@ class Voting:
             stronger, kept = await self._round(run, args, kwargs, emit, stronger_llm)
             usage = result.usage + stronger.usage
             attempts = [*result.attempts, *stronger.attempts]
-            result = replace(stronger, usage=usage, cost=usage.cost, attempts=attempts)
+            downgrades = _downgrades_of([result, stronger])
+            result = replace(stronger, usage=usage, cost=usage.cost, attempts=attempts, downgrades=downgrades)
         return result, kept
 
     async def _round(
@@ -203,7 +204,14 @@ class Voting:
         calls = [call for one in results for call in one.tool_calls]
         is_cached = all(one.cached for one in results)
         found = replace(
-            last, value=value, attempts=attempts, usage=usage, cost=usage.cost, tool_calls=calls, cached=is_cached
+            last,
+            value=value,
+            attempts=attempts,
+            usage=usage,
+            cost=usage.cost,
+            tool_calls=calls,
+            cached=is_cached,
+            downgrades=_downgrades_of(outcomes),
         )
         return found, kept
 
@@ -230,6 +238,10 @@ class Voting:
         seeds = (options.llm_kwargs.get("seed"), own.get("seed") if isinstance(own, Mapping) else None)
         seed = next((each for each in (*seeds, getattr(llm, "seed", None)) if isinstance(each, int)), None)
         return {} if seed is None or not number else {"seed": seed + number}
+
+
+def _downgrades_of(parts: Sequence[Result[Any] | SimpleLLMFuncError]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys(each for part in parts for each in part.downgrades))
 
 
 def _usage_of(outcomes: Sequence[object]) -> Usage:

@@ -100,6 +100,7 @@ class Attribute:
     PATHS: Final = "simplellmfunc.paths"
     MESSAGE: Final = "simplellmfunc.message"
     CACHED: Final = "simplellmfunc.cached"
+    DOWNGRADES: Final = "simplellmfunc.downgrades"
 
 
 class Event:

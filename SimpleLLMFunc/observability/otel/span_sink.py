@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -199,7 +200,7 @@ class SpanSink:
         if self.captures_content and run.span.is_recording():
             run.span.set_attribute(Attribute.OUTPUT_VALUE, self._text(event.value))
             run.span.set_attribute(Attribute.OUTPUT_MIME_TYPE, _JSON)
-        self._end_run(trace_id, run, event.usage)
+        self._end_run(trace_id, run, event.usage, event.downgrades)
 
     def _run_failed(self, trace_id: str, run: _Run, event: RunFailed) -> None:
         error = event.error
@@ -214,9 +215,14 @@ class SpanSink:
             run.span.add_event(Event.ABANDONED)
         else:
             self._mark(run.span, error)
-        self._end_run(trace_id, run, error.usage if isinstance(error, SimpleLLMFuncError) else None)
+        if isinstance(error, SimpleLLMFuncError):
+            self._end_run(trace_id, run, error.usage, error.downgrades)
+        else:
+            self._end_run(trace_id, run, None, ())
 
-    def _end_run(self, trace_id: str, run: _Run, usage: Usage | None) -> None:
+    def _end_run(self, trace_id: str, run: _Run, usage: Usage | None, downgrades: Sequence[tuple[str, str]]) -> None:
+        if downgrades:
+            run.span.set_attribute(Attribute.DOWNGRADES, [what for what, _ in downgrades])
         if usage is not None and usage.cost is not None:
             run.span.set_attributes({Attribute.USAGE_COST: usage.cost, Attribute.OPERATION_COST: usage.cost})
         run.span.end()

@@ -27,6 +27,9 @@ _KEPT_ERRORS: dict[str, type[BadRequest | ContextTooLong | AuthenticationError]]
     "ContextTooLong": ContextTooLong,
     "AuthenticationError": AuthenticationError,
 }
+_MORE_FACTS = ("problem", "param", "code", "tool")
+"""Of a `BadRequest`, where it has them."""
+
 _HEAD = frozenset({"id", "object", "created", "system_fingerprint"})
 
 
@@ -217,10 +220,12 @@ def _keep_error(exchange: Exchange, error: ProviderError) -> None:
     name = type(error).__name__
     if name in _KEPT_ERRORS:
         body = scrubbed(str(getattr(error, "body", "")))
-        exchange.outcome = {"error": {"type": name, "status": error.status, "body": body}}
+        more = {fact: scrubbed(value) for fact in _MORE_FACTS if (value := getattr(error, fact, ""))}
+        exchange.outcome = {"error": {"type": name, "status": error.status, "body": body, **more}}
 
 
 def _raise_kept(exchange: Exchange) -> None:
     kept = exchange.outcome.get("error")
     if kept:
-        raise _KEPT_ERRORS[kept["type"]](exchange.model, status=kept.get("status"), body=kept.get("body", ""))
+        more = {fact: kept[fact] for fact in _MORE_FACTS if fact in kept}
+        raise _KEPT_ERRORS[kept["type"]](exchange.model, status=kept.get("status"), body=kept.get("body", ""), **more)

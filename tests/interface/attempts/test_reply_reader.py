@@ -20,6 +20,7 @@ from tests.support.server import chunk, completion, sse
 class MemoryReply:
     """A reply whose body lies ready in pieces; `breaks` ends it like a torn connection."""
 
+    url, sent = "", b""
     is_checked = True
 
     def __init__(self, *pieces, status=200, breaks=False):

@@ -508,6 +508,96 @@ async def test_a_certificate_of_the_systems_trust_store_is_accepted(tls_server, 
     assert text_of(await streamed(model(tls_server))) == "hello"
 
 
+@contextlib.asynccontextmanager
+async def web_server(tls=None):
+    """A server of aiohttp's: what it is told in another language it answers as servers do."""
+    from aiohttp import web
+
+    async def answer(request):
+        return web.json_response(completion("hello"))
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+        await site.start()
+        yield site._server.sockets[0].getsockname()[1]
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def model_at(url, own_client):
+    """A model of ours, or one behind a client of the openai package."""
+    if not own_client:
+        yield OpenAICompatible("m", base_url=url, api_key=CANARY, retry_delay=0.001)
+        return
+    async with openai.AsyncOpenAI(base_url=url, api_key=CANARY) as client:
+        yield OpenAICompatible("m", client=client, retry_delay=0.001)
+
+
+@pytest.mark.parametrize("own_client", [False, True])
+async def test_tls_spoken_to_a_plain_server_is_told_as_that(own_client):
+    async with web_server() as port:
+        with pytest.raises(ConnectionFailed, match="does not speak TLS: write http:// instead of https://") as caught:
+            async with model_at(f"https://127.0.0.1:{port}/v1", own_client) as llm:
+                await llm.chat(HELLO)
+    assert caught.value.tries == 1
+
+
+@pytest.mark.parametrize("own_client", [False, True])
+async def test_plain_http_to_a_tls_server_is_told_as_that(certificate, own_client):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate[1], certificate[0])
+    async with web_server(context) as port:
+        with pytest.raises(ConnectionFailed, match="write https:// instead of http://"):
+            async with model_at(f"http://127.0.0.1:{port}/v1", own_client) as llm:
+                await llm.chat(HELLO)
+
+
+@pytest.mark.parametrize("own_client", [False, True])
+async def test_a_tls_alert_instead_of_http_is_told_at_once(server, own_client):
+    for _ in range(3):
+        server.reply_raw(b"\x15\x03\x01\x00\x02\x02\x46\r\n\r\n")
+    with pytest.raises(ProviderError, match="speaks TLS: write https:// instead of http://"):
+        async with model_at(server.base_url, own_client) as llm:
+            await llm.chat(HELLO)
+
+
+@pytest.mark.parametrize("own_client", [False, True])
+@pytest.mark.parametrize(
+    ("base", "better"), [("", "/v1"), ("/v1/chat/completions", "/v1"), ("/v2", None)], ids=["no /v1", "twice", "other"]
+)
+async def test_a_404_names_the_address_asked_and_the_one_to_write(server, own_client, base, better):
+    server.reply_status(404, message="no such page")
+    root = server.base_url.removesuffix("/v1")
+    with pytest.raises(BadRequest) as caught:
+        async with model_at(root + base, own_client) as llm:
+            await llm.chat(HELLO)
+    text = str(caught.value)
+    assert f"404 at {root}{base}/chat/completions." in text
+    assert (f'Write base_url="{root}{better}".' in text) == (better is not None)
+    assert CANARY not in text
+
+
+async def test_the_address_in_a_404_is_without_the_secrets_of_its_query(server):
+    server.reply_status(404)
+    with pytest.raises(BadRequest) as caught:
+        await OpenAICompatible("m", base_url=f"{server.base_url}?api-key={CANARY}&v=2").chat(HELLO)
+    assert "v=2" in str(caught.value)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("own_client", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_picture_that_a_server_cannot_take_costs_one_try(server, own_client, stream):
+    server.reply_status(500, message="image input is not supported - hint: you may need to provide the mmproj")
+    with pytest.raises(BadRequest, match="takes no images") as caught:
+        async with model_at(server.base_url, own_client) as llm:
+            await (streamed(llm) if stream else llm.chat(HELLO))
+    assert caught.value.tries == len(server.requests) == 1
+
+
 # --- through the user's own client -----------------------------------------------------------------------
 
 

@@ -169,3 +169,67 @@ def test_no_key_in_what_a_service_repeats():
 )
 def test_the_status_behind_an_error_that_came_with_200(error, status):
     assert status_of_error(read_error({"error": {"message": "m", **error}})) == status
+
+
+# --- what to change --------------------------------------------------------------------------------------
+
+
+def told(status, message, url="", **error):
+    received = Received("m-7", 1, status, {}, url=url)
+    body = json.dumps({"error": {"message": message, **error}}).encode()
+    return failure_of(read_error(body), received, path="/chat/completions")
+
+
+@pytest.mark.parametrize(
+    ("asked", "better"),
+    [
+        ("http://127.0.0.1:8000/chat/completions", 'base_url="http://127.0.0.1:8000/v1"'),
+        ("https://h.example/v1/chat/completions/chat/completions", 'base_url="https://h.example/v1"'),
+        ("https://h.example/chat/completions/chat/completions", 'base_url="https://h.example/v1"'),
+        ("https://h.example/v1/chat/completions", None),
+        ("https://h.example/openai/deployments/x/chat/completions?api-version=1", None),
+    ],
+)
+def test_a_404_names_the_address_and_the_one_to_write(asked, better):
+    failure = told(404, "page not found", asked)
+    text = str(failure.error)
+    assert failure.again == "never"
+    assert f"404 at {asked}." in text
+    assert "page not found" in text
+    assert (better in text) if better else ("Write base_url" not in text)
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, "model_not_found"), (404, None), (400, "model_not_found")])
+def test_a_model_that_is_not_there_is_told_by_its_name(status, code):
+    error = told(status, "The model `m-7` does not exist", "http://h/chat/completions", code=code).error
+    assert type(error) is BadRequest
+    assert "has no model 'm-7'" in str(error)
+    assert "model_name" in str(error)
+    assert "Write base_url" not in str(error)
+
+
+def test_a_picture_that_cannot_be_seen_is_told_at_once_although_the_status_is_500():
+    failure = told(500, "image input is not supported - hint: you may need to provide the mmproj")
+    assert (type(failure.error), failure.again) == (BadRequest, "never")
+    assert "'m-7'" in str(failure.error)
+    assert "takes no images" in str(failure.error)
+    assert "--mmproj" in str(failure.error)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Client sent an HTTP request to an HTTPS server.",
+        "<html><center>The plain HTTP request was sent to HTTPS port</center></html>",
+        "You're speaking plain HTTP to an SSL-enabled server port.",
+    ],
+)
+def test_plain_http_to_a_tls_server_that_says_so(said):
+    assert "write https:// instead of http://" in str(told(400, said).error)
+
+
+def test_the_param_is_kept_also_where_it_is_a_place():
+    error = told(400, "no", param="tools[0]", code="invalid_function_parameters").error
+    assert (error.param, error.code) == ("tools[0]", "invalid_function_parameters")
+    said = read_error({"detail": [{"type": "extra_forbidden", "loc": ["body", "response_format"], "msg": "no"}]})
+    assert said.param == "response_format"

@@ -17,6 +17,7 @@ from SimpleLLMFunc.interface.http.exchange import (
     redirect_target,
     whole_address,
 )
+from SimpleLLMFunc.interface.http.secret_parts import Address
 from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS, Patience
 from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
 from SimpleLLMFunc.runtime import import_module
@@ -35,6 +36,7 @@ class _ClientReply(Reading):
         self,
         status: int,
         headers: Mapping[str, str],
+        url: str,
         pieces: AsyncIterator[bytes],
         request: HttpRequest,
         patience: Patience,
@@ -42,6 +44,7 @@ class _ClientReply(Reading):
         super().__init__(request, patience)
         self.status = status
         self.headers = headers
+        self.url = url
         self._pieces = pieces
         # The client unpacks, and tells of a wrong checksum; how far it has come it does not tell before the end.
         self.is_checked = unpacker_for(headers.get("content-encoding", "")) is None
@@ -82,7 +85,8 @@ class ClientExchange:
         self._opened: Any = None
 
     async def __aenter__(self) -> HttpReply:
-        return await translated(self._patience.wait(self._open()), self._request.model, self._request.tries)
+        opening = self._patience.wait(self._open())
+        return await translated(opening, self._request.model, self._request.tries, self._request.url)
 
     async def __aexit__(self, *_: object) -> None:
         if self._opened is not None:
@@ -109,7 +113,8 @@ class ClientExchange:
             place = str(redirect_target(url, answer.status_code, answer.headers["location"], redirects, self._request))
 
     def _reply(self, answer: Any, pieces: AsyncIterator[bytes]) -> HttpReply:
-        return _ClientReply(answer.status_code, answer.headers, pieces, self._request, self._patience)
+        url = Address(str(answer.url))  # Azure's clients write another path
+        return _ClientReply(answer.status_code, answer.headers, url, pieces, self._request, self._patience)
 
 
 async def warm_up_clients() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from SimpleLLMFunc.base.messages import build_multimodal_content, copied
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
-from SimpleLLMFunc.base.run import json_actions
+from SimpleLLMFunc.base.run import downgrades_of, json_actions
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import text_size
 from SimpleLLMFunc.interface.current import resolve_llm
@@ -230,7 +231,7 @@ def build_request(run: FunctionRun, options: Options, tools: Toolset, llm: LLM_I
     messages = build_chat_messages(
         run.signature, options.toolkit, [history] if history else [], run.template_params, tools.specs or []
     )
-    return ModelRequest(
+    request = ModelRequest(
         llm,
         messages,
         tools.specs_for(llm),
@@ -238,6 +239,7 @@ def build_request(run: FunctionRun, options: Options, tools: Toolset, llm: LLM_I
         actions=json_actions(llm, tools.specs, None, tools.offered),
         output_mode_reason="text: a chat answers in plain text",
     )
+    return replace(request, downgrades=downgrades_of(request, tools.specs))
 
 
 async def fitted(request: ModelRequest, options: Options, func_name: str) -> ModelRequest:

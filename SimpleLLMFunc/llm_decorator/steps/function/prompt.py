@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
-from SimpleLLMFunc.base.run import json_actions, refused_by
+from SimpleLLMFunc.base.run import downgrades_of, json_actions, refused_by
 from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import (
@@ -259,8 +259,9 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         TemplateError: a template has a field that cannot be filled.
     """
     options, output, tools = parts.options, parts.output, parts.tools
+    refused = refused_by(llm, output.schema)
     mode, reason = choose_output_mode(
-        output, llm.profile, options.output_mode, refused_by(llm), has_tools=bool(tools.specs)
+        output, llm.profile, options.output_mode, refused.keys(), has_tools=bool(tools.specs)
     )
     messages = build_initial_prompts(
         run.signature,
@@ -276,7 +277,7 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)
     if parts.examples is not None:
         messages[1:1] = _example_messages(parts, parts.examples, run.arguments, mode, as_action=actions is not None)
-    return ModelRequest(
+    request = ModelRequest(
         llm,
         messages,
         tools.specs_for(llm),
@@ -288,6 +289,8 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         reason,
         None if mode == "text" or output.is_text else output.schema,
     )
+    schema = output.schema if options.output_mode in {"auto", *refused} else None
+    return replace(request, downgrades=downgrades_of(request, schema, tools.specs))
 
 
 def _example_messages(

@@ -7,7 +7,7 @@ from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, Repair, RepairLevel
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run import AnswerReview, is_refusal, remember_refusal
+from SimpleLLMFunc.base.run import AnswerReview, refuses_mode, remember_refusal
 from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
 from SimpleLLMFunc.errors import BadRequest, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
@@ -132,8 +132,8 @@ class FunctionReview(AnswerReview):
     def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
         """Return the request in another form: down the ladder native → tool → prompt, or with tools as JSON actions."""
         mode = request.output_mode
-        if self.parts.options.output_mode == "auto" and is_refusal(error, mode):
-            remember_refusal(request.llm, mode)
+        if self.parts.options.output_mode == "auto" and mode in {"native", "tool"} and refuses_mode(error, request):
+            remember_refusal(error, request.llm, mode, self.spec.schema)
         elif super().refused(error, request) is None:
             return None
         # As it would be asked for now: another way to ask may take other words.

@@ -1,0 +1,289 @@
+"""A way to ask that a service refused is changed for one function only, and never in silence."""
+
+import asyncio
+import logging
+from typing import NamedTuple
+
+import pytest
+
+from SimpleLLMFunc import (
+    BadRequest,
+    CachedLLM,
+    Confident,
+    FallbackLLM,
+    OpenAICompatible,
+    llm_chat,
+    llm_function,
+    tool,
+)
+from SimpleLLMFunc.base.events import RunFinished, to_dict
+from SimpleLLMFunc.base.run import watching
+from SimpleLLMFunc.batch.checkpoint.codec import decode_error, encode_error
+from SimpleLLMFunc.type import Usage
+from tests.support.server import LoopbackServer, completion, error_answer, json_answer, tool_calls_answer
+
+NO_SCHEMA = "Invalid schema for response_format 'Grade': 'oneOf' is not permitted."
+NO_TOOLS = "registry.ollama.ai/library/m:latest does not support tools"
+TO_TOOL = ("output mode: tool instead of native", NO_SCHEMA)
+TO_JSON = ("tools: JSON actions instead of native calls", NO_TOOLS)
+
+
+class Grade(NamedTuple):
+    stars: int
+
+
+class Other(NamedTuple):
+    count: int
+
+
+@tool
+def weather(city: str) -> str:
+    """Weather of a city."""
+    return "rain"
+
+
+@tool
+def broken(city: str) -> str:
+    """A tool with a schema that the service does not take."""
+    return "never"
+
+
+def refusing(body):
+    """Answer as a service that takes no schema of `Grade`, and no native tools of `broken`."""
+    wanted = (body.get("response_format") or {}).get("json_schema", {}).get("name")
+    if wanted == "Grade":
+        return error_answer(400, NO_SCHEMA)
+    if any(each["function"]["name"] == "broken" for each in body.get("tools", ())):
+        return error_answer(400, NO_TOOLS)
+    if wanted == "Other":
+        return json_answer(completion('{"count": 2}'))
+    if body.get("tools") and body["tools"][-1]["function"]["name"] == "answer":
+        return tool_calls_answer([("answer", {"stars": 4})])
+    return json_answer(completion("fine"))
+
+
+@pytest.fixture
+async def server():
+    async with LoopbackServer(lambda request: refusing(request.body)) as server:
+        yield server
+
+
+@pytest.fixture
+def llm(server):
+    return OpenAICompatible("m", base_url=server.base_url, api_key="k")
+
+
+def grader(llm, returns=Grade, **options):
+    async def grade(text: str):
+        """Grade it."""
+        raise NotImplementedError
+
+    grade.__annotations__["return"] = returns
+    return llm_function(llm, **options)(grade)
+
+
+def ways(server):
+    return [
+        "native" if "response_format" in each.body else "tools" if "tools" in each.body else "plain"
+        for each in server.requests
+    ]
+
+
+def warnings_in(caplog):
+    return [each for each in caplog.records if each.levelno == logging.WARNING]
+
+
+async def test_a_refused_schema_is_told_and_logged_and_costs_no_other_function_anything(server, llm, caplog):
+    with caplog.at_level("WARNING", "SimpleLLMFunc"):
+        results = await asyncio.gather(grader(llm).call("x"), grader(llm, Other).call("x"))
+    assert [one.output_mode for one in results] == ["tool", "native"]
+    assert [one.downgrades for one in results] == [[TO_TOOL], []]
+    (warning,) = warnings_in(caplog)
+    assert NO_SCHEMA in warning.getMessage()
+    caplog.clear()
+    with caplog.at_level("WARNING", "SimpleLLMFunc"):
+        again = [await grader(llm).call("x"), await grader(llm, Other).call("x")]
+    assert [one.downgrades for one in again] == [[TO_TOOL], []]
+    assert warnings_in(caplog) == []
+    assert ways(server)[3:] == ["tools", "native"]
+
+
+async def test_tools_that_are_refused_are_json_actions_for_these_tools_only(server, llm):
+    answers = ['{"tool": "broken", "arguments": {"city": "Paris"}}', '{"answer": "never"}']
+
+    def answer(request):
+        refused = refusing(request.body)
+        if "tools" in request.body or "response_format" not in request.body:
+            return refused
+        return json_answer(completion(answers.pop(0)))
+
+    server.handler = answer
+    bad, good = (grader(llm, str, toolkit=[each]) for each in (broken, weather))
+    one, other = await asyncio.gather(bad.call("x"), good.call("x"))
+    assert (one.value, one.downgrades) == ("never", [TO_JSON])
+    assert (other.value, other.downgrades) == ("fine", [])
+    await good.call("x")
+    assert "tools" in server.requests[-1].body
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "param"),
+    [
+        ("Invalid schema for function 'broken': no", "invalid_function_parameters", "tools[1].function.parameters"),
+        ("tools.1.custom.input_schema: JSON schema is invalid.", None, None),
+        ("tools[0].function_declarations[1].parameters.type: missing field", None, None),
+    ],
+)
+async def test_one_bad_tool_is_an_error_that_names_it_and_costs_nobody_anything(server, llm, said, code, param):
+    error = {"message": said, "code": code, "param": param}
+    server.answer(json_answer({"error": error}, status=400))
+    server.answer(json_answer(completion("fine")))
+    ask = grader(llm, str, toolkit=[weather, broken])
+    with pytest.raises(BadRequest, match="did not accept the tool 'broken'") as caught:
+        await ask("x")
+    assert (caught.value.tool, caught.value.downgrades, len(server.requests)) == ("broken", [], 1)
+    assert (await ask.call("x")).downgrades == []
+    assert "tools" in server.requests[1].body
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+        "An assistant message with 'tool_calls' must be followed by tool messages.",
+        "Parallel tool calls are not supported by this model",
+    ],
+)
+async def test_the_word_tool_in_an_error_changes_nothing(server, llm, said):
+    server.reply_status(400, message=said)
+    with pytest.raises(BadRequest):
+        await grader(llm, str, toolkit=[weather])("x")
+    assert ways(server) == ["tools"]
+
+
+async def test_another_wire_is_asked_for_and_native_tools_stay(server, llm):
+    said = "Function tools with reasoning_effort are not supported for m. To use function tools, use /v1/responses."
+    server.reply_status(400, message=said)
+    ask = grader(llm, str, toolkit=[weather])
+    with pytest.raises(BadRequest, match=r"Responses API.*reasoning_effort=\"none\""):
+        await ask("x")
+    await ask("x")
+    assert ways(server) == ["tools", "tools"]
+
+
+async def test_an_error_after_a_change_tells_of_it(server, llm):
+    server.reply_status(400, message=NO_SCHEMA)
+    server.reply_status(400, message="max_tokens is too large")
+    with pytest.raises(BadRequest, match="max_tokens") as caught:
+        await grader(llm)("x")
+    assert caught.value.downgrades == [TO_TOOL]
+    assert caught.value.output_mode == "tool"
+
+
+async def test_a_tool_choice_of_the_users_own_is_not_changed(server, llm):
+    said = "tool_choice 'required' is incompatible with thinking enabled"
+    server.reply_status(400, message=NO_SCHEMA)
+    server.reply_status(400, message=said)
+    with pytest.raises(BadRequest, match="incompatible"):
+        await grader(llm, toolkit=[weather], tool_choice="required")("x")
+
+
+async def test_where_a_tool_cannot_be_demanded_the_prompt_asks(server, llm):
+    server.reply_status(400, message=NO_SCHEMA)
+    server.reply_status(400, message="tool_choice 'required' is incompatible with thinking enabled")
+    server.reply('{"stars": 3}')
+    result = await grader(llm).call("x")
+    assert result.value.stars == 3
+    assert [what for what, _ in result.downgrades] == [
+        "output mode: prompt instead of native",
+        "output mode: prompt instead of tool",
+    ]
+
+
+async def test_a_mode_that_was_asked_for_is_no_downgrade(server, llm):
+    await grader(llm)("x")
+    server.reply('{"stars": 3}')
+    result = await grader(llm, output_mode="prompt").call("x")
+    assert (result.output_mode, result.downgrades) == ("prompt", [])
+
+
+async def test_streams_tell_and_keep_it_too(server, llm):
+    finished = []
+    with watching(lambda _, event: finished.append(event) if isinstance(event, RunFinished) else None):
+        assert [value async for value in grader(llm).stream("x")][-1].stars == 4
+        assert [value async for value in grader(llm).stream("x")][-1].stars == 4
+    assert [to_dict(each)["downgrades"] for each in finished] == [[list(TO_TOOL)]] * 2
+    assert ways(server) == ["native", "tools", "tools"]
+
+
+async def test_rows_of_a_map_find_it_out_together_and_tell_of_it_in_their_errors(server, llm, caplog, tmp_path):
+    with caplog.at_level("WARNING", "SimpleLLMFunc"):
+        report = await grader(llm).map(["a", "b", "c"], concurrency=1)
+    assert [row.value for row in report.rows] == [Grade(4)] * 3
+    assert ways(server) == ["native", "tools", "tools", "tools"]
+    assert len(warnings_in(caplog)) == 1
+    server.handler = lambda request: error_answer(400, "max_tokens is too large")
+    report = await grader(llm).map(["a"], checkpoint=tmp_path / "run.sqlite")
+    assert report.rows[0].error.downgrades == [TO_TOOL]
+    assert decode_error(encode_error(report.rows[0].error), Usage()).downgrades == [TO_TOOL]
+
+
+async def test_a_chat_keeps_its_history_and_is_told_in_the_log(server, llm, caplog):
+    @llm_chat(llm, toolkit=[broken])
+    async def chat(message: str, history: list | None = None):
+        """Talk."""
+        raise NotImplementedError
+
+    def answer(request):
+        if "tools" in request.body:
+            return refusing(request.body)
+        return json_answer(completion('{"answer": "hello"}'))
+
+    server.handler = answer
+    with caplog.at_level("WARNING", "SimpleLLMFunc"):
+        pairs = [pair async for pair in chat("hi")]
+    assert pairs[0][0] == "hello"
+    (warning,) = warnings_in(caplog)
+    assert NO_TOOLS in warning.getMessage()
+    server.reply_status(400, message="max_tokens is too large")
+    with pytest.raises(BadRequest) as caught:
+        [pair async for pair in chat("hi")]
+    assert caught.value.downgrades == [TO_JSON]
+    assert "tools" not in server.requests[-1].body
+
+
+async def test_actions_under_a_schema_that_is_refused_are_described_in_words(server, llm):
+    server.reply_status(400, message=NO_TOOLS)
+    server.reply_status(400, message="response_format is not supported")
+    server.reply('{"answer": "hello"}')
+    result = await grader(llm, str, toolkit=[weather]).call("x")
+    assert (result.value, [what for what, _ in result.downgrades]) == (
+        "hello",
+        ["tools: JSON actions instead of native calls", "tools: JSON actions in words instead of a schema"],
+    )
+
+
+@pytest.mark.parametrize("front", ["fallback", "cache"])
+async def test_behind_another_model_it_is_the_one_that_refused(server, llm, tmp_path, front):
+    async with LoopbackServer() as spare:
+        other = OpenAICompatible("spare", base_url=spare.base_url, api_key="k")
+        whole = FallbackLLM(llm, other) if front == "fallback" else CachedLLM(llm, tmp_path / "answers.sqlite")
+        assert (await grader(whole).call("x")).downgrades == [TO_TOOL]
+        assert (await grader(whole).call("y")).downgrades == [TO_TOOL]
+        assert (await grader(llm).call("z")).downgrades == [TO_TOOL]
+        assert ways(server) == ["native", "tools", "tools", "tools"]
+        spare.reply('{"stars": 1}')
+        assert (await grader(other).call("x")).downgrades == []
+        assert spare.requests[-1].body["response_format"]["json_schema"]["name"] == "Grade"
+
+
+async def test_votes_tell_of_it_once(llm):
+    result = await grader(llm, Confident[Grade], votes=3).call("x")
+    assert result.value.value == Grade(4)
+    assert result.downgrades == [TO_TOOL]
+
+
+async def test_a_result_shows_it(llm):
+    result = await grader(llm).call("x")
+    assert NO_SCHEMA in str(result)
+    assert "downgrades" not in repr(list((await grader(llm, Other).call("x")).__rich_repr__())[3:4])
