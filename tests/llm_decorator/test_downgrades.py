@@ -286,4 +286,5 @@ async def test_votes_tell_of_it_once(llm):
 async def test_a_result_shows_it(llm):
     result = await grader(llm).call("x")
     assert NO_SCHEMA in str(result)
-    assert "downgrades" not in repr(list((await grader(llm, Other).call("x")).__rich_repr__())[3:4])
+    assert "output mode: tool instead of native" in result._repr_html_()
+    assert "downgrade" not in (await grader(llm, Other).call("x"))._repr_html_()

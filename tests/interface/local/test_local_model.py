@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from SimpleLLMFunc.errors import (
+    BadRequest,
     ConfigError,
     ContextTooLong,
     DeadlineExceeded,
@@ -292,6 +293,14 @@ async def test_answers_and_tells_what_it_took() -> None:
     assert reply.usage is not None
     assert reply.usage.prompt_tokens > 0
     assert 0 < reply.usage.completion_tokens <= 12
+
+
+@pytest.mark.local_model
+async def test_a_picture_is_told_as_what_it_cannot_take() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    with pytest.raises(BadRequest, match="takes no images") as caught:
+        await LocalModel().chat([{"role": "user", "content": [picture]}])
+    assert caught.value.tries == 1
 
 
 @pytest.mark.local_model

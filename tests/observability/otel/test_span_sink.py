@@ -368,6 +368,8 @@ async def test_a_mode_that_is_refused_is_a_failed_model_call(traced):
     assert (refused.attributes["error.type"], refused.status.description) == ("BadRequest", "BadRequest (400)")
     assert [name for name, _ in events(refused)] == ["simplellmfunc.try_failed"]
     assert "error.type" not in answered.attributes
+    told = seen.one("invoke_agent ask").attributes["simplellmfunc.downgrades"]
+    assert told == ("output mode: tool instead of native",)
 
 
 # --- how runs nest ---
