@@ -1,6 +1,6 @@
 """What a model did not accept of a function, so that it is asked otherwise at once: remembered for that one function.
 
-What one function's schema or tools cost nobody else is asked to pay: the next function finds out for itself.
+What one function's schema or tools cost, no other function pays: each finds out for itself.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _CALLS = r"(?:tools?|tool (?:use|calling|calls?)|function call(?:s|ing)?)"
 
 _NAMED = r"(?:[`'\"]?[^\s`'\"]+[`'\"]?,?\s+)?"
 
-# Each with those who say it so: OpenAI, and services that follow it, where nobody is named.
+# Each with those who say it so: OpenAI, and services that follow it, where no name is given.
 _WORDS: tuple[tuple[Refused, str], ...] = (
     (
         "wire",
