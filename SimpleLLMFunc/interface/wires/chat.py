@@ -14,7 +14,7 @@ from SimpleLLMFunc.interface.wires.chunk_reader import INTERRUPTED, ChunkReader,
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.request_body import build_body
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
+from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
 __all__ = ["CHAT", "ChatCompletionsWire"]
@@ -69,16 +69,16 @@ class ChatCompletionsWire:
         Raises:
             AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         """
-        if body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":")):
-            return self._of_events(body, received)
+        if is_events(body):
+            return reply_of_events(self.decoder(received), body, received)
         try:
             data = decode(body)
         except ValueError:
-            raise _bad_body(body, received) from None
+            raise bad_body(body, received) from None
         if isinstance(data, list) and len(data) == 1:
             data = data[0]
         if isinstance(data, dict) and (data.get("error") or data.get("object") == "error"):
-            raise _error_in(data, received)
+            raise error_in(data, received)
         problem = _problem_of(data)
         if problem or not isinstance(data, dict):
             raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again="never")
@@ -96,25 +96,31 @@ class ChatCompletionsWire:
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
-        return failure_of(read_error(body), received, path=_PATH, tools=partial(_tools_in, received.sent))
-
-    def _of_events(self, body: bytes, received: Received) -> ChatCompletion:
-        """Read a stream that a service sent although a whole reply was asked for."""
-        reader, assembler = self.decoder(received), ReplyAssembler()
-        for chunks in (reader.feed(body), reader.close()):
-            for chunk in chunks:
-                assembler.add(chunk)
-        return assembler.completion(received.tries)
+        return failure_of(read_error(body), received, path=_PATH, tools=partial(tools_in, received.sent))
 
 
 CHAT = ChatCompletionsWire()
 """The one of all models: it holds nothing."""
 
 
-def _tools_in(sent: bytes) -> list[str]:
+def tools_in(sent: bytes) -> list[str]:
     """Return the names of the tools in the body of a request."""
     tools = decode(sent).get("tools") or [] if sent else []
     return [str(tool.get("function", tool).get("name", "")) for tool in tools]
+
+
+def is_events(body: bytes) -> bool:
+    """Whether a body is a stream of events, though a whole reply was asked for."""
+    return body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":"))
+
+
+def reply_of_events(decoder: Decoder, body: bytes, received: Received) -> ChatCompletion:
+    """Read a stream that a service sent although a whole reply was asked for."""
+    assembler = ReplyAssembler()
+    for chunks in (decoder.feed(body), decoder.close()):
+        for chunk in chunks:
+            assembler.add(chunk)
+    return assembler.completion(received.tries)
 
 
 def _problem_of(data: Any) -> str:
@@ -130,7 +136,7 @@ def _problem_of(data: Any) -> str:
     return ""
 
 
-def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
+def error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
     """Return what an error in a reply with status 200 means; its code counts as if it were the status."""
     error = read_error(data)
     status = status_of_error(error)
@@ -139,7 +145,8 @@ def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
     return failure_of(error, received, status=status)
 
 
-def _bad_body(body: bytes, received: Received) -> AttemptFailed:
+def bad_body(body: bytes, received: Received) -> AttemptFailed:
+    """Return what a body is that is not JSON."""
     text = body[:_HEAD].decode("utf-8", "replace").strip()
     if not text:
         problem = "it is empty"
