@@ -37,7 +37,7 @@ from SimpleLLMFunc.type.multimodal import (
     read_file,
 )
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
-from SimpleLLMFunc.type.wire import content_text, index_of, mappings, without_surrogates
+from SimpleLLMFunc.type.wire import content_text, index_of, mapping, mappings, without_surrogates
 
 __all__ = [
     "ABSTAIN",
@@ -81,6 +81,7 @@ __all__ += [
     "confident_type",
     "content_text",
     "index_of",
+    "mapping",
     "mappings",
     "read_file",
     "without_surrogates",

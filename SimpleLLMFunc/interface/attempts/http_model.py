@@ -33,7 +33,7 @@ from SimpleLLMFunc.interface.http import (
 from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPerLoop
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
-from SimpleLLMFunc.interface.wires import Asked, Wire, WireRequest, check_call_params, endpoint, taken_apart
+from SimpleLLMFunc.interface.wires import Asked, Kept, Wire, WireRequest, check_call_params, endpoint, taken_apart
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
@@ -48,7 +48,7 @@ class Call:
     """One question and its tries so far.
 
     Attributes:
-        path, headers, prefix: of the wire.
+        path, headers, kept: of the wire.
         body: what goes out, the same for each try.
         wire: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where nobody asks.
@@ -74,7 +74,7 @@ class Call:
     lease: Lease | None = None
     exchange: Exchange | ClientExchange | None = None
     failures: Counter[type[Exception]] = field(default_factory=Counter)
-    prefix: str = ""
+    kept: Kept = field(default_factory=Kept)
 
 
 class HttpModel(LLM_Interface):
@@ -157,7 +157,7 @@ class HttpModel(LLM_Interface):
             try:
                 try:
                     reply = await self._send(call)
-                    completion = await read_reply(reply, self.wire, self.model_name, call.tries, prefix=call.prefix)
+                    completion = await read_reply(reply, self.wire, self.model_name, call.tries, kept=call.kept)
                 finally:
                     await self._give_back(call)
             except AttemptFailed as failed:
@@ -193,7 +193,7 @@ class HttpModel(LLM_Interface):
                 # the inner ones under the feet of the outer ones.
                 try:
                     reply = await self._send(call)
-                    pieces = read_chunks(reply, self.wire, self.model_name, call.tries, prefix=call.prefix)
+                    pieces = read_chunks(reply, self.wire, self.model_name, call.tries, kept=call.kept)
                     try:
                         async for piece in pieces:
                             for chunk in piece:
@@ -250,7 +250,7 @@ class HttpModel(LLM_Interface):
             stream,
             asked.trace_id,
             tokens,
-            prefix=request.prefix,
+            kept=request.kept,
         )
 
     def _clock(self, seconds: float | None) -> Deadline:

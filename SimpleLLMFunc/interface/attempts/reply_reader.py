@@ -13,7 +13,7 @@ from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFu
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, HttpReply, read_all
-from SimpleLLMFunc.interface.wires import Decoder, Received, Wire, chunk_of_reply
+from SimpleLLMFunc.interface.wires import Decoder, Kept, Received, Wire, chunk_of_reply
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
@@ -24,6 +24,8 @@ _AFTER_END_SECONDS = 5.0
 
 _CLOSING_SECONDS = 0.05
 """How long the end of the body may follow ``[DONE]``; waiting for it keeps the connection."""
+
+_NOTHING = Kept()
 
 _SLICE = 16 * 1024
 """Bytes of a stream that are read in one go; what has arrived at once may be ten times as much."""
@@ -48,26 +50,26 @@ async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> 
 
 
 async def read_reply(
-    reply: HttpReply, wire: Wire, model: str, tries: int, *, prefix: str = "", start: bytes = b""
+    reply: HttpReply, wire: Wire, model: str, tries: int, *, kept: Kept = _NOTHING, start: bytes = b""
 ) -> ChatCompletion:
-    """Return the whole reply; `prefix` is that of the request, `start` is what has been read of the reply.
+    """Return the whole reply; `kept` is of the request, `start` is what has been read of the reply.
 
     Raises:
         AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         DeadlineExceeded: the call took too long.
     """
     body = await read_all(reply, start)
-    received = _received(reply, model, tries, prefix)
+    received = _received(reply, model, tries, kept)
     return await off_loop_if_large(len(body), lambda: wire.reply(body, received))
 
 
-def _received(reply: HttpReply, model: str, tries: int, prefix: str = "") -> Received:
+def _received(reply: HttpReply, model: str, tries: int, kept: Kept = _NOTHING) -> Received:
     url = "" if 200 <= reply.status < 300 else Address(reply.url).shown
-    return Received(model, tries, reply.status, reply.headers, now(), prefix, url, reply.sent)
+    return Received(model, tries, reply.status, reply.headers, now(), kept, url, reply.sent)
 
 
 async def read_chunks(
-    reply: HttpReply, wire: Wire, model: str, tries: int, *, prefix: str = ""
+    reply: HttpReply, wire: Wire, model: str, tries: int, *, kept: Kept = _NOTHING
 ) -> AsyncGenerator[Iterable[ChatCompletionChunk], None]:
     """Yield the chunks of each piece of a streamed reply, as the pieces arrive; return when it is complete.
 
@@ -78,10 +80,10 @@ async def read_chunks(
         AttemptFailed: it broke before it had shown any text.
         StreamInterrupted, BadReply, DeadlineExceeded: it broke after that; `.partial` is the text so far.
     """
-    decoder = wire.decoder(_received(reply, model, tries, prefix))
+    decoder = wire.decoder(_received(reply, model, tries, kept))
     piece = await _first_bytes(reply, decoder)
     if piece.lstrip(_SPACE)[:1] in {b"{", b"[", b"<"}:
-        yield (chunk_of_reply(await read_reply(reply, wire, model, tries, prefix=prefix, start=piece)),)
+        yield (chunk_of_reply(await read_reply(reply, wire, model, tries, kept=kept, start=piece)),)
         return
     while piece:
         for start in range(0, len(piece), _SLICE):

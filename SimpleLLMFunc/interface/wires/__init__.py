@@ -22,13 +22,14 @@ from SimpleLLMFunc.interface.wires.request_body import (
     taken_apart,
 )
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
-from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Received, Wire, WireRequest
+from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Kept, Received, Wire, WireRequest
 
 __all__ = [
     "CHAT",
     "Asked",
     "ChatCompletionsWire",
     "Decoder",
+    "Kept",
     "Received",
     "Refused",
     "ReplyAssembler",

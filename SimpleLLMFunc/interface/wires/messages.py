@@ -15,7 +15,7 @@ from SimpleLLMFunc.interface.wires.chat import bad_body, error_in, is_events, re
 from SimpleLLMFunc.interface.wires.chunk_reader import bad_reply
 from SimpleLLMFunc.interface.wires.quirks import put_right
 from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
-from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
+from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
 __all__ = ["MessagesWire"]
@@ -73,7 +73,7 @@ class MessagesWire:
         headers = {"anthropic-version": self.version}
         if built.betas:
             headers["anthropic-beta"] = ",".join(dict.fromkeys(built.betas))
-        return WireRequest(_PATH, built.body, headers, built.prefix, tuple(built.downgrades))
+        return WireRequest(_PATH, built.body, headers, Kept(built.prefix), tuple(built.downgrades))
 
     def auth(self, key: str) -> Mapping[str, str]:
         """Return the header that carries the key."""

@@ -11,7 +11,7 @@ from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
 
-__all__ = ["Asked", "Decoder", "Received", "Wire", "WireRequest"]
+__all__ = ["Asked", "Decoder", "Kept", "Received", "Wire", "WireRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,22 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a wire keeps of a request until it reads the reply.
+
+    Attributes:
+        prefix: a hash of all that the reply is bound to; empty where the wire binds nothing.
+        limit: of the tokens of the reply, None where none was set.
+    """
+
+    prefix: str = ""
+    limit: int | None = None
+
+
+_NOTHING = Kept()
+
+
+@dataclass(frozen=True, slots=True)
 class WireRequest:
     """What goes out.
 
@@ -40,14 +56,14 @@ class WireRequest:
         path: after the base address.
         body: JSON data.
         headers: beside those of the key and of HTTP itself.
-        prefix: a hash of all that the reply will be bound to; empty where the wire binds nothing.
+        kept: what the wire needs to know again when it reads the reply.
         downgrades: what was asked for and is not sent, each as what it is and why.
     """
 
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
-    prefix: str = ""
+    kept: Kept = _NOTHING
     downgrades: tuple[tuple[str, str], ...] = ()
 
 
@@ -61,7 +77,7 @@ class Received:
         status: of HTTP.
         headers: found by lower-case name.
         began: when the reply began, in seconds since the epoch: dates in the headers are compared with it.
-        prefix: of the request (`WireRequest.prefix`).
+        kept: of the request.
         url: that was asked, without secrets; empty where it is not known, or all went well.
         sent: the body of the request; empty where it is not known.
     """
@@ -71,7 +87,7 @@ class Received:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     began: float = 0.0
-    prefix: str = ""
+    kept: Kept = _NOTHING
     url: str = field(default="", repr=False)
     sent: bytes = field(default=b"", repr=False)
 

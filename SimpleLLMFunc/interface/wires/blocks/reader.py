@@ -10,7 +10,7 @@ from SimpleLLMFunc.interface.wires.blocks.reply import FINISH, extra_of, refusal
 from SimpleLLMFunc.interface.wires.chunk_reader import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletionChunk
+from SimpleLLMFunc.type import ChatCompletionChunk, mapping
 
 __all__ = ["BlockReader"]
 
@@ -51,15 +51,15 @@ class BlockReader(EventReader):
         if kind == "error" or (kind is None and value.get("error")):
             raise self.error_in(value)
         if kind == "message_start":
-            return self._started(_mapping(value.get("message")))
+            return self._started(mapping(value.get("message")))
         if kind == "content_block_start":
-            return self._block_started(_index(value), _mapping(value.get("content_block")))
+            return self._block_started(_index(value), mapping(value.get("content_block")))
         if kind == "content_block_delta":
-            return self._grown(_index(value), _mapping(value.get("delta")))
+            return self._grown(_index(value), mapping(value.get("delta")))
         if kind == "content_block_stop":
             self._close(_index(value))
         elif kind == "message_delta":
-            return self._ended(_mapping(value.get("delta")), value)
+            return self._ended(mapping(value.get("delta")), value)
         elif kind == "message_stop":
             self.is_done = self._is_ended
         return None  # a ping, or an event of a kind we do not know
@@ -75,7 +75,7 @@ class BlockReader(EventReader):
             # A proxy that asked again: what stood before is void, which can be told only while nothing is shown.
             raise self.broken("the service began its reply a second time")
         self._id, self._model = str(message.get("id") or ""), str(message.get("model") or "")
-        self._usage = dict(_mapping(message.get("usage")))
+        self._usage = dict(mapping(message.get("usage")))
         return self._chunk({"role": "assistant"}) if not self.count else None
 
     def _block_started(self, index: int, block: Mapping[str, Any]) -> ChatCompletionChunk | None:
@@ -133,7 +133,7 @@ class BlockReader(EventReader):
 
     def _ended(self, delta: Mapping[str, Any], value: Mapping[str, Any]) -> ChatCompletionChunk | None:
         # Counts of this event are of the whole reply so far: they replace, and never add.
-        self._usage.update({name: count for name, count in _mapping(value.get("usage")).items() if count is not None})
+        self._usage.update({name: count for name, count in mapping(value.get("usage")).items() if count is not None})
         reason = delta.get("stop_reason")
         if reason is None:
             return None
@@ -143,7 +143,7 @@ class BlockReader(EventReader):
             self._close(index)
         self._is_ended = True
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        said = extra_of(blocks, self._wire, self._service, self._received.prefix)
+        said = extra_of(blocks, self._wire, self._service, self._received.kept.prefix)
         if FINISH[reason] == "content_filter":
             said["refusal"] = refusal_in(delta.get("stop_details"))
         return self._chunk(said, FINISH[reason])
@@ -151,10 +151,6 @@ class BlockReader(EventReader):
     def _unknown(self, reason: str) -> Exception:
         problem = f"it stopped for a reason that is not known: {reason[:100]}"
         return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _index(value: Mapping[str, Any]) -> int:

@@ -101,7 +101,7 @@ def completion_of(body: Mapping[str, Any], wire: str, service: str, received: Re
     reason = FINISH[str(body.get("stop_reason"))]
     if reason == "content_filter":
         message["refusal"] = refusal_in(body.get("stop_details"))
-    message.update(extra_of(blocks, wire, service, received.prefix))
+    message.update(extra_of(blocks, wire, service, received.kept.prefix))
     reply = {
         "id": str(body.get("id") or ""),
         "model": str(body.get("model") or ""),

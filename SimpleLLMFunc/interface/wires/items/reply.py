@@ -1,0 +1,146 @@
+"""A reply of ``/v1/responses``, read into the form of chat completions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
+from SimpleLLMFunc.interface.wires.wire import Received
+from SimpleLLMFunc.type import ChatCompletion, mapping, mappings
+
+__all__ = [
+    "calls_in",
+    "completion_of",
+    "extra_of",
+    "finish_of",
+    "problem_of",
+    "refusal_in",
+    "text_in",
+    "thinking_in",
+    "usage_dict",
+]
+
+_ENDED = frozenset({"completed", "incomplete"})
+
+
+def _said(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the messages that are the answer: comments on the way to it are not, where there is anything else."""
+    messages = [item for item in items if item.get("type") == "message"]
+    return [item for item in messages if item.get("phase") != "commentary"] or messages
+
+
+def _parts(items: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    return [part for item in items for part in mappings(item.get("content")) if part.get("type") == kind]
+
+
+def text_in(items: Iterable[Mapping[str, Any]]) -> str:
+    """Return the answer; of several texts the final one."""
+    return "".join(str(part.get("text") or "") for part in _parts(_said(items), "output_text"))
+
+
+def refusal_in(items: Iterable[Mapping[str, Any]]) -> str:
+    """Return what the model said when it refused, empty where it did not."""
+    return "".join(str(part.get("refusal") or "") for part in _parts(_said(items), "refusal"))
+
+
+def thinking_in(items: Iterable[Mapping[str, Any]]) -> str:
+    """Return the reasoning that the service shows, parts apart by a blank line."""
+    parts = [
+        part
+        for item in items
+        if item.get("type") == "reasoning"
+        for part in (mappings(item.get("summary")) or mappings(item.get("content")))
+    ]
+    return "\n\n".join(filter(None, (str(part.get("text") or "") for part in parts)))
+
+
+def calls_in(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the calls of the user's tools."""
+    return [item for item in items if item.get("type") == "function_call"]
+
+
+def _is_plain(item: Mapping[str, Any]) -> bool:
+    return item.get("type") == "function_call" or (item.get("type") == "message" and not item.get("phase"))
+
+
+def extra_of(items: Sequence[Mapping[str, Any]], status: object, wire: str, service: str) -> dict[str, Any]:
+    """Return what stands on the message beside text and calls: the items, where the service wants them back."""
+    # Of a reply that was cut, reasoning may stand last; the service refuses it without what it led to.
+    if status != "completed" or all(map(_is_plain, items)):
+        return {}
+    return {STATE: state_of(wire, service, [dict(item) for item in items])}
+
+
+def usage_dict(usage: Any) -> dict[str, Any] | None:
+    """Return the usage in chat completions' form."""
+    if not isinstance(usage, Mapping):
+        return None
+    read, written = mapping(usage.get("input_tokens_details")), mapping(usage.get("output_tokens_details"))
+    return {
+        "prompt_tokens": usage.get("input_tokens"),
+        "completion_tokens": usage.get("output_tokens"),
+        "total_tokens": usage.get("total_tokens"),
+        "prompt_tokens_details": dict(read),
+        "completion_tokens_details": dict(written),
+    }
+
+
+def finish_of(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]], limit: int | None) -> str:
+    """Return our finish reason of a reply that has ended.
+
+    Args:
+        response: the reply.
+        items: what it holds.
+        limit: of the tokens that were asked for; some servers call a cut reply completed.
+    """
+    if response.get("status") == "incomplete":
+        reason = mapping(response.get("incomplete_details")).get("reason")
+        return "content_filter" if reason == "content_filter" else "length"
+    written = mapping(response.get("usage")).get("output_tokens")
+    if limit is not None and isinstance(written, int) and written >= limit and not calls_in(items):
+        return "length"
+    return "tool_calls" if calls_in(items) else "stop"
+
+
+def problem_of(data: Any) -> str:
+    """Return why `data` is no reply of the protocol, empty if it is one."""
+    if not isinstance(data, dict):
+        return f"a JSON object was expected, not {type(data).__name__}"
+    if not isinstance(data.get("output"), list):
+        return "it has no output"
+    return "" if data.get("status") in _ENDED else f"its status is {data.get('status')}"
+
+
+def completion_of(body: Mapping[str, Any], wire: str, service: str, received: Received) -> ChatCompletion:
+    """Return a whole reply whose form is known to be good."""
+    items = mappings(body.get("output"))
+    message: dict[str, Any] = {"role": "assistant", "content": text_in(items)}
+    if calls := calls_in(items):
+        message["content"] = message["content"] or None
+        message["tool_calls"] = [
+            {
+                "id": str(call.get("call_id") or ""),
+                "type": "function",
+                "function": {"name": str(call.get("name") or ""), "arguments": call.get("arguments")},
+            }
+            for call in calls
+        ]
+    if thinking := thinking_in(items):
+        message["reasoning_content"] = thinking
+    if refusal := refusal_in(items):
+        message["refusal"] = refusal
+    message.update(extra_of(items, body.get("status"), wire, service))
+    choice = {"index": 0, "message": message, "finish_reason": finish_of(body, items, received.kept.limit)}
+    logprobs = [entry for part in _parts(_said(items), "output_text") for entry in mappings(part.get("logprobs"))]
+    if logprobs:
+        choice["logprobs"] = {"content": logprobs}
+    reply = {
+        "id": str(body.get("id") or ""),
+        "model": str(body.get("model") or ""),
+        "created": body.get("created_at"),
+        "choices": [choice],
+        "usage": usage_dict(body.get("usage")),
+    }
+    return replace(ChatCompletion.from_dict(reply, tries=received.tries), raw=body)
