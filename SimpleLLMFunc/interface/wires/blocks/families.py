@@ -51,7 +51,7 @@ def family_of(model_name: str) -> Family:
     line = found["line"] or found["late"] or ""
     version = (int(found["major"]), int(found["minor"] or 0))
     if version >= (5, 5) or (line == "fable" and version >= (5, 1)):
-        off = "between_tools" if line == "sonnet" else None
+        off: Literal["between_tools"] | None = "between_tools" if line == "sonnet" else None
         return Family(128_000, sampling=False, forced=False, thinking="adaptive", off=off, is_bound=True)
     if version >= (4, 7):
         return Family(128_000, sampling=False, thinking="adaptive")

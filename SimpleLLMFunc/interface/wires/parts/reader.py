@@ -1,0 +1,180 @@
+"""A stream of ``streamGenerateContent``, read event by event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.wires.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.parts.partial_call import PartialCall
+from SimpleLLMFunc.interface.wires.parts.reply import (
+    blocked_in,
+    call_dict,
+    calls_in,
+    extra_of,
+    finish_of,
+    logprobs_in,
+    text_in,
+    thinking_in,
+    usage_dict,
+)
+from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
+from SimpleLLMFunc.interface.wires.wire import Received
+from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings
+
+__all__ = ["PartReader"]
+
+_BARE = re.compile(rb"(?:^|[\r\n])[ \t]*\{")
+_LONGEST_BARE = 64 * 1024
+
+
+class PartReader(EventReader):
+    """Reads one stream. It is complete when the service has named a finish reason; the end of the body is its end.
+
+    Args:
+        received: what is known of the reply.
+        wire: the name of the wire; with `service` it says where the stream comes from.
+        service: the host.
+
+    Source: https://ai.google.dev/api/generate-content
+    """
+
+    __slots__ = (
+        "_bare",
+        "_blocked",
+        "_call",
+        "_ends_line",
+        "_facts",
+        "_finish",
+        "_logprobs",
+        "_number",
+        "_parts",
+        "_service",
+        "_usage",
+        "_wire",
+    )  # fmt: skip
+
+    def __init__(self, received: Received, wire: str, service: str) -> None:
+        super().__init__(received)
+        self._wire, self._service = wire, service
+        self._parts: list[dict[str, Any]] = []
+        self._facts: Mapping[str, Any] = {}
+        self._usage: Any = None
+        self._logprobs: dict[str, Any] | None = None
+        self._finish: str | None = None
+        self._blocked = ""
+        self._number = 0  # of calls
+        self._call = PartialCall()
+        self._bare = b""
+        self._ends_line = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended."""
+        return (self._finish is not None or bool(self._blocked)) and not self._bare and not self._call.is_open
+
+    def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
+        """Yield the chunks in the next bytes; an error may come as bare JSON, without being an event."""
+        if not self._bare:
+            found = _BARE.search((b"\n" if self._ends_line else b"") + piece)
+            self._ends_line = piece.endswith((b"\n", b"\r"))
+            if found is None:
+                yield from super().feed(piece)
+                return
+            start = max(0, found.start() - (1 if found.string[:1] == b"\n" and found.string != piece else 0))
+            yield from super().feed(piece[:start])
+            piece = piece[start:]
+        self._bare = (self._bare + piece)[:_LONGEST_BARE]
+
+    def close(self) -> Iterator[ChatCompletionChunk]:
+        """Yield what the end of the stream shows to be an answer, and how it ended."""
+        if self._bare:
+            try:
+                said = decode(self._bare)
+            except ValueError:
+                said = None
+            raise self.error_in(said) if isinstance(said, dict) else self.broken("the service sent what is no event")
+        yield from super().close()
+        yield self._ending()
+
+    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:  # noqa: ARG002 - all stands in the data
+        """Return the chunk in an event; raises what `read` does."""
+        if value.get("error"):
+            raise self.error_in(value)
+        self._facts = {**self._facts, **{name: value[name] for name in ("responseId", "modelVersion") if name in value}}
+        self._usage = value.get("usageMetadata") or self._usage
+        if blocked := blocked_in(value):
+            self._blocked = blocked
+        # Several candidates are not asked for on a stream.
+        candidate = next(iter(mappings(value.get("candidates"))), None)
+        if candidate is None:
+            return None
+        parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
+        for part in parts:
+            self._keep(part)
+        self._logprobs = logprobs_in(candidate) or self._logprobs
+        if (reason := candidate.get("finishReason")) is not None:
+            self._finish = finish_of(str(reason), self._parts)
+            if self._finish is None:
+                raise self._no_answer(f"{reason}: {candidate.get('finishMessage') or ''}")
+        return self._shown(parts)
+
+    def _whole(self, parts: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return the parts that are complete; a call in pieces is one once its last piece has come."""
+        whole: list[Mapping[str, Any]] = []
+        for part in parts:
+            try:
+                done = self._call.add(part) if isinstance(part.get("functionCall"), Mapping) else part
+            except ValueError as error:
+                raise self._no_answer(str(error)) from None
+            if done is not None:
+                whole.append(done)
+        return whole
+
+    def _shown(self, parts: list[Mapping[str, Any]]) -> ChatCompletionChunk | None:
+        delta: dict[str, Any] = {}
+        if text := text_in(parts):
+            delta["content"] = text
+        if thinking := thinking_in(parts):
+            delta["reasoning_content"] = thinking
+        if calls := calls_in(parts):
+            delta["tool_calls"] = [
+                {**call_dict(call), "index": number} for number, call in enumerate(calls, start=self._number)
+            ]
+            self._number += len(calls)
+        return self._chunk(delta) if delta else None
+
+    def _keep(self, part: Mapping[str, Any]) -> None:
+        """Keep a part; pieces of one text are one part, and what carries a signature stays as it came."""
+        last = self._parts[-1] if self._parts else {}
+        is_text = part.keys() <= {"text", "thought"}
+        if is_text and last and last.keys() == part.keys():
+            last["text"] = str(last.get("text") or "") + str(part.get("text") or "")
+        else:
+            self._parts.append(dict(part))
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None, usage: Any = None) -> ChatCompletionChunk:
+        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": reason}
+        if reason and self._logprobs:
+            choice["logprobs"] = self._logprobs
+        data = {
+            "id": str(self._facts.get("responseId") or ""),
+            "model": str(self._facts.get("modelVersion") or ""),
+            "choices": [choice],
+            "usage": usage,
+        }
+        return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
+
+    def _ending(self) -> ChatCompletionChunk:
+        usage = usage_dict(self._usage)
+        if self._finish is None:
+            return self._chunk({"refusal": self._blocked}, "content_filter", usage)
+        # A call may come after the finish reason was first named.
+        finish = "tool_calls" if self._finish == "stop" and self._number else self._finish
+        return self._chunk(extra_of(self._parts, self._wire, self._service), finish, usage)
+
+    def _no_answer(self, reason: str) -> Exception:
+        problem = f"it is no answer: {reason[:200]}"
+        return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
