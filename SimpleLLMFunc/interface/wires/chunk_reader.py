@@ -104,7 +104,7 @@ class EventReader(ABC):
             chunk = self.read(event)
             if chunk is not None:
                 yield chunk
-            elif self.is_done:
+            if self.is_done:
                 return
 
     def read(self, event: ServerSentEvent) -> ChatCompletionChunk | None:

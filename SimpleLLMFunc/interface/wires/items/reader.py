@@ -29,7 +29,17 @@ class ItemReader(EventReader):
     Source: https://platform.openai.com/docs/api-reference/responses-streaming
     """
 
-    __slots__ = ("_call_numbers", "_done", "_is_thinking", "_items", "_last", "_response", "_service", "_told", "_wire")
+    __slots__ = (
+        "_call_numbers",
+        "_done",
+        "_is_thinking",
+        "_items",
+        "_latest",
+        "_response",
+        "_service",
+        "_told",
+        "_wire",
+    )
 
     def __init__(self, received: Received, wire: str, service: str) -> None:
         super().__init__(received)
@@ -39,7 +49,7 @@ class ItemReader(EventReader):
         self._done: dict[Any, Mapping[str, Any]] = {}
         self._call_numbers: dict[Any, int] = {}
         self._told: set[Any] = set()  # the calls of which arguments have come
-        self._last: Any = None
+        self._latest: Any = None
         self._is_thinking = False
 
     @property
@@ -77,7 +87,7 @@ class ItemReader(EventReader):
         for name in ("output_index", "item_id"):
             if value.get(name) is not None:
                 return value[name]
-        return mapping(value.get("item")).get("id") or self._last
+        return mapping(value.get("item")).get("id") or self._latest
 
     def _chunk(
         self, delta: dict[str, Any], reason: str | None = None, usage: Any = None, logprobs: Any = None
@@ -96,7 +106,7 @@ class ItemReader(EventReader):
 
     def _added(self, value: Mapping[str, Any]) -> ChatCompletionChunk | None:
         item, key = mapping(value.get("item")), self._key(value)
-        self._items[key], self._last = item, key
+        self._items[key], self._latest = item, key
         if item.get("type") != "function_call":
             return None
         return self._chunk({"tool_calls": [self._begun(key, item)]})

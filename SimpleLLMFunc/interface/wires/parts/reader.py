@@ -26,7 +26,7 @@ from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings
 
 __all__ = ["PartReader"]
 
-_BARE = re.compile(rb"(?:^|[\r\n])[ \t]*\{")
+_BARE = re.compile(rb"[\r\n][ \t]*\{")
 _LONGEST_BARE = 64 * 1024
 
 
@@ -78,12 +78,14 @@ class PartReader(EventReader):
     def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
         """Yield the chunks in the next bytes; an error may come as bare JSON, without being an event."""
         if not self._bare:
-            found = _BARE.search((b"\n" if self._ends_line else b"") + piece)
-            self._ends_line = piece.endswith((b"\n", b"\r"))
+            begun = b"\n" if self._ends_line else b""
+            if piece.strip(b" \t"):
+                self._ends_line = piece.rstrip(b" \t").endswith((b"\n", b"\r"))
+            found = _BARE.search(begun + piece)
             if found is None:
                 yield from super().feed(piece)
                 return
-            start = max(0, found.start() - (1 if found.string[:1] == b"\n" and found.string != piece else 0))
+            start = found.start() + 1 - len(begun)
             yield from super().feed(piece[:start])
             piece = piece[start:]
         self._bare = (self._bare + piece)[:_LONGEST_BARE]

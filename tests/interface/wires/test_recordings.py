@@ -1,0 +1,133 @@
+"""Published and recorded replies of each service, read as we read them: tests/data/wires says where each comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.errors import ProviderError
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.wires import Received, ReplyAssembler, Wire
+from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+from SimpleLLMFunc.interface.wires.messages import MessagesWire
+from SimpleLLMFunc.interface.wires.responses import ResponsesWire
+from SimpleLLMFunc.type import ChatCompletion
+from tests.support.referees import check_gemini, check_messages, check_responses
+
+DATA = Path(__file__).parents[2] / "data" / "wires"
+WIRES: dict[str, Wire] = {"messages": MessagesWire("h"), "responses": ResponsesWire("h"), "gemini": GeminiWire("h")}
+EXPECTED: dict[str, dict[str, Any]] = json.loads((DATA / "expected.json").read_text())
+FILES = [
+    f"{wire}/{path.name}" for wire in WIRES for path in sorted((DATA / wire).iterdir()) if path.name[:8] != "request-"
+]
+STREAMS = [file for file in FILES if file.endswith(".sse")]
+
+
+def read_stream(wire: Wire, body: bytes, size: int) -> ChatCompletion:
+    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler(new_id=iter_ids())
+    for start in range(0, len(body), size):
+        for chunk in decoder.feed(body[start : start + size]):
+            assembler.add(chunk)
+        if decoder.is_done:
+            break
+    for chunk in decoder.close():
+        assembler.add(chunk)
+    return assembler.completion()
+
+
+def iter_ids() -> Any:
+    return iter(f"call_{number}" for number in range(1000)).__next__
+
+
+def read(file: str, size: int = 1 << 30) -> ChatCompletion:
+    wire, body = WIRES[file.split("/", maxsplit=1)[0]], (DATA / file).read_bytes()
+    if file.endswith(".sse"):
+        return read_stream(wire, body, size)
+    data = json.loads(body)
+    if "status" in data and isinstance(data.get("body"), dict):
+        received = Received("m", status=data["status"], headers=data.get("headers") or {})
+        raise wire.error(json.dumps(data["body"]).encode(), received)
+    if "response" in data and "request" in data:
+        body = json.dumps(data["response"]).encode()
+    return wire.reply(body, Received("m"))
+
+
+def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
+    """What we make of a recording, in a form that can be read in a review."""
+    try:
+        reply = read(file, size)
+    except (AttemptFailed, ProviderError) as error:
+        failed = error if isinstance(error, AttemptFailed) else None
+        inner = failed.error if failed else error
+        said: dict[str, Any] = {"error": type(inner).__name__}
+        if failed:
+            said["again"] = failed.again
+            if failed.retry_after is not None:
+                said["wait"] = failed.retry_after
+        if getattr(inner, "kind", "") == "quota":
+            said["kind"] = "quota"
+        if getattr(inner, "partial", ""):
+            said["partial"] = len(inner.partial)
+        return said
+    message, usage = reply.message, reply.usage
+    state = message.extra.get("provider_state")
+    made: dict[str, Any] = {
+        "finish": reply.finish_reason,
+        "text": [len(reply.text), reply.text[:30]],
+        "calls": [[call.function.name, json.loads(call.function.arguments)] for call in reply.tool_calls]
+        if reply.finish_reason != "length"
+        else [call.function.name for call in reply.tool_calls],
+        "thinking": len(message.reasoning_content or ""),
+        "refusal": message.refusal,
+        "state": [next(iter(item)) if "type" not in item else item["type"] for item in state["items"]] if state else None,
+        "usage": None if usage is None else [
+            usage.tokens.input_tokens,
+            usage.tokens.output_tokens,
+            usage.tokens.cached_tokens,
+            usage.tokens.reasoning_tokens,
+        ],
+    }  # fmt: skip
+    return {name: value for name, value in made.items() if value not in (None, [], 0)}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_recording_is_read_as_it_is_meant(file):
+    assert facts(file) == EXPECTED[file]
+
+
+@pytest.mark.parametrize("file", STREAMS)
+def test_where_the_bytes_of_a_stream_are_cut_does_not_matter(file):
+    assert {json.dumps(facts(file, size)) for size in (1, 7, 1000)} == {json.dumps(EXPECTED[file])}
+
+
+# An old model of Gemini named its finish reason in each event, and nothing else tells the last one.
+@pytest.mark.parametrize("file", [file for file in STREAMS if EXPECTED[file].get("finish") and "utf8" not in file])
+def test_a_stream_that_breaks_off_is_never_an_answer(file):
+    wire, body = WIRES[file.split("/")[0]], (DATA / file).read_bytes()
+    whole = read_stream(wire, body, 1 << 30)
+    step = max(1, len(body) // 40)
+    for end in range(0, len(body), step):
+        try:
+            reply = read_stream(wire, body[:end], 1 << 30)
+        except (AttemptFailed, ProviderError):
+            continue
+        # Read to the end of the answer: what was cut off is what may follow it, such as the last counts.
+        assert (reply.text, reply.finish_reason) == (whole.text, whole.finish_reason)
+
+
+@pytest.mark.parametrize(
+    ("check", "file"),
+    [
+        (check, f"{wire}/request-{name}.json")
+        for wire, check in (("messages", check_messages), ("responses", check_responses), ("gemini", check_gemini))
+        for name in ("tool-round", "schema-media")
+    ],
+)
+def test_the_referees_take_the_published_requests(check, file):
+    body = json.loads((DATA / file).read_text())
+    check(body)
+    with pytest.raises((AssertionError, ValueError, KeyError)):
+        check({**body, "not_a_field": 1})
