@@ -1,0 +1,354 @@
+"""What a service sent goes back to it as it came, and what one wire wrote another one can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from SimpleLLMFunc.base.messages import build_assistant_response_message
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires import CHAT, Asked, Received, ReplyAssembler, Wire
+from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+from SimpleLLMFunc.interface.wires.messages import MessagesWire
+from SimpleLLMFunc.interface.wires.responses import ResponsesWire
+from SimpleLLMFunc.type import ChatCompletion
+from tests.support.referees import check_gemini, check_messages, check_responses
+
+Json = dict[str, Any]
+
+WIRES: dict[str, Wire] = {
+    "chat": CHAT,
+    "messages": MessagesWire("h", caches=False),
+    "responses": ResponsesWire("h"),
+    "gemini": GeminiWire("h"),
+}
+MODELS = {"chat": "m", "messages": "claude-opus-5-5", "responses": "gpt-5.6", "gemini": "gemini-3.8-flash"}
+PROFILE = Profile()
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+WORDS = st.text(st.sampled_from('aZ0 \n"\\/{}<>é漢字🙂\u2028עم\t'), min_size=1, max_size=12).map(
+    lambda text: f"x{text}x"
+)
+NAMES = st.sampled_from(["search", "get_weather", "f-1"])
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(["a", "ö", "n"]), WORDS | st.integers(-5, 5) | st.none() | st.lists(WORDS, max_size=2), max_size=2
+)
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+    for name in ("search", "get_weather", "f-1")
+]
+
+
+# --- what a service may say ---------------------------------------------------------------------------------
+
+
+def messages_reply(said: Json) -> Json:
+    blocks: list[Json] = []
+    if said["thinking"] is not None:
+        blocks.append({"type": "thinking", "thinking": said["thinking"], "signature": "sig=="})
+    if said["opaque"]:
+        blocks.append({"type": "redacted_thinking", "data": "b3BhcXVl"})
+    blocks += [{"type": "text", "text": text} for text in said["texts"]]
+    blocks += [
+        {"type": "tool_use", "id": f"toolu_{said['number']}_{place}", "name": name, "input": arguments}
+        for place, (name, arguments) in enumerate(said["calls"])
+    ]
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": blocks,
+        "stop_reason": "tool_use" if said["calls"] else "end_turn",
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    }
+
+
+def messages_events(reply: Json) -> list[Json]:
+    events: list[Json] = [{"type": "message_start", "message": {**reply, "content": [], "stop_reason": None}}]
+    for index, block in enumerate(reply["content"]):
+        begun, deltas = dict(block), []
+        if block["type"] == "text":
+            begun["text"] = ""
+            deltas = [{"type": "text_delta", "text": piece} for piece in halves(block["text"])]
+        elif block["type"] == "thinking":
+            begun.update(thinking="", signature="")
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in halves(block["thinking"])]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        elif block["type"] == "tool_use":
+            begun["input"] = {}
+            pieces = halves(json.dumps(block["input"]))
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+        events.append({"type": "content_block_start", "index": index, "content_block": begun})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events += [{"type": "content_block_stop", "index": index}, {"type": "ping"}]
+    ended = {"type": "message_delta", "delta": {"stop_reason": reply["stop_reason"]}, "usage": {"output_tokens": 4}}
+    return [*events, ended, {"type": "message_stop"}]
+
+
+def responses_reply(said: Json) -> Json:
+    number, items = said["number"], []
+    if said["thinking"] is not None or said["opaque"]:
+        summary = [{"type": "summary_text", "text": said["thinking"]}] if said["thinking"] else []
+        items.append({"type": "reasoning", "id": f"rs_{number}", "summary": summary, "encrypted_content": "gAAA"})
+    if said["texts"]:
+        parts = [{"type": "output_text", "text": text, "annotations": []} for text in said["texts"]]
+        message = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed"}
+        items.append({**message, "content": parts, **({"phase": "final_answer"} if said["opaque"] else {})})
+    items += [
+        {
+            "type": "function_call",
+            "id": f"fc_{number}_{place}",
+            "call_id": f"call_{number}_{place}",
+            "name": name,
+            "arguments": json.dumps(arguments, ensure_ascii=False),
+            "status": "completed",
+        }
+        for place, (name, arguments) in enumerate(said["calls"])
+    ]
+    usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+    return {"id": "resp_1", "status": "completed", "model": "m", "output": items, "usage": usage}
+
+
+def responses_events(reply: Json) -> list[Json]:
+    events: list[Json] = [{"type": "response.created", "response": {**reply, "status": "in_progress", "output": []}}]
+    for index, item in enumerate(reply["output"]):
+        begun, deltas = dict(item), []
+        if item["type"] == "message":
+            begun["content"] = []
+            for part in item["content"]:
+                deltas += [{"type": "response.output_text.delta", "delta": piece} for piece in halves(part["text"])]
+        elif item["type"] == "function_call":
+            begun["arguments"] = ""
+            pieces = halves(item["arguments"])
+            deltas = [{"type": "response.function_call_arguments.delta", "delta": piece} for piece in pieces]
+        else:
+            begun["encrypted_content"] = "unfinished"
+            for part in item["summary"]:
+                pieces = halves(part["text"])
+                deltas += [{"type": "response.reasoning_summary_text.delta", "delta": piece} for piece in pieces]
+        events.append({"type": "response.output_item.added", "output_index": index, "item": begun})
+        events += [{**delta, "output_index": index} for delta in deltas]
+        events += [{"type": "response.output_item.done", "output_index": index, "item": item}, {"type": "response.new"}]
+    return [*events, {"type": "response.completed", "response": reply}]
+
+
+def gemini_reply(said: Json) -> Json:
+    parts: list[Json] = [{"text": text} for text in said["texts"][:1]]
+    if said["thinking"]:
+        parts.insert(0, {"text": said["thinking"], "thought": True})
+    for place, (name, arguments) in enumerate(said["calls"]):
+        call: Json = {"functionCall": {"name": name, "args": arguments}}
+        if said["opaque"]:
+            call["functionCall"]["id"] = f"c{said['number']}{place}"
+        parts.append({**call, "thoughtSignature": "c2ln"} if place == 0 else call)
+    if said["texts"][1:] and not said["calls"]:
+        parts.append({"text": "", "thoughtSignature": "ZW5k"})
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": "r"}
+
+
+def gemini_events(reply: Json) -> list[Json]:
+    parts = reply["candidates"][0]["content"]["parts"]
+    pieces: list[Json] = []
+    for part in parts:
+        if part.keys() <= {"text", "thought"}:
+            pieces += [{**part, "text": piece} for piece in halves(part["text"])]
+        else:
+            pieces.append(part)
+    events: list[Json] = [{"candidates": [{"content": {"role": "model", "parts": [piece]}}]} for piece in pieces]
+    return [*events, {**reply, "candidates": [{"finishReason": "STOP", "index": 0}]}]
+
+
+def halves(text: str) -> list[str]:
+    middle = len(text) // 2
+    return [piece for piece in (text[:middle], text[middle:]) if piece]
+
+
+REPLIES: dict[str, tuple[Callable[[Json], Json], Callable[[Json], list[Json]]]] = {
+    "messages": (messages_reply, messages_events),
+    "responses": (responses_reply, responses_events),
+    "gemini": (gemini_reply, gemini_events),
+}
+
+
+def sent(name: str, reply: Json) -> list[Json]:
+    """What of a reply the service wants to see again."""
+    if name == "messages":
+        return list(reply["content"])
+    return list(reply["output"]) if name == "responses" else list(reply["candidates"][0]["content"]["parts"])
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Json]:
+    """A conversation: what the user says, what the model answers to it, and what its tools return."""
+    made = []
+    for number in range(draw(st.integers(1, 3))):
+        calls = draw(st.lists(st.tuples(NAMES, ARGUMENTS), max_size=3))
+        texts = draw(st.lists(WORDS, min_size=0 if calls else 1, max_size=2))
+        picture = draw(st.booleans())
+        content: Any = draw(WORDS)
+        if picture:
+            content = [{"type": "text", "text": content}, {"type": "image_url", "image_url": {"url": PNG}}]
+        made.append(
+            {
+                "number": number,
+                "user": content,
+                "thinking": draw(st.none() | WORDS),
+                "opaque": draw(st.booleans()),
+                "texts": texts,
+                "calls": calls,
+                "results": [draw(WORDS) for _ in calls],
+            }
+        )
+    return made
+
+
+def streamed(wire: Wire, events: Sequence[Json], received: Received) -> ChatCompletion:
+    body = b"".join(b"event: %s\ndata: %s\n\n" % (event.get("type", "").encode(), dumped(event)) for event in events)
+    decoder, assembler = wire.decoder(received), ReplyAssembler()
+    for chunks in (decoder.feed(body), decoder.close()):
+        for chunk in chunks:
+            assembler.add(chunk)
+    return assembler.completion()
+
+
+def dumped(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def conversation(name: str, made: Sequence[Json], *, stream: bool) -> tuple[list[Any], list[Json]]:
+    """Play the turns with a service; return the history, stored and loaded, and the replies."""
+    wire, (reply_of, events_of) = WIRES[name], REPLIES[name]
+    history: list[Any] = [{"role": "system", "content": "Be brief."}]
+    replies = []
+    for said in made:
+        history.append({"role": "user", "content": said["user"]})
+        raw = reply_of(said)
+        request = wire.request(Asked(history, TOOLS), MODELS[name], PROFILE, stream=stream)
+        received = Received("m", kept=request.kept)
+        reply = streamed(wire, events_of(raw), received) if stream else wire.reply(dumped(raw), received)
+        replies.append(raw)
+        history.append(json.loads(json.dumps(build_assistant_response_message(reply))))
+        for call, result in zip(reply.tool_calls, said["results"], strict=True):
+            history.append({"role": "tool", "tool_call_id": call.id, "content": result})
+    history.append({"role": "user", "content": "and?"})
+    return history, replies
+
+
+def model_turns(name: str, body: Mapping[str, Any]) -> list[list[Json]]:
+    """What the model said, of a request's body: turn by turn."""
+    if name == "messages":
+        return [message["content"] for message in body["messages"] if message["role"] == "assistant"]
+    if name == "gemini":
+        return [content["parts"] for content in body["contents"] if content["role"] == "model"]
+    made: list[list[Json]] = []
+    was_model = False
+    for item in body["input"]:
+        is_model = item["type"] in {"reasoning", "function_call"} or item.get("role") == "assistant"
+        if is_model and not was_model:
+            made.append([])
+        if is_model:
+            made[-1].append(item)
+        was_model = is_model
+    return made
+
+
+def check_goes_back(name: str, made: list[Json], *, stream: bool) -> None:
+    history, replies = conversation(name, made, stream=stream)
+    before = json.dumps(history)
+    request = WIRES[name].request(Asked(history, TOOLS), MODELS[name], PROFILE, stream=stream)
+    assert json.dumps(history) == before  # the caller's own is not changed
+    assert not request.downgrades
+    for raw, turn, message in zip(
+        replies,
+        model_turns(name, request.body),
+        (message for message in history if message["role"] == "assistant"),
+        strict=True,
+    ):
+        if "provider_state" in message:
+            assert turn == sent(name, raw)
+        else:
+            assert said_in(name, turn) == said_in(name, sent(name, raw))
+
+
+def said_in(name: str, turn: Sequence[Json]) -> tuple[str, list[Any]]:
+    """The text of a turn, and its calls."""
+    if name == "messages":
+        calls = [(block["name"], block["input"]) for block in turn if block["type"] == "tool_use"]
+        return "".join(block["text"] for block in turn if block["type"] == "text"), calls
+    if name == "gemini":
+        calls = [
+            (part["functionCall"]["name"], part["functionCall"]["args"]) for part in turn if "functionCall" in part
+        ]
+        return "".join(part.get("text", "") for part in turn if not part.get("thought")), calls
+    calls = [(item["name"], json.loads(item["arguments"])) for item in turn if item["type"] == "function_call"]
+    parts = [part for item in turn if item["type"] == "message" for part in item["content"]]
+    return "".join(part["text"] for part in parts), calls
+
+
+def check_is_read(name: str, other: str, made: list[Json]) -> Json:
+    """Another wire takes the history: nothing that was said is lost, and nothing of the first wire goes along."""
+    history, _ = conversation(name, made, stream=False)
+    body = WIRES[other].request(Asked(history, TOOLS), MODELS[other], PROFILE, stream=False).body
+    shown = json.dumps(body, ensure_ascii=False)
+    assert "provider_state" not in shown
+    assert not any(word in shown for word in ("sig==", "gAAA", "b3BhcXVl", "c2ln", "ZW5k"))
+    if other != "chat":
+        wanted = [
+            ("".join(said["texts"] if name != "gemini" else said["texts"][:1]), list(said["calls"])) for said in made
+        ]
+        assert [said_in(other, turn) for turn in model_turns(other, body)] == [
+            (text, [(call, arguments) for call, arguments in calls]) for text, calls in wanted
+        ]
+    for said in made:
+        for result in said["results"]:
+            assert json.dumps(result, ensure_ascii=False)[1:-1] in shown
+    return body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", REPLIES)
+@given(made=turns())
+@settings(max_examples=30)
+def test_what_came_goes_back(name, stream, made):
+    check_goes_back(name, made, stream=stream)
+
+
+@pytest.mark.parametrize("other", WIRES)
+@pytest.mark.parametrize("name", REPLIES)
+@given(made=turns())
+@settings(max_examples=10)
+def test_another_wire_reads_the_history(name, other, made):
+    if name != other:
+        check_is_read(name, other, made)
+
+
+@pytest.mark.parametrize(
+    ("name", "check"), [("messages", check_messages), ("responses", check_responses), ("gemini", check_gemini)]
+)
+@given(made=turns())
+@settings(max_examples=8)
+def test_the_referees_take_what_goes_back(name, check, made):
+    history, _ = conversation(name, made, stream=False)
+    check(WIRES[name].request(Asked(history, TOOLS), MODELS[name], PROFILE, stream=False).body)
+    other = {"messages": "gemini", "responses": "messages", "gemini": "responses"}[name]
+    check(check_is_read(other, name, made))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", REPLIES)
+@given(made=turns())
+@settings(max_examples=10_000)
+def test_ten_thousand_conversations(name, made):
+    check_goes_back(name, made, stream=True)
+    check_goes_back(name, made, stream=False)
+    for other in WIRES:
+        if other != name:
+            check_is_read(name, other, made)
