@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from SimpleLLMFunc.interface.wires.messages import MessagesWire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.type import ChatCompletion
 from tests.support.referees import check_gemini, check_messages, check_responses
+from tests.support.services import REPLIES
 
 Json = dict[str, Any]
 
@@ -42,140 +43,6 @@ TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
     for name in ("search", "get_weather", "f-1")
 ]
-
-
-# --- what a service may say ---------------------------------------------------------------------------------
-
-
-def messages_reply(said: Json) -> Json:
-    blocks: list[Json] = []
-    if said["thinking"] is not None:
-        blocks.append({"type": "thinking", "thinking": said["thinking"], "signature": "sig=="})
-    if said["opaque"]:
-        blocks.append({"type": "redacted_thinking", "data": "b3BhcXVl"})
-    blocks += [{"type": "text", "text": text} for text in said["texts"]]
-    blocks += [
-        {"type": "tool_use", "id": f"toolu_{said['number']}_{place}", "name": name, "input": arguments}
-        for place, (name, arguments) in enumerate(said["calls"])
-    ]
-    return {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": blocks,
-        "stop_reason": "tool_use" if said["calls"] else "end_turn",
-        "usage": {"input_tokens": 3, "output_tokens": 4},
-    }
-
-
-def messages_events(reply: Json) -> list[Json]:
-    events: list[Json] = [{"type": "message_start", "message": {**reply, "content": [], "stop_reason": None}}]
-    for index, block in enumerate(reply["content"]):
-        begun, deltas = dict(block), []
-        if block["type"] == "text":
-            begun["text"] = ""
-            deltas = [{"type": "text_delta", "text": piece} for piece in halves(block["text"])]
-        elif block["type"] == "thinking":
-            begun.update(thinking="", signature="")
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in halves(block["thinking"])]
-            deltas.append({"type": "signature_delta", "signature": block["signature"]})
-        elif block["type"] == "tool_use":
-            begun["input"] = {}
-            pieces = halves(json.dumps(block["input"]))
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-        events.append({"type": "content_block_start", "index": index, "content_block": begun})
-        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-        events += [{"type": "content_block_stop", "index": index}, {"type": "ping"}]
-    ended = {"type": "message_delta", "delta": {"stop_reason": reply["stop_reason"]}, "usage": {"output_tokens": 4}}
-    return [*events, ended, {"type": "message_stop"}]
-
-
-def responses_reply(said: Json) -> Json:
-    number, items = said["number"], []
-    if said["thinking"] is not None or said["opaque"]:
-        summary = [{"type": "summary_text", "text": said["thinking"]}] if said["thinking"] else []
-        items.append({"type": "reasoning", "id": f"rs_{number}", "summary": summary, "encrypted_content": "gAAA"})
-    if said["texts"]:
-        parts = [{"type": "output_text", "text": text, "annotations": []} for text in said["texts"]]
-        message = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed"}
-        items.append({**message, "content": parts, **({"phase": "final_answer"} if said["opaque"] else {})})
-    items += [
-        {
-            "type": "function_call",
-            "id": f"fc_{number}_{place}",
-            "call_id": f"call_{number}_{place}",
-            "name": name,
-            "arguments": json.dumps(arguments, ensure_ascii=False),
-            "status": "completed",
-        }
-        for place, (name, arguments) in enumerate(said["calls"])
-    ]
-    usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
-    return {"id": "resp_1", "status": "completed", "model": "m", "output": items, "usage": usage}
-
-
-def responses_events(reply: Json) -> list[Json]:
-    events: list[Json] = [{"type": "response.created", "response": {**reply, "status": "in_progress", "output": []}}]
-    for index, item in enumerate(reply["output"]):
-        begun, deltas = dict(item), []
-        if item["type"] == "message":
-            begun["content"] = []
-            for part in item["content"]:
-                deltas += [{"type": "response.output_text.delta", "delta": piece} for piece in halves(part["text"])]
-        elif item["type"] == "function_call":
-            begun["arguments"] = ""
-            pieces = halves(item["arguments"])
-            deltas = [{"type": "response.function_call_arguments.delta", "delta": piece} for piece in pieces]
-        else:
-            begun["encrypted_content"] = "unfinished"
-            for part in item["summary"]:
-                pieces = halves(part["text"])
-                deltas += [{"type": "response.reasoning_summary_text.delta", "delta": piece} for piece in pieces]
-        events.append({"type": "response.output_item.added", "output_index": index, "item": begun})
-        events += [{**delta, "output_index": index} for delta in deltas]
-        events += [{"type": "response.output_item.done", "output_index": index, "item": item}, {"type": "response.new"}]
-    return [*events, {"type": "response.completed", "response": reply}]
-
-
-def gemini_reply(said: Json) -> Json:
-    parts: list[Json] = [{"text": text} for text in said["texts"][:1]]
-    if said["thinking"]:
-        parts.insert(0, {"text": said["thinking"], "thought": True})
-    for place, (name, arguments) in enumerate(said["calls"]):
-        call: Json = {"functionCall": {"name": name, "args": arguments}}
-        if said["opaque"]:
-            call["functionCall"]["id"] = f"c{said['number']}{place}"
-        parts.append({**call, "thoughtSignature": "c2ln"} if place == 0 else call)
-    if said["texts"][1:] and not said["calls"]:
-        parts.append({"text": "", "thoughtSignature": "ZW5k"})
-    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
-    usage = {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7}
-    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": "r"}
-
-
-def gemini_events(reply: Json) -> list[Json]:
-    parts = reply["candidates"][0]["content"]["parts"]
-    pieces: list[Json] = []
-    for part in parts:
-        if part.keys() <= {"text", "thought"}:
-            pieces += [{**part, "text": piece} for piece in halves(part["text"])]
-        else:
-            pieces.append(part)
-    events: list[Json] = [{"candidates": [{"content": {"role": "model", "parts": [piece]}}]} for piece in pieces]
-    return [*events, {**reply, "candidates": [{"finishReason": "STOP", "index": 0}]}]
-
-
-def halves(text: str) -> list[str]:
-    middle = len(text) // 2
-    return [piece for piece in (text[:middle], text[middle:]) if piece]
-
-
-REPLIES: dict[str, tuple[Callable[[Json], Json], Callable[[Json], list[Json]]]] = {
-    "messages": (messages_reply, messages_events),
-    "responses": (responses_reply, responses_events),
-    "gemini": (gemini_reply, gemini_events),
-}
 
 
 def sent(name: str, reply: Json) -> list[Json]:

@@ -1,0 +1,151 @@
+"""Our loopback services are no easier than the real ones: the official SDKs speak to them, and they refuse what those do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from google import genai
+
+from SimpleLLMFunc import llm_chat, llm_function
+from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.wires import Wire
+from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+from SimpleLLMFunc.interface.wires.messages import MessagesWire
+from SimpleLLMFunc.interface.wires.responses import ResponsesWire
+from tests.support.server import LoopbackServer
+from tests.support.services import GeminiService, MessagesService, ResponsesService, Service
+
+SERVICES: dict[str, type[Service]] = {
+    "messages": MessagesService,
+    "responses": ResponsesService,
+    "gemini": GeminiService,
+}
+WIRES: dict[str, Wire] = {
+    "messages": MessagesWire("127.0.0.1"),
+    "responses": ResponsesWire("127.0.0.1"),
+    "gemini": GeminiWire("127.0.0.1"),
+}
+MODELS = {"messages": "claude-opus-5-5", "responses": "gpt-5.6", "gemini": "gemini-3.8-flash"}
+
+
+def model(name: str, server: LoopbackServer) -> OpenAICompatible:
+    class Model(OpenAICompatible):
+        wire = WIRES[name]
+
+    base = server.base_url if name == "responses" else server.base_url.removesuffix("/v1")
+    return Model(MODELS[name], base_url=base, api_key="sk-test-key", max_retries=0)
+
+
+async def test_anthropics_sdk_speaks_to_our_service():
+    service = MessagesService({"texts": ["hello"], "thinking": "hm"}, {"texts": ["hello again"]})
+    async with LoopbackServer(service) as server:
+        client = anthropic.AsyncAnthropic(base_url=server.base_url.removesuffix("/v1"), api_key="k", max_retries=0)
+        question: Any = [{"role": "user", "content": "hi"}]
+        reply = await client.messages.create(model="m", max_tokens=10, messages=question)
+        assert [block.type for block in reply.content] == ["thinking", "text"]
+        history = [*question, {"role": "assistant", "content": reply.content}, {"role": "user", "content": "and?"}]
+        async with client.messages.stream(model="m", max_tokens=10, messages=history) as stream:
+            assert await stream.get_final_text() == "hello again"
+        with pytest.raises(anthropic.BadRequestError, match="bound to a different conversation"):
+            await client.messages.create(model="m", max_tokens=10, messages=history, system="new")
+        await client.close()
+
+
+async def test_openais_sdk_speaks_to_our_service():
+    service = ResponsesService({"calls": [("f", {"a": 1})], "thinking": "hm"}, {"texts": ["hello"]})
+    async with LoopbackServer(service) as server:
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0)
+        history: list[Any] = [{"role": "user", "content": "hi"}]
+        reply = await client.responses.create(model="m", input=history, store=False)
+        assert [item.type for item in reply.output] == ["reasoning", "function_call"]
+        result = {"type": "function_call_output", "call_id": "call_0_0", "output": "r"}
+        items = [item.to_dict() for item in reply.output]
+        stream = await client.responses.create(model="m", input=[*history, *items, result], store=False, stream=True)
+        events = [event async for event in stream]
+        assert events[-1].response.output_text == "hello"
+        with pytest.raises(openai.BadRequestError, match="required 'reasoning' item"):
+            await client.responses.create(model="m", input=[*history, items[1], result], store=False)
+        with pytest.raises(openai.BadRequestError, match="No tool output found"):
+            await client.responses.create(model="m", input=[*history, *items], store=False)
+        await client.close()
+
+
+@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
+async def test_googles_sdk_speaks_to_our_service():
+    service = GeminiService({"calls": [("f", {"a": 1})]}, {"texts": ["hello"]})
+    async with LoopbackServer(service) as server:
+        options = genai.types.HttpOptions(base_url=server.base_url.removesuffix("/v1"))
+        client = genai.Client(api_key="k", http_options=options)
+        history: list[Any] = [{"role": "user", "parts": [{"text": "hi"}]}]
+        reply = await client.aio.models.generate_content(model="m", contents=history)
+        call = reply.candidates[0].content
+        answer = {"role": "user", "parts": [{"function_response": {"name": "f", "response": {"output": "r"}}}]}
+        stream = await client.aio.models.generate_content_stream(model="m", contents=[*history, call, answer])
+        assert "".join([chunk.text or "" async for chunk in stream]) == "hello"
+        unsigned = {"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a": 1}}}]}
+        with pytest.raises(genai.errors.ClientError, match="missing a thought_signature"):
+            await client.aio.models.generate_content(model="m", contents=[*history, unsigned, answer])
+        with pytest.raises(genai.errors.ClientError, match="number of function response parts"):
+            await client.aio.models.generate_content(model="m", contents=[*history, call, *history])
+        await client.aio.aclose()
+
+
+def weather(city: str) -> str:
+    """Tell the weather of a city."""
+    return f"sun in {city}"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", SERVICES)
+async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
+    service = SERVICES[name](
+        {"calls": [("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})], "thinking": "two", "opaque": True},
+        {"texts": ["Sun."], "thinking": "so"},
+        {"calls": [("weather", {"city": "Bonn"})], "thinking": "one more"},
+        {"texts": ["Sun again."]},
+    )
+
+    async with LoopbackServer(service) as server:
+
+        @llm_chat(llm_interface=model(name, server), toolkit=[weather], stream=stream)
+        async def chat(history: list[Any] | None, message: str) -> Any:
+            """You tell the weather."""
+
+        said: list[Any] = [[], ""]
+        async for text, history in chat([], "Rome and Oslo?"):
+            said = [history, said[1] + text]
+        assert said[1] == "Sun."
+        stored = json.loads(json.dumps(said[0]))
+        said[1] = ""
+        async for text, history in chat(stored, "Bonn?"):
+            said = [history, said[1] + text]
+        assert said[1] == "Sun again."
+    assert len(service.bodies) == 4
+    assert "sun in Bonn" in json.dumps(service.bodies[-1])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+async def test_a_typed_function_runs(name):
+    service = SERVICES[name]({"texts": ['{"value": 42}']})
+    async with LoopbackServer(service) as server:
+
+        @llm_function(llm_interface=model(name, server))
+        async def count(text: str) -> int:
+            """Count the words."""
+            raise NotImplementedError
+
+        assert await count("a b") == 42
+
+
+@pytest.mark.parametrize("name", SERVICES)
+async def test_what_the_service_refuses_is_told(name):
+    async with LoopbackServer(SERVICES[name]()) as server:
+        llm = model(name, server)
+        server.answer(SERVICES[name]().error(400, "scripted refusal"))
+        with pytest.raises(BadRequest, match="scripted refusal"):
+            await llm.chat([{"role": "user", "content": "hi"}])
