@@ -7,11 +7,10 @@ reasoning in the text, the errors of services.
 from __future__ import annotations
 
 from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
-from SimpleLLMFunc.interface.wires.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
-from SimpleLLMFunc.interface.wires.headers import header_number
+from SimpleLLMFunc.interface.wires.failures.headers import header_number
+from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
-from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts, answer_in, without_thoughts
-from SimpleLLMFunc.interface.wires.refusals import Refused, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
     check_base_url,
@@ -21,7 +20,8 @@ from SimpleLLMFunc.interface.wires.request_body import (
     number,
     taken_apart,
 )
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
+from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in, without_thoughts
 from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Kept, Received, Wire, WireRequest
 
 __all__ = [

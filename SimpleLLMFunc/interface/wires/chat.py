@@ -10,10 +10,10 @@ from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.request_body import build_body
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
 from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -11,13 +12,13 @@ from SimpleLLMFunc.interface.body_json import decode, encode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.chat import bad_body, error_in, is_events, reply_of_events
-from SimpleLLMFunc.interface.wires.chunk_reader import bad_reply
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.wires.parts import PartReader, build_request, completion_of
 from SimpleLLMFunc.interface.wires.parts.reply import problem_of
 from SimpleLLMFunc.interface.wires.quirks import put_right
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.type import ChatCompletion, mappings
 
 __all__ = ["GeminiWire"]
 
@@ -97,4 +98,10 @@ class GeminiWire:
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
-        return failure_of(read_error(body), received)
+        return failure_of(read_error(body), received, tools=partial(_tools_in, received.sent))
+
+
+def _tools_in(sent: bytes) -> list[str]:
+    """Return the names of the tools in the body of a request."""
+    tools = mappings(decode(sent).get("tools")) if sent else []
+    return [str(each.get("name") or "") for tool in tools for each in mappings(tool.get("functionDeclarations"))]

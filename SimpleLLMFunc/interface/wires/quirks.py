@@ -18,15 +18,15 @@ from typing import Any, cast
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.delta_assembly import (
+from SimpleLLMFunc.interface.wires.provider_state import STATE
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     ReplyAssembler,
     are_in_order,
     assemble_tool_calls,
     new_call_id,
     rekeyed,
 )
-from SimpleLLMFunc.interface.wires.provider_state import STATE
-from SimpleLLMFunc.interface.wires.reasoning_text import without_thoughts
+from SimpleLLMFunc.interface.wires.streams.reasoning_text import without_thoughts
 from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,

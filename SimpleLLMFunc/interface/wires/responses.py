@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.chat import bad_body, error_in, is_events, reply_of_events
-from SimpleLLMFunc.interface.wires.chunk_reader import bad_reply
+from SimpleLLMFunc.interface.wires.chat import bad_body, error_in, is_events, reply_of_events, tools_in
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.wires.items import ItemReader, build_request, completion_of, problem_of
 from SimpleLLMFunc.interface.wires.quirks import put_right
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
@@ -98,4 +99,4 @@ class ResponsesWire:
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
-        return failure_of(read_error(body), received)
+        return failure_of(read_error(body), received, path=_PATH, tools=partial(tools_in, received.sent))

@@ -7,8 +7,8 @@ from typing import Any
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.blocks.reply import FINISH, extra_of, refusal_in, usage_dict
-from SimpleLLMFunc.interface.wires.chunk_reader import EventReader, bad_reply
-from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.items.reply import calls_in, extra_of, finish_of, refusal_in, text_in, usage_dict
-from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
+from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings
 

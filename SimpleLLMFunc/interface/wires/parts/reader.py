@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from SimpleLLMFunc.interface.body_json import decode
-from SimpleLLMFunc.interface.wires.chunk_reader import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.parts.partial_call import PartialCall
 from SimpleLLMFunc.interface.wires.parts.reply import (
     blocked_in,
@@ -20,7 +19,8 @@ from SimpleLLMFunc.interface.wires.parts.reply import (
     thinking_in,
     usage_dict,
 )
-from SimpleLLMFunc.interface.wires.sse import ServerSentEvent
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings
 

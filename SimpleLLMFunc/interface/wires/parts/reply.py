@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.delta_assembly import new_call_id
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import new_call_id
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, mapping, mappings
 

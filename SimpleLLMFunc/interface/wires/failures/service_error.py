@@ -18,17 +18,31 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires.headers import retry_after_seconds
-from SimpleLLMFunc.interface.wires.refusals import Refused, refused_part, tool_name
+from SimpleLLMFunc.interface.wires.failures.headers import header_number, retry_after_seconds
+from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_part, tool_name
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
+from SimpleLLMFunc.type import mappings
 
 __all__ = ["ErrorReply", "failure_of", "read_error", "status_of_error"]
 
 _HEAD = 8000
 """Bytes of a body that are looked at; more than is kept, so that no secret is cut in two."""
 
-_QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_exhausted"})
+_QUOTA_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "credit_exhausted",
+        "credit_balance_exhausted",
+        "enforced_spend_limit_reached",
+        "billing_error",
+        "quota_per_day",
+    }
+)
+_KEY_CODES = frozenset({"api_key_invalid"})
+"""Gemini says so with status 400."""
 
 _STATUS_OF_CODE: dict[str, int] = {
     "authentication_error": 401,
@@ -87,10 +101,12 @@ class ErrorReply:
 
     Attributes:
         message: the text, redacted.
-        codes: its `code`, `type` and `status`, as text in lower case.
+        codes: its `code`, `type` and `status`, and the codes among its details, as text in lower case; "quota_per_day"
+            where what is used up comes back tomorrow.
         code, param: its `code`, and what it names as wrong, as it wrote them; empty where it does not.
         status: an HTTP status that the body names, None where it names none.
         limit: tokens that fit, None where it does not say.
+        wait: seconds that it asks us to wait, None where it does not say.
     """
 
     message: str
@@ -99,6 +115,7 @@ class ErrorReply:
     limit: int | None = None
     code: str = ""
     param: str = ""
+    wait: float | None = None
 
 
 def read_error(body: bytes | Any) -> ErrorReply:
@@ -115,7 +132,7 @@ def read_error(body: bytes | Any) -> ErrorReply:
         return ErrorReply(_text_of(data), frozenset())
     inner = data.get("error")
     error: Mapping[str, Any] = inner if isinstance(inner, Mapping) else data
-    words = [error.get("code"), error.get("type"), error.get("status")]
+    words = [error.get("code"), error.get("type"), error.get("status"), *_codes_in(error.get("details"))]
     message = inner if isinstance(inner, str) else next(filter(None, map(error.get, ("message", "detail", "msg"))), "")
     limit = error.get("n_ctx")
     return ErrorReply(
@@ -125,7 +142,23 @@ def read_error(body: bytes | Any) -> ErrorReply:
         limit=limit if isinstance(limit, int) else None,
         code=code if isinstance(code := error.get("code"), str) else "",
         param=_param_of(error),
+        wait=_wait_in(error.get("details")),
     )
+
+
+def _codes_in(details: Any) -> list[str]:
+    """Return the codes among the details: Messages has one `error_code`, Gemini a list of things of several kinds."""
+    if isinstance(details, Mapping):
+        return [str(details["error_code"])] if details.get("error_code") else []
+    codes = [str(part["reason"]) for part in mappings(details) if part.get("reason")]
+    quotas = [str(each.get("quotaId")) for part in mappings(details) for each in mappings(part.get("violations"))]
+    return [*codes, *(["quota_per_day"] if any("PerDay" in quota for quota in quotas) else [])]
+
+
+def _wait_in(details: Any) -> float | None:
+    """Return the seconds in Gemini's ``RetryInfo``, as in ``"34.4s"``."""
+    said = next((str(part["retryDelay"]) for part in mappings(details) if part.get("retryDelay")), None)
+    return None if said is None else header_number(said.removesuffix("s"))
 
 
 def _param_of(error: Mapping[str, Any]) -> str:
@@ -170,10 +203,11 @@ def failure_of(
     facts: dict[str, Any] = {"status": status, "request_id": request_id and redact(request_id), "tries": received.tries}
     said = error.message
     wait = retry_after_seconds(headers, received.began)
-    if status in {401, 403}:
+    wait = error.wait if wait is None else wait
+    if status in {401, 403} or (status == 400 and error.codes & _KEY_CODES):
         return AttemptFailed(AuthenticationError(model, body=said, **facts), again="never")
-    if status == 429:
-        if error.codes & _QUOTA_CODES:
+    if status in {402, 429}:
+        if status == 402 or error.codes & _QUOTA_CODES:
             return AttemptFailed(RateLimited(model, kind="quota", body=said, retry_after=wait, **facts), again="never")
         return AttemptFailed(RateLimited(model, retry_after=wait, body=said, **facts), retry_after=wait)
     codes = [*error.codes]

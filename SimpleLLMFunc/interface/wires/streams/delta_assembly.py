@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.nesting import Nesting
+from SimpleLLMFunc.interface.wires.streams.nesting import Nesting
 from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.wires.delta_assembly import ReplyAssembler
-from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts, answer_in, without_thoughts
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
+from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in, without_thoughts
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 TEXTS = [

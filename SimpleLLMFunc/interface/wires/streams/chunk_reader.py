@@ -18,10 +18,10 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.body_json import decode, mend
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
-from SimpleLLMFunc.interface.wires.reasoning_text import StreamedThoughts
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.sse import EventDecoder, ServerSentEvent
+from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts
+from SimpleLLMFunc.interface.wires.streams.sse import EventDecoder, ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, index_of, mappings

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.interface.wires import delta_assembly as assembler
-from SimpleLLMFunc.interface.wires.delta_assembly import (
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     ReplyAssembler,
     are_in_order,
     assemble_tool_calls,

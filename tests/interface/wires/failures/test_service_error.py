@@ -10,7 +10,7 @@ from SimpleLLMFunc.errors import (
     RateLimited,
     ServerUnavailable,
 )
-from SimpleLLMFunc.interface.wires.service_error import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.wire import Received
 
 
@@ -24,7 +24,7 @@ def failed(status, body=b"", headers=None):
     [
         (400, BadRequest, "never"),
         (401, AuthenticationError, "never"),
-        (402, BadRequest, "never"),
+        (402, RateLimited, "never"),
         (403, AuthenticationError, "never"),
         (404, BadRequest, "never"),
         (408, BadRequest, "always"),

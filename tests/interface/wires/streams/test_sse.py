@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.wires.sse import EventDecoder, ServerSentEvent
+from SimpleLLMFunc.interface.wires.streams.sse import EventDecoder, ServerSentEvent
 
 
 def decoded(*pieces: bytes) -> list[ServerSentEvent]:

@@ -5,7 +5,7 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.wires.nesting import Nesting
+from SimpleLLMFunc.interface.wires.streams.nesting import Nesting
 
 VALUES = st.recursive(
     st.one_of(st.none(), st.integers(), st.text(alphabet='ab"\\{}[]\n', max_size=8)),

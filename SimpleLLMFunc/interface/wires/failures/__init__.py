@@ -1,0 +1,1 @@
+"""What the wires share to read a failure: the errors of services, what they refuse, and how long they want us to wait; pure."""
