@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.wires import delta_assembly as assembler
+from SimpleLLMFunc.interface.wires.streams import delta_assembly as assembler
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     ReplyAssembler,
     are_in_order,
