@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -31,6 +31,7 @@ from SimpleLLMFunc.base.parsing.alignment import (
     UnionShape,
     adjacent_candidates,
     bare_items,
+    digit_truth,
     holds_hooks,
     resolved,
     shape_of,
@@ -176,7 +177,7 @@ class AnswerReader:
     def judged(self, candidate: Candidate, aligner: Aligner, *, prefers_wrapper: bool) -> _Reading | Misfit:
         """Return the value that the candidate is, taken as the value or as its wrapper."""
         found = aligner.align(self.shape, candidate.node)
-        if self._is_wrapper(candidate.node):
+        if self.is_wrapper(candidate.node):
             inside = aligner.align(self.shape, candidate.node[_WRAPPER_KEY], is_inner=True)
             if (
                 isinstance(inside, Fit)
@@ -185,7 +186,8 @@ class AnswerReader:
                 found = inside
         return self.built(found, candidate)
 
-    def _is_wrapper(self, node: Node) -> bool:
+    def is_wrapper(self, node: Node) -> TypeGuard[dict[str, Node]]:
+        """Tell whether the node is ``{"value": …}`` around a value that is no object."""
         return self._is_wrapped and isinstance(node, dict) and list(node) == [_WRAPPER_KEY]
 
     def built(self, found: Alignment, candidate: Candidate) -> _Reading | Misfit:
@@ -234,7 +236,8 @@ class _Attempt:
         if not body.strip():
             return Misfit([("", self._shape.name, "nothing but reasoning" if text.strip() else "an empty answer")])
         if self._shape_is_scalar and "\\boxed{" in body:
-            body = unboxed(body)
+            boxed, body = body, unboxed(body)
+            self._repairs += [("", "taken out of \\boxed{}")] if body != boxed else []
         finding = find_json(body)
         found = self._from_json(finding)
         if isinstance(found, _Reading):
@@ -260,6 +263,11 @@ class _Attempt:
             mended = Aligner(may_coerce=True, reads_hooked=True)
             again = self._reader.judged(candidate, mended, prefers_wrapper=self._prefers_wrapper)
             found = again if isinstance(again, _Reading) else found
+        if isinstance(found, Misfit) and self._may_coerce and candidate.is_whole:
+            node = candidate.node[_WRAPPER_KEY] if self._reader.is_wrapper(candidate.node) else candidate.node
+            truth = digit_truth(self._shape, node)
+            if truth is not None:
+                return _Reading(truth.value, truth.cost, [*candidate.repairs, ("", truth.note)])
         return found
 
     # --- JSON --------------------------------------------------------------------------------------------
@@ -304,7 +312,7 @@ class _Attempt:
             return Misfit([("", f"one {self._shape.name}", "text with JSON in it, which fits as text and as JSON")])
         if self._says_otherwise(finding, first):
             return Misfit([("", f"one {self._shape.name}", "JSON that fits, and another value in the words around it")])
-        if not fits[0][0].is_whole:
+        if _stands_in_prose(finding.text, fits[0][0]):
             first.repairs.insert(0, ("", "JSON found in the text"))
         return first
 
@@ -409,6 +417,11 @@ class _Attempt:
 def _is_usable(candidate: Candidate) -> bool:
     """Tell whether the candidate may decide: text without quotes only where nothing else stands around it."""
     return candidate.is_whole or not _holds_bare(candidate.node)
+
+
+def _stands_in_prose(text: str, candidate: Candidate) -> bool:
+    """Tell whether other text stands around the candidate; a whole one may also fill no more than its line."""
+    return bool(text[: candidate.start].strip() or text[candidate.end :].strip())
 
 
 def _holds_bare(node: Node) -> bool:

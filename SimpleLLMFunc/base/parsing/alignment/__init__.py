@@ -5,6 +5,7 @@ from __future__ import annotations
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
 from SimpleLLMFunc.base.parsing.alignment.bare_lists import adjacent_candidates, bare_items
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import digit_truth
 from SimpleLLMFunc.base.parsing.alignment.scalars import MONTHS
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
@@ -49,6 +50,7 @@ __all__ = [
     "UnionShape",
     "adjacent_candidates",
     "bare_items",
+    "digit_truth",
     "holds_hooks",
     "resolved",
     "shape_of",

@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment import scalars
-from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape
+from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, UnionShape, resolved
 from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["LeafFit", "fit_leaf"]
+__all__ = ["LeafFit", "digit_truth", "fit_leaf"]
 
 
 class LeafFit(NamedTuple):
@@ -145,6 +145,20 @@ def _bool(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # 
         return None
     cost = EXACT_STRING if text.strip().isalpha() else PROSE
     return LeafFit(value, cost, f"{str(value).lower()} taken from {_said(text)}")
+
+
+def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
+    """Return what `1` and `0`, or these digits in quotes, say where nothing but true, false and null is wanted.
+
+    pydantic's lax rule, for a node that is the whole answer: inside of an object or a list a number stays a number.
+    """
+    choices = shape.choices if isinstance(shape, UnionShape) else [shape]
+    kinds = {part.kind if isinstance(part, LeafShape) else "" for part in map(resolved, choices)}
+    text = node.text if isinstance(node, Num) else _text_of(node)
+    digit = "" if text is None else text.strip()
+    if "bool" not in kinds or not kinds <= {"bool", "none"} or digit not in {"0", "1"}:
+        return None
+    return LeafFit(digit == "1", EXACT_STRING, f"{'true' if digit == '1' else 'false'} taken from {digit}")
 
 
 def _none(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature

@@ -144,8 +144,10 @@ def test_the_wrapper_of_a_plain_value_is_no_repair() -> None:
         ('[["a", 1]]', dict[str, int]),
         ("true", int),
         ("true", float),
-        ("1", bool),
-        ("0", bool),
+        ("1.0", bool),
+        ("[1]", list[bool]),
+        ('{"answer": 1}', bool),
+        ("see {1}", bool),
         ("null", list[int]),
         ("null", str | float),
         ("[true]", list[int]),
@@ -564,3 +566,49 @@ def test_a_violation_says_what_is_wanted_and_what_is_wrong() -> None:
     assert found(name="a") == ("name", "at least 3 characters", "'a'")
     assert found(name="bcd") == ("name", "text of the pattern '^a'", "'bcd'")
     assert found(lines=[]) == ("lines", "at least 1 item after validation, not 0", "a list of 0")
+
+
+# --- 1 and 0 --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["1", '"1"', " 1\n", '{"value": 1}', '{"value": "1"}', "**1**"])
+@pytest.mark.parametrize("wanted", [bool, bool | None])
+def test_one_and_zero_are_true_and_false_where_they_are_the_whole_answer(text: str, wanted: Any) -> None:
+    parsed = parse_text(text, wanted)
+    assert (parsed.value, parsed.repairs) == (True, [("", "true taken from 1")])
+    parsed = parse_text(text.replace("1", "0"), wanted)
+    assert (parsed.value, parsed.repairs) == (False, [("", "false taken from 0")])
+
+
+@pytest.mark.parametrize("repair", ["off", "syntax"])
+def test_one_is_not_true_where_nothing_is_coerced(repair: Any) -> None:
+    with pytest.raises(ResponseParseError):
+        parse_text("1", bool, repair=repair)
+
+
+@pytest.mark.parametrize(("wanted", "value"), [(bool | int, 1), (bool | str, "1")])
+def test_one_stays_what_it_is_where_that_is_wanted_too(wanted: Any, value: Any) -> None:
+    parsed = parse_text("1", wanted).value
+    assert (type(parsed), parsed) == (type(value), value)
+
+
+# --- what is told of the way to the JSON ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"value": 2}', []),
+        ('  {"value": 2}\n', []),
+        ('```json\n{"value": 2}\n```', ["JSON taken out of a fence or tag"]),
+        ('Sure:\n{"value": 2}', ["JSON found in the text"]),
+        ('{"value": 2}\nThat is all.', ["JSON found in the text"]),
+        ('Sure:\n```json\n{"value": 2}\n```\nDone.', ["JSON found in the text"]),
+        ('It is {"value": 2}, I think.', ["JSON found in the text"]),
+        ("\\boxed{2}", ["taken out of \\boxed{}"]),
+    ],
+)
+def test_what_stood_around_the_json_is_told(text: str, told: list[str]) -> None:
+    parsed = parse_text(text, int)
+    assert parsed.value == 2
+    assert [what for _, what in parsed.repairs] == told
