@@ -481,12 +481,19 @@ class ContentBlocked(RunError):
 
 
 class ToolCallLimitExceeded(RunError):
-    """Even the last turn, without tools, gave no answer; `.limit` is max_tool_calls."""
+    """Even the last turn, without tools, gave no answer; `.limit` is max_tool_calls.
 
-    def __init__(self, limit: int) -> None:
+    `.repeated` is the number of turns where that turn came earlier: they made the same calls, with the same results.
+    """
+
+    def __init__(self, limit: int, *, repeated: int = 0) -> None:
         self.limit = limit
+        self.repeated = repeated
         super().__init__(
-            f"no answer after {limit} {'round' if limit == 1 else 'rounds'} of tool calls and one turn without tools. "
+            f"no answer after {repeated} turns in a row with the same tool calls and results, and one without tools. "
+            "Let the result say more, or say in the docstring when to stop; raising max_tool_calls does not help."
+            if repeated
+            else f"no answer after {limit} {'round' if limit == 1 else 'rounds'} of tool calls and one turn without tools. "
             "Raise max_tool_calls, or say in the docstring when to stop."
         )
 

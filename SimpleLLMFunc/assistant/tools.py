@@ -50,6 +50,12 @@ class AssistantWords(ToolWords):
             return f"工具 {name} 没有执行: 它需要用户确认, 而用户没有确认。请在不使用它的情况下继续。"
         return super().not_confirmed(name)
 
+    def repeated(self, name: str) -> str:
+        """Say that a call was not run, since the turns before made it too and got the same result."""
+        if self.is_chinese:
+            return f"工具 {name} 没有执行: 它已连续两次以相同的参数调用, 结果也相同。请使用已有的结果, 换用其他参数, 或直接回答。"
+        return super().repeated(name)
+
     def too_slow(self, seconds: float) -> str:
         """Say what the problem is of a tool that was stopped after its time."""
         return f"运行超过 {seconds:g} 秒, 已被停止" if self.is_chinese else super().too_slow(seconds)

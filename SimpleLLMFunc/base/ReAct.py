@@ -27,7 +27,7 @@ from SimpleLLMFunc.base.json_action import AnswerText, read_actions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.metadata import SentRequest
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
-from SimpleLLMFunc.base.run import AnyReview, QuestionCharge, Run, StreamedReply
+from SimpleLLMFunc.base.run import AnyReview, QuestionCharge, Repetition, Run, StreamedReply
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import (
     BadRequest,
@@ -61,7 +61,8 @@ async def react_events(
 
     Args:
         request: what is sent first, and to which model. Its messages are copied, never changed.
-        tools: what runs when the model calls a tool; after its last round the model gets one turn without tools.
+        tools: what runs when the model calls a tool; after its last round the model gets one turn without tools, and so
+            does a model that makes the same calls again and again; see `Repetition`.
         review: may send the model back to work, and may change a request that the service refused; see `Review`.
         run: whose limits hold. A stream of it adds `ReplyDelta` events.
 
@@ -81,9 +82,10 @@ async def react_events(
     request = request.with_messages(list(history))
     run.asks(request)
     turn, rounds, opening = 1, 0, len(history)
+    repetition = Repetition()
     yield run.tell(RunStarted(run.trace_id, copied(history)))
     while True:
-        is_last = rounds >= tools.max_rounds
+        is_last = rounds >= tools.max_rounds or repetition.is_over
         yield run.tell(TurnStarted(turn, SentRequest(request, run.stream, is_last) if is_observed else None))
         try:
             async with aclosing(model_turn(run, request, turn, is_last=is_last)) as turn_events:
@@ -102,10 +104,11 @@ async def react_events(
         reply = _usable(run.last.reply, request.answer_name)
         if reply.tool_calls:
             if is_last:
-                raise ToolCallLimitExceeded(tools.max_rounds).with_run(messages=history)
+                repeated = repetition.times if repetition.is_over else 0
+                raise ToolCallLimitExceeded(tools.max_rounds, repeated=repeated).with_run(messages=history)
             rounds += 1
             grown: list[Message] = []
-            async with aclosing(_tool_round(run, reply, tools, turn, request.answer_name)) as round_events:
+            async with aclosing(_tool_round(run, reply, tools, turn, request.answer_name, repetition)) as round_events:
                 async for round_event in round_events:
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
@@ -276,13 +279,16 @@ def _usable(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
 
 
 async def _tool_round(
-    run: Run, reply: ChatCompletion, tools: Toolset, turn: int, answer_name: str | None
+    run: Run, reply: ChatCompletion, tools: Toolset, turn: int, answer_name: str | None, repetition: Repetition
 ) -> AsyncGenerator[MessageAppended | ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply and yield what happens; every call gets exactly one result message."""
     yield MessageAppended(turn, build_assistant_response_message(reply))
     calls = [call for call in reply.tool_calls if call.function.name != answer_name]
-    events = process_tool_calls(
-        calls, tools.tool_map, turn, policy=tools.policy, trace_id=run.trace_id, func_name=run.func_name
+    are_run, policy = repetition.begins(calls), tools.policy
+    events = (
+        process_tool_calls(calls, tools.tool_map, turn, policy=policy, trace_id=run.trace_id, func_name=run.func_name)
+        if are_run
+        else repetition.told(calls, turn, policy.words)
     )
     finished: dict[str, ToolCallFinished] = {}
     try:
@@ -296,6 +302,8 @@ async def _tool_round(
         for message in _results(reply, turn, finished, "The run was aborted."):
             yield MessageAppended(turn, message)
         raise
+    if are_run:
+        repetition.ends(finished.values())
     for message in _results(reply, turn, finished, _EARLY):
         yield MessageAppended(turn, message)
 

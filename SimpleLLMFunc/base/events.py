@@ -177,7 +177,7 @@ class ToolCallFinished:
         failed: the content tells of a failure.
         seconds: wall-clock time inside the tool, >= 0.
         error_type: what went wrong, where it failed: the type of what the tool raised, `TimeoutError`, or why it was not
-            run ("unknown_tool", "invalid_arguments", "not_confirmed").
+            run ("unknown_tool", "invalid_arguments", "not_confirmed", "repeated_call").
     """
 
     turn: int

@@ -122,6 +122,13 @@ class ToolWords:
         """Say that nobody has agreed to a call of the tool `name`."""
         return str(NotConfirmed(name))
 
+    def repeated(self, name: str) -> str:
+        """Say that a call of the tool `name` was not run, since the turns before made it too and got the same result."""
+        return (
+            f"The tool {name} was not run: it was called with the same arguments twice in a row and gave the same result "
+            "both times. Use that result, call it with other arguments, or answer now."
+        )
+
     def too_slow(self, seconds: float) -> str:
         """Say what the problem is of a tool that was stopped after its time."""
         return f"it took longer than {seconds:g} s and was stopped"

@@ -22,8 +22,9 @@ from tests.support.server import LoopbackServer, completion, json_answer, text_a
 FOREVER = {
     "calls a tool": calling(("look", {"where": "x"})),
     "calls many tools": calling(*[("look", {"where": str(number)}) for number in range(50)]),
-    "calls a tool that is none": calling(("nothing", {})),
-    "calls with bad arguments": calling(("look", "{")),
+    # Otherwise each time: the same calls with the same results are stopped sooner, see tests/base/run/test_repetition.py.
+    "calls a tool that is none": lambda request: calling((f"nothing_{len(request.messages)}", {})),
+    "calls with bad arguments": lambda request: calling(("look", "{" * len(request.messages))),
     "answers nonsense": "not a number",
     "answers nothing": "",
     "thinks": "<think>hm</think>",
@@ -38,7 +39,7 @@ def asking(llm, **options):
     def look(where: str) -> str:
         """Look."""
         runs.append(where)
-        return "nothing"
+        return f"nothing, {len(runs)} times"
 
     @llm_function(llm, toolkit=[look], **options)
     async def ask(question: str) -> list[int]:

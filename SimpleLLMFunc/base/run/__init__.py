@@ -6,6 +6,7 @@ from SimpleLLMFunc.base.run.abort import Abort, AbortSignal, RunLimits
 from SimpleLLMFunc.base.run.mappable import Answer, Mappable
 from SimpleLLMFunc.base.run.observer import current_observer
 from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, refused_by, refuses_mode, remember_refusal
+from SimpleLLMFunc.base.run.repetition import Repetition
 from SimpleLLMFunc.base.run.result import AnswerSource, Preview, Result
 from SimpleLLMFunc.base.run.review import (
     AnswerReview,
@@ -32,6 +33,7 @@ __all__ = [
     "Mappable",
     "Preview",
     "QuestionCharge",
+    "Repetition",
     "Result",
     "Run",
     "RunLimits",

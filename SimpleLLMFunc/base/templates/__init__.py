@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.base.templates.outside_text import enclosed, shortened
+from SimpleLLMFunc.base.templates.outside_text import enclosed, shortened, without_ids
 from SimpleLLMFunc.base.templates.template import Finished, fill_fields, guard_tags, render_template
 
-__all__ = ["Finished", "enclosed", "fill_fields", "guard_tags", "render_template", "shortened"]
+__all__ = ["Finished", "enclosed", "fill_fields", "guard_tags", "render_template", "shortened", "without_ids"]
