@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
-from SimpleLLMFunc.base.type_resolve import build_type_description_json
+from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.llm_interface import answering_models
@@ -190,7 +190,7 @@ def _owners(owner: Any, module: str, seen: set[int]) -> Iterator[Any]:
 
 def _locked(pipeline: Pipeline) -> Locked:
     about, options = pipeline.metadata, pipeline.options
-    types = {name: build_type_description_json(hint) for name, hint in pipeline.definition.metadata[1].items()}
+    types = {name: type_identity(hint, as_json=True) for name, hint in pipeline.definition.metadata[1].items()}
     own = pipeline.own_version_parts() if isinstance(pipeline, FunctionPipeline) else {}
     answering = {name: _hash([own[key] for key in keys]) for name, keys in _ANSWERING.items() if keys[0] in own}
     models = answering_models(options.llm_interface) if options.llm_interface is not None else []

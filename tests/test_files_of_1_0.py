@@ -14,7 +14,7 @@ from SimpleLLMFunc import CachedLLM, Confident, OpenAICompatible, ResponseParseE
 from SimpleLLMFunc.assistant import SqliteMemory
 from SimpleLLMFunc.evaluate import EvalReport
 from SimpleLLMFunc.lock import check_lock, lock_of, read_lock
-from SimpleLLMFunc.testing import use_cassette
+from SimpleLLMFunc.testing import UnmatchedRequest, use_cassette
 from tests.files_of_1_0 import shop
 
 FOLDER = Path(__file__).parent / "files_of_1_0"
@@ -52,15 +52,39 @@ async def test_a_checkpoint_answers_every_row_without_a_request(kept):
     assert failed.text == "not a line"
 
 
+PROMPT_OF_1_0 = """\
+You carry out the function described below. You get its arguments and give back what it returns.
+
+Function:
+{function_description}
+
+Parameters:
+  - text: string
+  - strict: true or false
+
+Give only the return value, without explanation."""
+"""Asks word for word what 1.0 asked of `line_of`: a template without the field of the parameters keeps the docstring whole."""
+
+
 async def test_a_cache_answers_without_a_request(kept):
-    result = await shop.line_of.with_options(llm_interface=CachedLLM(shop.llm, kept("cache.sqlite"))).call("tea 1")
+    llm = CachedLLM(shop.llm, kept("cache.sqlite"))
+    result = await shop.line_of.with_options(llm_interface=llm, system_prompt_template=PROMPT_OF_1_0).call("tea 1")
     assert (result.value.name, result.cached) == ("1", True)
 
 
 async def test_a_cassette_plays_what_was_recorded(kept):
     with use_cassette(kept("cassette.json"), record="none"):
-        assert (await shop.line_of("tea 1")).name == "1"
+        asked = shop.line_of.with_options(system_prompt_template=PROMPT_OF_1_0)
+        assert (await asked("tea 1")).name == "1"
         assert await shop.advise("Paris") == "coat"
+
+
+async def test_a_cassette_tells_which_words_of_a_prompt_are_others_now(kept):
+    # The prompt of a docstring with a section about parameters has changed since 1.0.
+    with use_cassette(kept("cassette.json"), record="none"), pytest.raises(UnmatchedRequest) as caught:
+        await shop.line_of("tea 1")
+    assert "-    text: as it was printed." in str(caught.value)
+    assert "+  - text: string — as it was printed." in str(caught.value)
 
 
 def test_a_trace_store_shows_its_runs(kept):

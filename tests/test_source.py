@@ -129,7 +129,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "import pickle",
     ): "the suite pickles the model under test, and loads what it has just made",
     ("base/schemas/strict_schema.py", "StrictSchema._told", "a computed template .format()"): _TABLE,
-    ("base/type_resolve.py", "_bounds", "a computed template .format()"): _TABLE,
+    ("base/schemas/type_description.py", "Describer._bounds", "a computed template .format()"): _TABLE,
     ("interface/attempts/rate_headers.py", "<module>", "a computed template .format()"): _TABLE,
     ("interface/attempts/rate_headers.py", "_told", "a computed template .format()"): _TABLE,
     ("cli/show.py", "show_rows", "a computed format specification"): "the width of our own column",

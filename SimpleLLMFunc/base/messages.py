@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
 from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.type import (
     MULTIMODAL,
@@ -24,9 +30,12 @@ __all__ = [
     "build_multimodal_content",
     "copied",
     "extract_usage_from_response",
+    "render_value",
 ]
 
 T = TypeVar("T")
+
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def copied(messages: Sequence[T]) -> list[T]:
@@ -121,6 +130,22 @@ def extract_usage_from_response(response: Any) -> Usage | None:
     return CompletionUsage.from_dict(data).tokens if isinstance(data, Mapping) and data else None
 
 
+def render_value(value: Any) -> str:
+    """Return an argument as the model reads it: text as it is, containers and models as JSON, the rest as `str` gives it."""
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, (str, bytes, bytearray, memoryview, range)):
+        return str(value)
+    is_data = isinstance(value, (BaseModel, Sequence, Mapping, AbstractSet))
+    if is_data or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        data = dict(value) if isinstance(value, Mapping) else value
+        try:
+            return json.dumps(_ANYTHING.dump_python(data, mode="json", by_alias=True), ensure_ascii=False)
+        except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+            return str(value)
+    return str(value)
+
+
 def as_data(value: Any) -> Any:
     """Return a reply of any make as plain dicts and lists: ours, the openai package's, or anything of that shape."""
     if value is None or isinstance(value, (str, int, float)):
@@ -175,4 +200,4 @@ def _parts(name: str, value: Any) -> Iterator[ContentPart]:
             if item is not None:
                 yield from _parts(name, item)
     else:
-        yield {"type": "text", "text": f"{name}: {value}"}
+        yield {"type": "text", "text": f"{name}: {render_value(value)}"}

@@ -191,7 +191,8 @@ class Definition:
     @cached_property
     def fixed_prompt(self) -> FixedPrompt:
         """The parts of the prompt that are the same for every call."""
-        return FixedPrompt(self.metadata[1], self.output.return_type, quotes_line(self.output.quotes))
+        signature, hints, _, docstring, name = self.metadata
+        return FixedPrompt(signature, hints, self.output.return_type, docstring, name, quotes_line(self.output.quotes))
 
     def _names_in_sight(self) -> Mapping[str, Any]:
         """Return the local names, those of an enclosing function behind those of a class body."""

@@ -10,6 +10,7 @@ from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Abort, Answer, Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
+from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -17,6 +18,7 @@ from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.shipped import Parts, Reducer, parts_of, reducers_of
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_return_type_description
 from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     DEFAULT_SYSTEM_PROMPT_TEMPLATE,
     DEFAULT_USER_PROMPT_TEMPLATE,
@@ -91,7 +93,9 @@ class MappedFunction(Generic[R_co]):
         says how long to try (deadlines, re-asks) is none of it either.
         """
         pipeline, options = self.pipeline, self.pipeline.options
-        output, fixed, tools = pipeline.definition.output, pipeline.definition.fixed_prompt, pipeline.tools.specs
+        output, tools = pipeline.definition.output, pipeline.tools.specs
+        # In the words of 1.0, so that what it has answered need not be asked for again.
+        described = build_return_type_description(output.return_type, as_identity=True)
         llm = resolve_llm(options.llm_interface)
         bodies = [_body(part, tools, options.llm_kwargs) for part in answering_models(llm)]
         return {
@@ -104,11 +108,13 @@ class MappedFunction(Generic[R_co]):
                 if options.system_prompt_template
                 else [DEFAULT_SYSTEM_PROMPT_TEMPLATE, PLAIN_SYSTEM_PROMPT_TEMPLATE],
                 "user": options.user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
-                "parameters": fixed.parameters,
+                "parameters": [
+                    f"  - {name}: {type_identity(hint)}" for name, hint in pipeline.definition.hints.items()
+                ],
                 "output_mode": options.output_mode,
                 **pipeline.own_version_parts(),
             },
-            "types": {"schema": output.schema, "described": fixed.return_type, "repair": options.repair},
+            "types": {"schema": output.schema, "described": described, "repair": options.repair},
             "tools": [tools or [], options.max_tool_calls if options.toolkit else 0],
         }
 

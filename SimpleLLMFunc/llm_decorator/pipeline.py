@@ -12,7 +12,7 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionKind, FunctionMetadata, function_version, signature_text
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import Preview
-from SimpleLLMFunc.base.type_resolve import get_detailed_type_description
+from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import estimate_tokens
@@ -134,7 +134,7 @@ class Pipeline(ABC):
         own, hints, _, docstring, name = self.definition.metadata
         tools = self.tools.specs or []
         shown, schema = signature_text(own), self.output_schema
-        described = {name: get_detailed_type_description(hint) for name, hint in hints.items()}
+        described = {name: type_identity(hint) for name, hint in hints.items()}
         return FunctionMetadata(
             name=name,
             kind=self.kind,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import enum
 import types
+from collections import deque
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
 from SimpleLLMFunc.base.messages import (
     as_data,
@@ -16,6 +22,7 @@ from SimpleLLMFunc.base.messages import (
     build_multimodal_content,
     copied,
     extract_usage_from_response,
+    render_value,
 )
 from SimpleLLMFunc.type import ChatCompletion, ChatMessage, FunctionCall, ImgPath, ImgUrl, Text, ToolCall, Usage
 
@@ -108,8 +115,48 @@ def test_attack_14_a_text_is_never_a_path(png):
     parts = build_multimodal_content({"p": str(png.path), "q": ["/etc/passwd"]}, {"p": ImgPath, "q": list[ImgPath]})
     assert parts == [
         {"type": "text", "text": f"p: {png.path}"},
-        {"type": "text", "text": "q: ['/etc/passwd']"},
+        {"type": "text", "text": 'q: ["/etc/passwd"]'},
     ]
+
+
+# --- values as a model reads them ---------------------------------------------------------------------------
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    PAIR = (1, "two")
+
+
+class Price(BaseModel):
+    amount: Decimal = Field(serialization_alias="sum")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("as it is {x}\n", "as it is {x}\n"),
+        (True, "True"),
+        (None, "None"),
+        (1.5, "1.5"),
+        (Decimal("1.50"), "1.50"),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (b"x", "b'x'"),
+        (range(3), "range(0, 3)"),
+        (Colour.RED, "red"),
+        (Colour.PAIR, '[1, "two"]'),
+        (["雨", 1, None], '["雨", 1, null]'),
+        ((1, 2), "[1, 2]"),
+        ({3}, "[3]"),
+        (deque([1]), "[1]"),
+        ({"a": {"b": True}}, '{"a": {"b": true}}'),
+        (MappingProxyType({"a": 1}), '{"a": 1}'),
+        (Price(amount=Decimal("2.5")), '{"sum": "2.5"}'),
+        ([Price(amount=Decimal(1))], '[{"sum": "1"}]'),
+        ([object], "[<class 'object'>]"),
+    ],
+)
+def test_text_stands_as_it_is_a_scalar_as_python_writes_it_and_the_rest_as_json(value, text):
+    assert render_value(value) == text
 
 
 # --- assistant messages ------------------------------------------------------------------------------------

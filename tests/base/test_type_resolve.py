@@ -7,6 +7,7 @@ import datetime
 import enum
 import json
 import uuid
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Optional, TypeVar
@@ -22,8 +23,9 @@ from SimpleLLMFunc.base.type_resolve import (
     get_detailed_type_description,
     has_multimodal_content,
     is_multimodal_type,
+    type_identity,
 )
-from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
 
 T = TypeVar("T")
 
@@ -31,6 +33,15 @@ T = TypeVar("T")
 class Color(enum.Enum):
     RED = "red"
     BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Nothing(BaseModel):
+    pass
 
 
 class Address(BaseModel):
@@ -115,27 +126,114 @@ def test_every_type_has_words_json_and_an_example_that_fits(wanted: Any) -> None
         (datetime.date, "date (YYYY-MM-DD)"),
         (Color, 'one of "red", "blue"'),
         (Literal["a", 1], 'one of "a", 1'),
-        (list[int], "list of: integer"),
-        (set[int], "list without duplicates of: integer"),
-        (tuple[int, str], "list of exactly: integer, then string"),
-        (dict[str, int], "object with any keys, each value: integer"),
-        (Annotated[int, Field(ge=1, le=5)], "integer, at least 1, at most 5"),
-        (Any, "any JSON value"),
+        (Any, "any value"),
+        (object, "any value"),
+        # choices
+        (int | str | None, "integer or string or null"),
+        (Optional[bool], "true, false or null"),
+        (Literal["a"], '"a"'),
+        (Literal["a", "b"] | None, 'one of "a", "b" or null'),
+        (Literal["a", "b"] | int, '(one of "a", "b") or integer'),
+        (Color | None, 'one of "red", "blue" or null'),
+        (Level, "one of 1, 2"),
+        # lists
+        (list, "list"),
+        (list[int], "list of integers"),
+        (list[str | None], "list of strings, each may be null"),
+        (list[str] | None, "null or list of strings"),
+        (list[str] | int, "(list of strings) or integer"),
+        (dict[str, int] | None, "null or object with any keys whose values are integers"),
+        (list[bool], "list of true/false values"),
+        (list[int | str], "list of values, each: integer or string"),
+        (list[Color], 'list of values, each: one of "red", "blue"'),
+        (list[list[int]], "list of lists of integers"),
+        (list[list[str | None]], "list of values, each: (list of strings, each may be null)"),
+        (set[int], "list of integers, without duplicates"),
+        (frozenset[str], "list of strings, without duplicates"),
+        (tuple[int, ...], "list of integers"),
+        (tuple[int, str], "list of exactly 2 values: integer, then string"),
+        (tuple[()], "empty list"),
+        (Pair, "list of exactly 2 values: X: integer, then Y: string"),
+        (Sequence[str], "list of strings"),
+        # objects
+        (dict, "object with any keys"),
+        (dict[str, Any], "object with any keys"),
+        (dict[str, int], "object with any keys whose values are integers"),
+        (dict[str, int | None], "object with any keys whose values are integers, each value may be null"),
+        (dict[str, Color], 'object with any keys, each value: one of "red", "blue"'),
+        (dict[str, list[int]], "object with any keys whose values are lists of integers"),
+        (dict[Color, int], 'object with keys (one of "red", "blue") whose values are integers'),
+        (dict[uuid.UUID, int], "object with UUIDs as keys whose values are integers"),
+        (
+            dict[Annotated[str, Field(pattern="^x")], int],
+            "object with keys matching the regular expression ^x whose values are integers",
+        ),
+        (Data, "Data object {n: integer, greater than 3; tags: list of strings, may be left out}"),
+        (list[Data], "list of Data objects {n: integer, greater than 3; tags: list of strings, may be left out}"),
+        (Total, "Total object {a: integer; b: string, may be left out}"),
+        (Box[int], "Box[int] object {content: integer}"),
+        (Nothing, "Nothing object without fields"),
+        (Total | Nothing, "Total object {a: integer; b: string, may be left out} or Nothing object without fields"),
+        # what else holds
+        (Annotated[int, Field(ge=1, le=5)], "integer, from 1 to 5"),
+        (Annotated[int, Field(ge=1)] | None, "integer or null, at least 1"),
+        (Annotated[float, Field(gt=0, lt=0.5)], "number, greater than 0, less than 0.5"),
+        (Annotated[int, Field(multiple_of=7)], "integer, a multiple of 7"),
+        (Annotated[str, Field(min_length=1)], "string, at least 1 character"),
+        (Annotated[str, Field(min_length=2, max_length=9)], "string, 2 to 9 characters"),
+        (Annotated[str, Field(min_length=3, max_length=3)], "string, exactly 3 characters"),
+        (Annotated[str, Field(pattern=r"^\d$")], r"string, matching the regular expression ^\d$"),
+        (Annotated[list[str], Field(min_length=1)], "list of strings, with at least 1 item"),
+        (list[Annotated[int, Field(ge=0)] | None], "list of integers, each at least 0, each may be null"),
+        (
+            Annotated[list[Annotated[str, Field(max_length=5)]], Field(max_length=2)],
+            "list of strings, with at most 2 items, each at most 5 characters",
+        ),
+        (
+            Annotated[int, Field(ge=1)] | Annotated[str, Field(max_length=5)],
+            "(integer, at least 1) or (string, at most 5 characters)",
+        ),
+        # other scalars
+        (datetime.datetime, "date and time (ISO 8601, such as 2024-05-31T09:30:00Z)"),
+        (list[datetime.date], "list of dates (YYYY-MM-DD)"),
+        (datetime.time, "time (HH:MM:SS)"),
+        (datetime.timedelta, "duration (ISO 8601, such as PT1H30M)"),
+        (uuid.UUID, "UUID"),
+        (bytes, "bytes"),
+        (Path, "file path"),
+        # pictures, sounds, files
+        (ImgUrl, "image"),
+        (ImgPath | None, "image or null"),
+        (list[ImgPath] | None, "null or list of images"),
+        (tuple[Audio, ...], "list of sounds"),
+        (Annotated[File, "x"], "file"),
+        (Text, "text"),
     ],
 )
 def test_words(wanted: Any, words: str) -> None:
     assert get_detailed_type_description(wanted) == words
 
 
+def test_the_identity_of_a_type_is_what_1_0_called_it() -> None:
+    assert type_identity(list[str | None]) == "list of: string or null"
+    assert type_identity(tuple[int, str]) == "list of exactly: integer, then string"
+    assert type_identity(dict[str, int]) == "object with any keys, each value: integer"
+    assert type_identity(set[int]) == "list without duplicates of: integer"
+    assert type_identity(Annotated[int, Field(ge=1, le=5)]) == "integer, at least 1, at most 5"
+    assert type_identity(Any) == "any JSON value"
+    assert type_identity(Tree) == "Tree object with label: string; kids: list of: Tree …, may be left out (then [])"
+    assert type_identity(Tree, as_json=True)["fields"]["kids"] == "list of: Tree …, may be left out (then [])"
+
+
 def test_a_model_in_words_and_as_json() -> None:
     words = get_detailed_type_description(Person)
-    assert "age: integer, at least 0, at most 150 (in years)" in words
+    assert "age: integer, from 0 to 150 (in years)" in words
     described = build_type_description_json(Person)
     assert described["type"] == "object Person"
     assert described["description"] == "Somebody."
     fields = described["fields"]
-    assert fields["age"] == "integer, at least 0, at most 150: in years"
-    assert fields["tags"] == "list of: string, may be left out (then [])"
+    assert fields["age"] == "integer, from 0 to 150: in years"
+    assert fields["tags"] == "list of strings, may be left out (then [])"
     assert fields["home"]["description"] == "where they live"
 
 
@@ -143,13 +241,16 @@ def test_siblings_of_one_type_are_described_in_full() -> None:
     fields = build_type_description_json(Person)["fields"]
     assert fields["home"]["fields"]["street"] == "string: with the number"
     assert fields["work"]["choices"][0]["fields"] == fields["home"]["fields"]
-    assert "…" not in json.dumps(fields, ensure_ascii=False)
-    assert "…" not in get_detailed_type_description(Person)
+    assert "as above" not in json.dumps(fields, ensure_ascii=False)
+    assert "as above" not in get_detailed_type_description(Person)
 
 
 def test_recursion_is_cut() -> None:
-    assert build_type_description_json(Tree)["fields"]["kids"] == "list of: Tree …, may be left out (then [])"
-    assert get_detailed_type_description(Tree).count("…") == 1
+    kids = "list of Tree objects (as above), may be left out (then [])"
+    assert build_type_description_json(Tree)["fields"]["kids"] == kids
+    assert get_detailed_type_description(Tree) == f"Tree object {{label: string; kids: {kids}}}"
+    assert get_detailed_type_description(Endless) == "Endless object {inner: Endless object (as above)}"
+    assert build_type_description_json(Endless)["fields"]["inner"] == "Endless object (as above)"
     assert generate_example_object(Tree) == {"label": "text", "kids": []}
     assert generate_example_object(Endless) is None
 
@@ -173,7 +274,19 @@ def test_a_type_without_a_schema_is_called_by_its_name() -> None:
     assert get_detailed_type_description(Opaque) == "Opaque"
     assert build_type_description_json(Opaque) == "Opaque"
     assert generate_example_object(Opaque) is None
-    assert get_detailed_type_description(ImgPath)
+    assert get_detailed_type_description(list[Opaque] | None) == "null or list of values, each: Opaque"
+
+
+def test_what_a_class_says_of_itself_stands_in_one_line() -> None:
+    class Told(BaseModel):
+        """Something.
+
+        And more of it.
+        """
+
+        a: int = Field(description="in\nlines")
+
+    assert get_detailed_type_description(Told) == "Told object (Something. And more of it.) {a: integer (in lines)}"
 
 
 def test_a_generic_is_described_with_its_argument() -> None:

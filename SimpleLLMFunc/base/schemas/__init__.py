@@ -1,9 +1,24 @@
-"""From a type to what a model is told of it: output modes, the strict subset of JSON Schema, an example."""
+"""From a type to what a model is told of it: output modes, the strict subset of JSON Schema, an example, words."""
 
 from __future__ import annotations
 
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
+from SimpleLLMFunc.base.schemas.type_description import Describer, Schema
 from SimpleLLMFunc.base.schemas.type_example import example_of
+from SimpleLLMFunc.base.schemas.type_words import Phrase, PlainWords, either, list_of
 
-__all__ = ["ANSWER_TOOL", "OutputSpec", "choose_output_mode", "compile_output", "example_of", "inlined_root"]
+__all__ = [
+    "ANSWER_TOOL",
+    "Describer",
+    "OutputSpec",
+    "Phrase",
+    "PlainWords",
+    "Schema",
+    "choose_output_mode",
+    "compile_output",
+    "either",
+    "example_of",
+    "inlined_root",
+    "list_of",
+]

@@ -15,7 +15,7 @@ from SimpleLLMFunc.tools.schemas.callable_schema import (
     ToolParameters,
 )
 from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaValidation
-from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring
+from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring, taken_apart
 from SimpleLLMFunc.tools.schemas.given_schema import SchemaParameters
 from SimpleLLMFunc.tools.schemas.strict import strict_parameters
 
@@ -35,5 +35,6 @@ __all__ = [
     "pattern_matches",
     "read_docstring",
     "strict_parameters",
+    "taken_apart",
     "underlying",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Documentation", "read_docstring"]
+__all__ = ["Documentation", "read_docstring", "taken_apart"]
 
 # The parser knows English headings only. Each row: what people write, the Google heading, the NumPy heading.
 _HEADINGS: Final = (
@@ -35,6 +35,12 @@ _ENTRY = re.compile(
     r"^(?P<indent>[ \t]+)(?:[-•][ \t]+)?(?P<name>\\?\*{0,2}\w+)[ \t]*"
     r"(?:[(（](?P<kind>[^()（）]*(?:\([^()]*\))?[^()（）]*)[)）])?[ \t]*[:：](?P<text>.*)$"
 )
+
+
+# The lines of reST and epydoc that say something of a parameter.
+_PARAMETER = re.compile(r"^[ \t]*[:@](?:param|parameter|arg|argument|key|keyword|type|参数|类型)\s[^:：]*[:：]")
+_WORD = re.compile(r"\w+")
+_MARKS: Final = frozenset({"param", "parameter", "arg", "argument", "key", "keyword", "type", "optional", *_FIELDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,85 @@ def read_docstring(text: str | None) -> Documentation:
             if entry.description:
                 parameters.setdefault(name.strip().lstrip("\\*"), entry.description.strip())
     return Documentation(description, parameters)
+
+
+def taken_apart(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Return a docstring without its sections about parameters, and by name the text and the type they give.
+
+    All else stays as it was written. So does a section whose every word is not found again in what it says of parameters.
+    """
+    kept: list[str] = []
+    fields: list[str] = []
+    sections: list[list[str]] = []
+    lines, position = text.splitlines(), 0
+    while position < len(lines):
+        end = _end_of_section(lines, position)
+        section = lines[position : max(end, position + 1)]
+        position += len(section)
+        if end < position:
+            # Of the empty lines around fields that were taken out one is left.
+            kept += section if section[0].strip() or kept[-1:] != [""] or not fields else []
+        elif _PARAMETER.match(section[0]):
+            fields += section
+        elif _parameters(section):
+            sections.append(section)
+        else:
+            kept += section
+    told: dict[str, tuple[str, str]] = {}
+    for found in map(_parameters, filter(None, [fields, *sections])):
+        if not found:
+            return text, {}
+        for name, (said, kind) in found.items():
+            before = told.get(name, ("", ""))
+            told[name] = "\n".join(filter(None, [before[0], said])), before[1] or kind
+    return ("\n".join(kept).strip(), told) if told else (text, {})
+
+
+def _end_of_section(lines: list[str], start: int) -> int:
+    """Return where a section about parameters ends that begins at `start`; `start` itself where none begins there."""
+    heading, following = _HEADING.match(lines[start]), [*lines[start + 1 :], "", ""]
+    if _PARAMETER.match(lines[start]):
+        depth = len(lines[start]) - len(lines[start].lstrip())
+        ends = (not line.strip() or len(line) - len(line.lstrip()) <= depth for line in following)
+    elif heading is None or heading["indent"]:
+        return start
+    elif _NUMPY.get(heading["name"]) == "Parameters" and _UNDERLINE.match(following[0]):
+        # An entry stands at the margin, its text below it is indented; other text at the margin ends the section.
+        after = [*following[1:], ""]
+        at_margin = (
+            bool(line.strip()) and not line[0].isspace() and number > 0 for number, line in enumerate(following)
+        )
+        ends = (
+            is_out and not _is_entry(line, below)
+            for is_out, line, below in zip(at_margin, following, after, strict=True)
+        )
+    elif heading["colon"] and _GOOGLE.get(heading["name"], heading["name"]) == "Args":
+        ends = (bool(line.strip()) and not line[0].isspace() for line in following)
+    else:
+        return start
+    return start + 1 + next((number for number, ended in enumerate(ends) if ended), len(following) - 2)
+
+
+def _is_entry(line: str, below: str) -> bool:
+    return " : " in line or (below[:1].isspace() and bool(below.strip()))
+
+
+def _parameters(section: list[str]) -> dict[str, tuple[str, str]]:
+    """Return what a section says by parameter; nothing where a word of it would be lost."""
+    from docstring_parser import ParseError, parse
+
+    try:
+        # The parser takes the indentation of all lines but the first for that of the whole text.
+        found = parse("\n".join(["", *_in_english(section)]))
+    except ParseError:
+        return {}
+    told: dict[str, tuple[str, str]] = {}
+    for entry in found.params:
+        for name in entry.arg_name.split(","):
+            told[name.strip().lstrip("\\*")] = ((entry.description or "").strip(), entry.type_name or "")
+    said = {word for name, texts in told.items() for text in (name, *texts) for word in _WORD.findall(text)}
+    body = section if _PARAMETER.match(section[0]) else section[1:]
+    return told if set(_WORD.findall("\n".join(body))) <= said | _MARKS else {}
 
 
 def _in_english(lines: list[str]) -> Iterator[str]:

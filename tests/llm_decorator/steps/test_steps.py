@@ -302,14 +302,6 @@ def test_no_type_is_unknown():
     assert function_prompt.build_return_type_description(None) == "未知类型"
 
 
-def test_values_are_rendered_for_a_model():
-    assert prompt.render_value("as it is {x}") == "as it is {x}"
-    assert prompt.render_value(Grade(score=1)) == '{"score": 1, "tags": []}'
-    assert prompt.render_value(["雨", 1]) == '["雨", 1]'
-    assert prompt.render_value(Colour.RED) == "red"
-    assert prompt.render_value(1.5) == "1.5"
-
-
 def golden(name, text):
     """Compare with a file; a missing one is written, and the test fails once so that it is looked at."""
     path = GOLDEN / name

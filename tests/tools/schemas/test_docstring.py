@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
-from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring
+from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring, taken_apart
 
 GOOGLE = """Tell the weather.
 
@@ -139,3 +141,63 @@ def test_what_follows_no_style_is_kept_or_left_out_but_never_fails(text):
 def test_a_long_docstring_takes_linear_time():
     text = "S.\n\nArgs:\n" + "".join(f"    a{n}: {'x' * 50}\n" for n in range(3000))
     assert len(read_docstring(text).parameters) == 3000
+
+
+# --- taken apart, for the prompt of a function -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [GOOGLE, NUMPY, REST, EPYDOC], ids=["google", "numpy", "rest", "epydoc"])
+def test_sections_about_parameters_are_taken_out_and_all_else_stays_as_written(text):
+    text = inspect.cleandoc(text)
+    rest, told = taken_apart(text)
+    assert {name: said for name, (said, _) in told.items()} == {
+        "city": "Name of the city.\nIn English.",
+        "days": "How many days. Defaults to 3.",
+    }
+    lines = text.splitlines()
+    assert [line for line in rest.splitlines() if line not in lines] == []
+    assert rest.startswith("Tell the weather.\n\nOnly for cities: villages are not known.\n\n")
+    assert "The forecast." in rest
+    assert "city" not in rest.replace("no such city", "")
+
+
+@pytest.mark.parametrize("text", CHINESE)
+def test_chinese_sections_are_taken_out_too(text):
+    rest, told = taken_apart(inspect.cleandoc(text))
+    assert {name: said for name, (said, _) in told.items()} == {"city": "城市名称", "days": "天数: 默认 3"}
+    assert "城市" not in rest
+    assert rest.startswith("查询天气。")
+
+
+def test_the_types_that_it_gives_are_told_too():
+    _, told = taken_apart("Do.\n\nArgs:\n    a (ISO date): when.\n    b: who.\n    *rest: more.")
+    assert told == {"a": ("when.", "ISO date"), "b": ("who.", ""), "rest": ("more.", "")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Just a text: with colons.\n    And lines.",
+        "Do it.\n\nArgs:\n    All of them are German.\n    a: text.",
+        "Do it.\n\nArguments:\n    a: text.\n    b",
+        "Do it.\n\nArgs:\n\nReturns:\n    It.",
+        "Do it.\n\nArgs: none.",
+        "Say which arguments:\n    a: is one.",
+        "Parameters of the model are set.\n\nNote:\n    a: b",
+    ],
+)
+def test_a_docstring_stays_whole_where_a_word_would_be_lost(text):
+    assert taken_apart(text) == (text, {})
+
+
+def test_text_around_the_sections_stays():
+    text = "Do it.\n\nParameters\n----------\na : int\n    The a.\n\nSay only one word.\n\n\nNever more."
+    assert taken_apart(text)[0] == "Do it.\n\nSay only one word.\n\n\nNever more."
+    text = ":param a: x\n\nIn between.\n\n:param b: y\n    more\n\n:returns: z"
+    assert taken_apart(text) == ("In between.\n\n:returns: z", {"a": ("x", ""), "b": ("y\nmore", "")})
+
+
+def test_what_two_sections_say_of_one_parameter_is_put_together():
+    text = "Do.\n\nArgs:\n    a: first.\n    b: x.\n\nNote:\n    well\n\nKeyword Args:\n    a: second."
+    assert taken_apart(text) == ("Do.\n\nNote:\n    well", {"a": ("first.\nsecond.", ""), "b": ("x.", "")})

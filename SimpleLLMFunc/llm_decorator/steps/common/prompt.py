@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
-from pydantic_core import PydanticSerializationError
-
+from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import has_multimodal_content
 from SimpleLLMFunc.errors import TemplateError
@@ -20,12 +15,11 @@ from SimpleLLMFunc.runtime import LARGE
 __all__ = [
     "check_multimodal_content",
     "extract_parameter_type_hints",
+    "filled_docstring",
     "process_docstring_template",
     "render_value",
     "takes_long_to_write",
 ]
-
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def process_docstring_template(docstring: str, template_params: Mapping[str, Any] | None) -> str:
@@ -33,13 +27,18 @@ def process_docstring_template(docstring: str, template_params: Mapping[str, Any
 
     Only ``{identifier}`` is a field. One that has no value leaves the whole docstring as written, with a warning.
     """
+    return filled_docstring([docstring], template_params)[0]
+
+
+def filled_docstring(parts: Sequence[str], template_params: Mapping[str, Any] | None) -> list[str]:
+    """Return the parts of a docstring with their ``{fields}`` filled: all of them, or with a warning none."""
     if not template_params:
-        return docstring
+        return list(parts)
     try:
-        return fill_fields(docstring, template_params, name="docstring")
+        return [fill_fields(part, template_params, name="docstring") for part in parts]
     except TemplateError as error:
         push_warning(f"{error} The docstring is used as written.", location=get_location())
-        return docstring
+        return list(parts)
 
 
 def extract_parameter_type_hints(type_hints: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,21 +51,6 @@ def check_multimodal_content(
 ) -> bool:
     """Say whether an argument, `exclude_params` aside, is or holds an image, a sound or a file."""
     return has_multimodal_content(arguments, type_hints, exclude_params)
-
-
-def render_value(value: Any) -> str:
-    """Return an argument as the model reads it: text as it is, data as JSON, the rest as `str` gives it."""
-    if isinstance(value, Enum):
-        return str(value.value)
-    if isinstance(value, str):
-        return value
-    is_data = isinstance(value, (BaseModel, list, tuple, dict, set, frozenset))
-    if is_data or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
-        try:
-            return json.dumps(_ANYTHING.dump_python(value, mode="json", by_alias=True), ensure_ascii=False)
-        except (PydanticSerializationError, ValueError, TypeError, RecursionError):
-            return str(value)
-    return str(value)
 
 
 def takes_long_to_write(arguments: Mapping[str, Any], type_hints: Mapping[str, Any]) -> bool:

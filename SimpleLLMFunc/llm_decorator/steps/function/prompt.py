@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content
@@ -17,6 +19,7 @@ from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
     generate_example_object,
     get_detailed_type_description,
+    type_identity,
 )
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -24,7 +27,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     check_multimodal_content,
     extract_parameter_type_hints,
-    process_docstring_template,
+    filled_docstring,
     render_value,
     takes_long_to_write,
 )
@@ -37,6 +40,7 @@ from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     PLAIN_SYSTEM_PROMPT_TEMPLATE,
 )
 from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.tools.schemas import taken_apart
 from SimpleLLMFunc.type import ContentPart, Message
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
@@ -60,21 +64,36 @@ __all__ = [
 _SIMPLE_TYPES = (str, int, float, bool, type(None))
 
 
-def build_parameter_type_descriptions(param_type_hints: Mapping[str, Any]) -> list[str]:
-    """Return one line per parameter: ``"  - name: what its type is"``."""
-    return [
-        f"  - {name}: {get_detailed_type_description(hint) if hint else 'Unknown Type'}"
-        for name, hint in param_type_hints.items()
-    ]
+def build_parameter_type_descriptions(
+    param_type_hints: Mapping[str, Any], descriptions: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return one line per parameter: ``"  - name: what its type is — what it holds"``.
+
+    Args:
+        param_type_hints: name to annotation.
+        descriptions: what the docstring says of them, where it does.
+    """
+    lines: list[str] = []
+    for name, hint in param_type_hints.items():
+        described = (descriptions or {}).get(name, "").replace("\n", "\n    ")
+        kind = get_detailed_type_description(hint) if hint else "Unknown Type"
+        lines.append(f"  - {name}: {kind}{f' — {described}' if described else ''}")
+    return lines
 
 
-def build_return_type_description(return_type: Any) -> str:
-    """Return the description of a return type: a sentence, and for anything made of parts its JSON and an example."""
+def build_return_type_description(return_type: Any, *, as_identity: bool = False) -> str:
+    """Return the description of a return type: a sentence, and for anything made of parts its JSON and an example.
+
+    Args:
+        return_type: the annotation.
+        as_identity: in the words of `type_identity`.
+    """
     if return_type is None:
         return "未知类型"
     if not _is_complex_type(return_type):
         return get_detailed_type_description(return_type)
-    described = json.dumps(build_type_description_json(return_type), ensure_ascii=False, indent=2)
+    data = type_identity(return_type, as_json=True) if as_identity else build_type_description_json(return_type)
+    described = json.dumps(data, ensure_ascii=False, indent=2)
     example = json.dumps(generate_example_object(return_type), ensure_ascii=False, indent=2)
     return f"Type Description (JSON):\n{described}\n\nExample JSON:\n{example}"
 
@@ -152,12 +171,12 @@ def build_initial_prompts(
     Raises:
         TemplateError: a template has a field that cannot be filled.
     """
-    parts = fixed or FixedPrompt(signature.type_hints, signature.return_type)
+    parts = fixed or FixedPrompt(
+        signature.signature, signature.type_hints, signature.return_type, signature.docstring, signature.func_name
+    )
     default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else PLAIN_SYSTEM_PROMPT_TEMPLATE
     arguments = signature.bound_args.arguments
-    # A name says little, but a model that is told nothing at all has to guess from the arguments.
-    docstring = process_docstring_template(signature.docstring, template_params) or signature.func_name
-    system_prompt = parts.system_prompt(docstring, system_prompt_template or default)
+    system_prompt = parts.system_prompt(template_params, system_prompt_template or default)
     return [
         {"role": "system", "content": system_prompt},
         build_user_message(arguments, signature.type_hints, user_prompt_template),
@@ -191,30 +210,62 @@ class FixedPrompt:
     """The parts of the prompt that are the same for every call of a function.
 
     Args:
+        signature: of the function.
         type_hints: of the function.
         return_type: what the model gives back.
+        docstring: what it does.
+        name: stands for the docstring where there is none: a model that is told nothing has to guess from the arguments.
         note: follows the docstring.
     """
 
-    def __init__(self, type_hints: Mapping[str, Any], return_type: Any, note: str = "") -> None:
+    def __init__(
+        self,
+        signature: inspect.Signature,
+        type_hints: Mapping[str, Any],
+        return_type: Any,
+        docstring: str,
+        name: str,
+        note: str = "",
+    ) -> None:
         self.hints = extract_parameter_type_hints(type_hints)
-        self.parameters = build_parameter_type_descriptions(self.hints)
         self.return_type = build_return_type_description(return_type)
-        self._note = note
-        self._latest = ("", ""), ""
+        description, told = taken_apart(docstring)
+        self._docstring, self._description, self._note = docstring or name, description or name, note
+        # In the order of the signature; what else the docstring describes (the keys of **options) follows.
+        self._types = {name: _given(parameter, self.hints) for name, parameter in signature.parameters.items()}
+        self._types |= {name: Any for name in told if name not in self._types}
+        self._told = {
+            name: f"{text} ({kind})".strip() if kind and self._types[name] is Any else text
+            for name, (text, kind) in told.items()
+        }
+        self._latest: tuple[tuple[list[str], str], str] = ([], ""), ""
 
-    def system_prompt(self, docstring: str, template: str) -> str:
-        """Return the system prompt; one text for all calls with the same docstring and template.
+    def system_prompt(self, template_params: Mapping[str, Any] | None, template: str) -> str:
+        """Return the system prompt; one text for all calls with the same template and fields of the docstring.
 
         Raises:
             TemplateError: the template has a field that cannot be filled.
         """
+        # Without the list of parameters, what the docstring says of them stays in it.
+        has_list = "{parameters_description}" in template
+        parts = [self._description if has_list else self._docstring, *self._told.values()]
+        filled = filled_docstring(parts, template_params)
         asked, text = self._latest
-        if asked != (docstring, template):
-            noted = f"{docstring}\n\n{self._note}".strip() if self._note else docstring
-            text = _system_prompt(noted, self.parameters, self.return_type, template)
-            self._latest = (docstring, template), text
+        if asked != (filled, template):
+            described, *texts = filled
+            noted = f"{described}\n\n{self._note}".strip() if self._note else described
+            lines = build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)))
+            text = _system_prompt(noted, lines, self.return_type, template)
+            self._latest = (filled, template), text
         return text
+
+
+def _given(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
+    """Return the type of what is given for a parameter: for ``*names: str`` a tuple of them."""
+    hint = hints.get(parameter.name, Any)
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return GenericAlias(tuple, (hint, ...))
+    return GenericAlias(dict, (str, hint)) if parameter.kind is inspect.Parameter.VAR_KEYWORD else hint
 
 
 # --- the request that these messages open ---
