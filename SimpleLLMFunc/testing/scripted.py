@@ -22,7 +22,7 @@ from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.testing.answering import answer_message, tool_calls
 from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply, text_chunk
-from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
+from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, brief_request, request_text
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
 
 __all__ = ["Answer", "Reply", "ScriptedLLM", "ScriptedRequest", "When", "answer", "tool_calls", "when"]
@@ -281,8 +281,9 @@ class ScriptedLLM(LLM_Interface):
             times = "once" if number == 0 else f"{number + 1} times"
             problem = f"was asked {times} and had {there} {'reply' if there == 1 else 'replies'}"
         return (
+            f"the request, whole in .calls[{asked.index}]:\n{brief_request(asked)}\n"
             f"ScriptedLLM {problem}. The last message was: {cut(redact(asked.text), 200)!r}. "
-            f"Add a reply, or pass repeat=True. The request:\n{asked}"
+            "Add a reply, or pass repeat=True."
         )
 
     def _completion(self, reply: Any, asked: ScriptedRequest) -> ChatCompletion | Sequence[StreamItem]:

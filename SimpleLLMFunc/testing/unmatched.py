@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["UnmatchedRequest", "request_text"]
+__all__ = ["UnmatchedRequest", "brief_request", "request_text"]
 
 _MOST_CHARS: Final = 4000
 
@@ -50,6 +51,12 @@ def request_text(
         lines.append("[params]")
         lines += _json_lines(params, limit)
     return redact("\n".join(lines))
+
+
+def brief_request(request: object) -> str:
+    """Return the last parts of a request that shows itself by `request_text`, each cut to one line."""
+    parts = re.split(r"\n(?=\[)", str(request))
+    return "\n".join(cut(" ".join(part.split()), 200) for part in parts[-6:])
 
 
 def _json_lines(data: Any, limit: int) -> list[str]:

@@ -443,13 +443,15 @@ async def test_a_request_that_no_rule_is_for_is_shown() -> None:
     assert isinstance(caught.value, UnmatchedRequest)
     text = str(caught.value)
     assert "none of its 1 rules" in text
-    for shown in ("[system]\nBe brief.", "[user]\nWill it snow?", "[tool look] Look out.", '"temperature": 0.2'):
+    for shown in ("[system] Be brief.", "[user] Will it snow?", "[tool look] Look out.", '"temperature": 0.2'):
         assert shown in text
 
 
 async def test_an_unmatched_request_fails_like_an_assertion_and_like_a_usage_error() -> None:
     for kind in (AssertionError, UsageError):
-        with pytest.raises(kind, match="The request:\n\\[user\\]\nhello"):
+        with pytest.raises(
+            kind, match=r"^the request, whole in \.calls\[0\]:\n\[user\] hello\nScriptedLLM was asked once"
+        ):
             await ScriptedLLM().chat(HELLO)
 
 
