@@ -7,6 +7,7 @@ import difflib
 import errno
 import ipaddress
 import json
+import locale
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ __all__ = [
     "missing_key_message",
     "missing_model_message",
     "read_provider_file",
+    "speaks_chinese",
 ]
 
 MODEL_FORMS = "openai:gpt-5-mini, local, provider.json:openai/gpt-4o"
@@ -111,33 +113,47 @@ def is_local_address(base_url: str | None) -> bool:
 # --- what to say when nothing is set up --------------------------------------------------------------------
 
 
+def speaks_chinese() -> bool:
+    """Return whether messages are to speak Chinese: as ``SIMPLELLMFUNC_LANG`` says, else as the locale does."""
+    said = next((value for name in _LANGUAGE_VARIABLES if (value := os.environ.get(name, "").strip())), None)
+    return (said or locale.getlocale()[0] or "").lower().startswith(("zh", "chinese"))
+
+
+_LANGUAGE_VARIABLES = ("SIMPLELLMFUNC_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+
+
 def missing_model_message() -> str:
     """Return what a user reads whose function has no model: what was looked at, the line to write, the offline way."""
+    if speaks_chinese():
+        return (
+            "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface、环境变量 SIMPLELLMFUNC_MODEL，"
+            '都没有给出模型。请写 @llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) 并设置 OPENAI_API_KEY，'
+            f"或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 {install_line('local')}，"
+            "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+        )
     return (
         "No model to ask. Looked at: `with use_llm(llm):` around the call, the function's own llm_interface, and the "
         "environment variable SIMPLELLMFUNC_MODEL; none of them names one. Write "
         '@llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) with OPENAI_API_KEY set, or set '
         "SIMPLELLMFUNC_MODEL=openai:gpt-5-mini. Without a key and without a network: llm_interface=LocalModel(), or "
-        f"SIMPLELLMFUNC_MODEL=local, after {install_line('local')}.\n\n"
-        "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface、环境变量 SIMPLELLMFUNC_MODEL，"
-        '都没有给出模型。请写 @llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) 并设置 OPENAI_API_KEY，'
-        f"或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 {install_line('local')}，"
-        "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+        f"SIMPLELLMFUNC_MODEL=local, after {install_line('local')}."
     )
 
 
 def missing_key_message(model_name: str, base_url: str | None = None) -> str:
     """Return what a user reads whose model has no key: what was looked at, the line to write, the offline way."""
-    at = f" at {_shown_address(base_url)}" if base_url else ""
-    zai = f"（{_shown_address(base_url)}）" if base_url else ""
+    address = _shown_address(base_url) if base_url else ""
+    if speaks_chinese():
+        return (
+            f"模型 {model_name}{f'（{address}）' if address else ''} 没有密钥。已经查找过：api_key、api_key_pool、环境变量 "
+            f'OPENAI_API_KEY，都是空的。请写 OpenAICompatible("{model_name}", api_key=…)，或设置 OPENAI_API_KEY。'
+            f"没有密钥、没有网络时：先 {install_line('local')}，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+        )
     return (
-        f"No key for {model_name}{at}. Looked at: api_key, api_key_pool, and the environment variable OPENAI_API_KEY; "
-        f'all of them are empty. Write OpenAICompatible("{model_name}", api_key=…), or set OPENAI_API_KEY. Without a '
-        "key and without a network: LocalModel(), or SIMPLELLMFUNC_MODEL=local, after "
-        f"{install_line('local')}.\n\n"
-        f"模型 {model_name}{zai} 没有密钥。已经查找过：api_key、api_key_pool、环境变量 OPENAI_API_KEY，都是空的。"
-        f'请写 OpenAICompatible("{model_name}", api_key=…)，或设置 OPENAI_API_KEY。没有密钥、没有网络时：先 '
-        f"{install_line('local')}，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+        f"No key for {model_name}{f' at {address}' if address else ''}. Looked at: api_key, api_key_pool, and the "
+        f'environment variable OPENAI_API_KEY; all of them are empty. Write OpenAICompatible("{model_name}", '
+        "api_key=…), or set OPENAI_API_KEY. Without a key and without a network: LocalModel(), or "
+        f"SIMPLELLMFUNC_MODEL=local, after {install_line('local')}."
     )
 
 
