@@ -2,18 +2,64 @@
 
 from __future__ import annotations
 
+import json
+import re
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError, cut
 
 __all__ = ["check_extra", "install_line", "load_extra", "missing_extra"]
 
 
-def install_line(extra: str) -> str:
-    """Return what to run for the extra, quoted as every shell wants it."""
-    return f'pip install "SimpleLLMFunc[{extra}]"'
+_NAME: Final = "SimpleLLMFunc"
+_PACKAGE: Final = Path(__file__).resolve().parent
+_EXTRA: Final = re.compile(r"""extra\s*==\s*["']([^"']+)""")
+
+
+def install_line(extra: str = "", package: Path = _PACKAGE) -> str:
+    """Return what to run for the extra, quoted as every shell wants it; for none, what installs the library.
+
+    The package index has another SimpleLLMFunc, so the line says from where this one was installed, and where that is not
+    known, which packages the extra needs.
+
+    Args:
+        extra: its name.
+        package: the directory of the library, beside which it is noted how it was installed (PEP 610).
+    """
+    from importlib.metadata import distributions  # only an error needs it, and a start need not pay for that
+
+    brackets = f"[{extra}]" if extra else ""
+    if (package.parent / "pyproject.toml").is_file():
+        return f'pip install -e "{package.parent}{brackets}"'
+    found = next(iter(distributions(name=_NAME, path=[str(package.parent)])), None)
+    if found is None:
+        return f"{_NAME}{brackets}, from where this one came"
+    direct = json.loads(found.read_text("direct_url.json") or "{}")
+    url, path = direct.get("url", ""), _path_of(direct.get("url", ""))
+    if "vcs_info" in direct:
+        version = direct["vcs_info"].get("requested_revision") or direct["vcs_info"]["commit_id"]
+        url = f"{direct['vcs_info']['vcs']}+{url}@{version}"
+    elif path is not None:
+        url = ""
+        if path.exists():
+            return f'pip install "{path}{brackets}"'
+    if url:
+        folder = f"#subdirectory={direct['subdirectory']}" if "subdirectory" in direct else ""
+        return f'pip install "{_NAME}{brackets} @ {url}{folder}"'
+    lines = [line.partition(";") for line in found.requires or ()]
+    names = [name.strip() for name, _, condition in lines if extra in (_EXTRA.findall(condition) or [""])]
+    return f"pip install {' '.join(json.dumps(name) for name in names)}"
+
+
+def _path_of(url: str) -> Path | None:
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    parts = urlsplit(url)
+    return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
 def load_extra(module: str, extra: str, *, purpose: str, advice: str = "") -> Any:

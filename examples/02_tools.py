@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """Typed Python functions as tools: the model asks, your code answers, the types are checked in between.
 

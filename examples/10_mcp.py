@@ -1,12 +1,15 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc[mcp]"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """MCP in both directions: functions offered to other programs, and the tools of another program in a function.
 
 This file is two programs. Run it, and it starts itself once more as a server (`simplellmfunc mcp serve`), which offers
 `rate` and `keywords` as MCP tools. Then it connects to that server and lets a model use them. Any other MCP server
-would do: put its command, or its `url=`, in the place of ours. Needs `pip install "SimpleLLMFunc[mcp]"`.
+would do: put its command, or its `url=`, in the place of ours. Needs `pip install ".[mcp]"`.
 """
 
 import asyncio

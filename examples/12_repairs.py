@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """What a model really writes, read or refused: every step beyond strict JSON leaves a line in the receipt.
 

@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """Half the price: a file of requests for a service's batches, and its file of answers read back, whatever is in it."""
 

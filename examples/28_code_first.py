@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """Plain code answers what it can, the model the rest, and other code when the service is down.
 

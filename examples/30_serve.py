@@ -1,11 +1,14 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc[view]", "aiohttp"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """A decorated function over HTTP: keys, a rate, streaming, and an OpenAPI document from its signature.
 
 On the command line: `simplellmfunc serve shop --callers callers.json`. This program starts the same server on a free port of this
-machine and calls it. Needs `pip install "SimpleLLMFunc[view]" aiohttp`.
+machine and calls it. Needs `pip install ".[view]" aiohttp`.
 """
 
 import asyncio

@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """Stop and go on, in all the ways a week of work brings: a used-up budget, a service that was down, new rows, a new prompt.
 

@@ -1,6 +1,9 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = ["SimpleLLMFunc[ray]"]
+#
+# [tool.uv.sources]  # the package index has another SimpleLLMFunc
+# SimpleLLMFunc = { path = ".." }
 # ///
 """Map on a Ray cluster: two workers on this machine ask, this process keeps the checkpoint.
 
@@ -16,6 +19,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.batch import RayEngine
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest
 
 
@@ -51,7 +55,7 @@ def main(checkpoint: Path) -> None:
 
 if __name__ == "__main__":
     if find_spec("ray") is None:
-        print('Ray is not installed: pip install "SimpleLLMFunc[ray]"')
+        print(f"Ray is not installed: {install_line('ray')}")
     else:
         with tempfile.TemporaryDirectory() as folder:
             main(Path(folder, "run.sqlite"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import json
 import re
 import sys
 import tomllib
@@ -49,14 +50,13 @@ def test_what_is_there_is_loaded():
 def test_what_is_missing_names_the_line(use):
     with pytest.raises(
         ConfigError,
-        match=r"^reading tea leaves needs `no_such_module`, which is not installed: "
-        r'pip install "SimpleLLMFunc\[tea\]"$',
+        match=f"^reading tea leaves needs `no_such_module`, which is not installed: {re.escape(install_line('tea'))}$",
     ):
         use("no_such_module", "tea", purpose="reading tea leaves")
 
 
 def test_what_else_can_be_done_stands_behind_the_line():
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[tea\]"\. Or drink it\.$'):
+    with pytest.raises(ConfigError, match=rf"{re.escape(install_line('tea'))}\. Or drink it\.$"):
         load_extra("no_such_module.leaves", "tea", purpose="reading tea leaves", advice="Or drink it.")
 
 
@@ -87,7 +87,7 @@ def test_a_library_that_breaks_while_it_loads_says_why(broken):
 
 def test_an_error_that_names_nothing_falls_back_to_the_library():
     error = missing_extra("tea.leaves", "tea", purpose="x", error=ModuleNotFoundError("gone"))
-    assert str(error) == 'x needs `tea`, which is not installed: pip install "SimpleLLMFunc[tea]"'
+    assert str(error) == f"x needs `tea`, which is not installed: {install_line('tea')}"
 
 
 # --- all extras --------------------------------------------------------------------------------------------
@@ -179,15 +179,86 @@ def source_of_all() -> str:
     return "".join(path.read_text("utf-8") for path in sorted((ROOT / "SimpleLLMFunc").rglob("*.py")))
 
 
-def test_the_line_is_written_in_one_place():
-    written = [
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "SimpleLLMFunc").rglob("*.py")
-        if re.search(r"pip install ['\"\\]+SimpleLLMFunc\[", path.read_text("utf-8"))
-    ]
-    assert written == ["SimpleLLMFunc/extras.py"]
+def test_no_one_is_sent_to_the_index_for_another_package_of_that_name():
+    texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    texts += (ROOT / "SimpleLLMFunc").rglob("*.py")
+    wrong = re.compile(r"pip install [^\n]*SimpleLLMFunc(?![^\n\"']* @ )")
+    told = {path.relative_to(ROOT).as_posix(): wrong.findall(path.read_text("utf-8")) for path in texts}
+    assert {path: lines for path, lines in told.items() if lines} == {}
 
 
-def test_the_line_is_quoted_for_every_shell():
-    # cmd.exe knows no other quotes, and zsh takes bare brackets for a pattern.
-    assert install_line("tea") == 'pip install "SimpleLLMFunc[tea]"'
+@pytest.mark.parametrize("readme", ["README.md", "README.zh-CN.md"])
+def test_the_first_screen_tells_of_the_other_package(readme):
+    screen = "\n".join((ROOT / readme).read_text("utf-8").split("\n")[:40])
+    assert "0.4.2" in screen
+    assert "pip install ." in screen
+
+
+# --- as it was installed -----------------------------------------------------------------------------------
+
+METADATA = """\
+Metadata-Version: 2.4
+Name: SimpleLLMFunc
+Version: 1.1.0
+Requires-Dist: click>=8.2
+Requires-Dist: tzdata>=2024.1; sys_platform == "win32"
+Provides-Extra: frames
+Requires-Dist: pandas>=2.2.2; extra == "frames"
+Requires-Dist: pyarrow>=16.1; (python_version >= "3.11") and extra == 'frames'
+"""
+
+
+@pytest.fixture
+def package(tmp_path) -> Path:
+    """The directory of the library in a directory of packages, with what pip notes beside it."""
+    found = tmp_path / "site-packages" / "SimpleLLMFunc"
+    found.mkdir(parents=True)
+    noted = tmp_path / "site-packages" / "simplellmfunc-1.1.0.dist-info"
+    noted.mkdir()
+    (noted / "METADATA").write_text(METADATA)
+    return found
+
+
+def note(package: Path, **direct: Any) -> None:
+    (package.parent / "simplellmfunc-1.1.0.dist-info" / "direct_url.json").write_text(json.dumps(direct))
+
+
+def test_a_checkout_is_installed_again_from_where_it_lies(tmp_path):
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "SimpleLLMFunc").mkdir()
+    assert install_line("frames", tmp_path / "SimpleLLMFunc") == f'pip install -e "{tmp_path}[frames]"'
+    assert install_line("", tmp_path / "SimpleLLMFunc") == f'pip install -e "{tmp_path}"'
+    assert install_line("frames") == f'pip install -e "{ROOT}[frames]"'
+
+
+@pytest.mark.parametrize("name", ["a checkout", "SimpleLLMFunc-1.1.0-py3-none-any.whl"])
+def test_a_directory_or_a_wheel_is_installed_again_where_it_is_still_there(package, tmp_path, name):
+    source = tmp_path / name
+    source.touch()
+    note(package, url=source.as_uri(), archive_info={})
+    assert install_line("frames", package) == f'pip install "{source}[frames]"'
+    source.unlink()
+    assert install_line("frames", package) == 'pip install "pandas>=2.2.2" "pyarrow>=16.1"'
+
+
+def test_an_address_is_installed_again(package):
+    note(package, url="https://example.org/SimpleLLMFunc.whl", archive_info={})
+    assert install_line("frames", package) == (
+        'pip install "SimpleLLMFunc[frames] @ https://example.org/SimpleLLMFunc.whl"'
+    )
+    vcs = {"vcs": "git", "commit_id": "0a1b2c"}
+    note(package, url="https://example.org/repository", vcs_info=vcs, subdirectory="python")
+    assert install_line("frames", package) == (
+        'pip install "SimpleLLMFunc[frames] @ git+https://example.org/repository@0a1b2c#subdirectory=python"'
+    )
+    note(package, url="file:///srv/repository", vcs_info={**vcs, "requested_revision": "v1.1"})
+    assert install_line("frames", package) == ('pip install "SimpleLLMFunc[frames] @ git+file:///srv/repository@v1.1"')
+
+
+def test_from_an_index_the_packages_are_named(package):
+    assert install_line("frames", package) == 'pip install "pandas>=2.2.2" "pyarrow>=16.1"'
+    assert install_line("", package) == 'pip install "click>=8.2" "tzdata>=2024.1"'
+
+
+def test_a_copy_of_the_package_alone_is_told_without_a_wrong_line(tmp_path):
+    assert install_line("frames", tmp_path / "SimpleLLMFunc") == "SimpleLLMFunc[frames], from where this one came"

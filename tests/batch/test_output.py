@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import sys
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -20,6 +21,7 @@ from typing_extensions import TypedDict
 from SimpleLLMFunc.batch.output import check_output_path, json_lines, write_rows
 from SimpleLLMFunc.batch.rows.frames import to_frame
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
+from SimpleLLMFunc.extras import install_line
 
 
 @dataclass
@@ -220,7 +222,7 @@ def test_paths_are_looked_at_before_anything_is_asked(tmp_path):
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[frames\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_line("frames"))):
         check_output_path(tmp_path / "out.parquet")
 
 
@@ -282,7 +284,7 @@ def test_without_pandas_it_is_polars_and_without_both_an_error(report, monkeypat
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert isinstance(to_frame(report), pl.DataFrame)
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[frames\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_line("frames"))):
         to_frame(report)
 
 

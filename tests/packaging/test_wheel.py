@@ -143,7 +143,7 @@ def test_a_fresh_environment_uses_it(wheel, tmp_path):
     run(plain, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
     it_answers_and_tells_its_version(plain, tmp_path)
     it_imports_everything_that_is_offered(plain, tmp_path)
-    it_names_each_missing_extra(plain, tmp_path)
+    it_names_each_missing_extra(plain, tmp_path, wheel)
 
 
 def it_answers_and_tells_its_version(plain, tmp_path):
@@ -166,7 +166,7 @@ def it_imports_everything_that_is_offered(plain, tmp_path):
     assert found["missing"] == {"SimpleLLMFunc.testing.pytest_plugin": "pytest"}
 
 
-def it_names_each_missing_extra(plain, tmp_path):
+def it_names_each_missing_extra(plain, tmp_path, wheel):
     said = run(plain, "-c", "import subprocess, sys; print(subprocess.run("
                "[sys.executable, '-m', 'SimpleLLMFunc', 'doctor', '--json'], capture_output=True, text=True).stdout)",
                cwd=tmp_path)  # fmt: skip
@@ -174,4 +174,4 @@ def it_names_each_missing_extra(plain, tmp_path):
     extras = {name.removeprefix("extra ") for name in checks if name.startswith("extra ")}
     assert {"cost", "local", "mcp", "otel", "view"} <= extras
     for extra in extras:
-        assert checks[f"extra {extra}"]["next"] == f'pip install "SimpleLLMFunc[{extra}]"'
+        assert checks[f"extra {extra}"]["next"] == f'pip install "{wheel}[{extra}]"'

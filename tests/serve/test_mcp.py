@@ -19,6 +19,7 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.errors import ConfigError, ToolFailed
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.serve import serve_mcp
 from SimpleLLMFunc.serve.mcp import serve_http
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -475,5 +476,5 @@ def test_a_port_that_is_taken() -> None:
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[mcp\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_line("mcp"))):
         serve_mcp({"greet": greet}, http=True, port=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import types
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from SimpleLLMFunc import AIAssistant, ImgPath, Message, llm_chat, llm_function, tool
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.runtime import serve_until_cancelled
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.viewer import serve_page, viewer_app
@@ -501,7 +503,7 @@ def test_methods_without_an_instance_and_odd_chats_are_shown_with_the_reason(sto
 
 def test_the_extra_that_is_missing_is_named(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[view\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_line("view"))):
         viewer_app(store, token=TOKEN)
 
 

@@ -166,7 +166,8 @@ def _requirements() -> list[str]:
 
 def _package(name: str) -> Finding:
     version = _version(name)
-    return _bad(name, "not installed", f"pip install {_DISTRIBUTION}") if version is None else _ok(name, version)
+    line = install_line() if name == _DISTRIBUTION else f"pip install {name}"
+    return _bad(name, "not installed", line) if version is None else _ok(name, version)
 
 
 def _version(name: str) -> str | None:

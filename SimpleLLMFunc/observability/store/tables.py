@@ -219,7 +219,7 @@ class TraceFile:
             self._file.close()
             raise self.unusable(
                 f"it was made by a newer SimpleLLMFunc (schema {found}, this one knows up to {SCHEMA_VERSION}); "
-                "pip install --upgrade SimpleLLMFunc reads it"
+                "a SimpleLLMFunc as new as that reads it"
             )
         connection.execute("PRAGMA foreign_keys = ON")
 

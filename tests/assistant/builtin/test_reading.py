@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import logging
+import re
 import struct
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from SimpleLLMFunc.assistant.builtin import reading
 from SimpleLLMFunc.assistant.builtin.reading import MAX_TEXT_CHARS, Unreadable, decoded, read_document
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import install_line
 
 CONTRACT = Path(__file__).with_name("contract.pdf").read_bytes()
 TEXT = "第一行：你好，世界\nsecond line"
@@ -315,7 +317,7 @@ def test_a_missing_extra_names_the_install_line(monkeypatch, name, content):
         raise ImportError(f"No module named {module!r}")
 
     monkeypatch.setattr("SimpleLLMFunc.extras.import_module", missing)
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[files\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_line("files"))):
         read_document(name, content)
 
 

@@ -13,6 +13,7 @@ from SimpleLLMFunc.cli.commands import doctor
 from SimpleLLMFunc.cli.commands.doctor import Finding, findings
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.cli.show import Row, show_rows
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.local import weights as weights_module
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from tests.support.server import LoopbackServer, error_answer
@@ -51,14 +52,14 @@ def test_a_missing_extra_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None
         "no",
         "extra local",
         "xllamacpp not installed",
-        'pip install "SimpleLLMFunc[local]"',
+        install_line("local"),
     )
 
 
 def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     real = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "jsonschema" else real(name))
-    assert found("jsonschema") == ("bad", "jsonschema", "not installed", "pip install SimpleLLMFunc")
+    assert found("jsonschema") == ("bad", "jsonschema", "not installed", "pip install jsonschema")
 
 
 def test_what_only_another_system_needs_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from SimpleLLMFunc.errors import (
     RunAborted,
     SimpleLLMFuncError,
 )
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.local import local_model
 from SimpleLLMFunc.interface.local import server as local_server
 from SimpleLLMFunc.interface.local.bounded_schema import MAX_STRING
@@ -158,7 +159,7 @@ async def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path.write_bytes(b"GGUF")
     with pytest.raises(ConfigError) as failed:
         await LocalModel(path).chat(COLOUR)
-    assert 'pip install "SimpleLLMFunc[local]"' in str(failed.value)
+    assert install_line("local") in str(failed.value)
 
 
 async def test_without_the_extra_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """What an answer costs, and budgets in USD."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from functools import partial
@@ -9,6 +10,7 @@ from importlib import import_module
 import pytest
 
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, ServerUnavailable
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -365,7 +367,7 @@ async def test_a_budget_that_cannot_be_kept_is_told_before_anything_is_sent(monk
 
 @pytest.mark.usefixtures("_not_installed")
 async def test_without_the_extra_it_says_how_to_install_it():
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[cost\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_line("cost"))):
         await require_prices(OpenAICompatible("gpt-4o"))
 
 

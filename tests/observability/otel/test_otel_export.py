@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc import ConfigError
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.observability.otel.setup import setup_tracing
 from tests.support.otlp_receiver import OtlpReceiver
 
@@ -198,7 +200,7 @@ def test_what_was_set_up_already_is_left_alone():
 
 def test_a_missing_extra_is_told_with_the_line_to_run(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(ConfigError, match=r'pip install "SimpleLLMFunc\[otel\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_line("otel"))):
         setup_tracing()
 
 

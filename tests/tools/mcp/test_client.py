@@ -20,6 +20,7 @@ from SimpleLLMFunc.base.events import ToolCallFinished
 from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ToolDefinitionError, ToolFailed, UsageError
+from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -755,7 +756,7 @@ def test_without_the_extra() -> None:
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     assert done.stdout.startswith("ConfigError")
-    assert 'pip install "SimpleLLMFunc[mcp]"' in done.stdout
+    assert install_line("mcp") in done.stdout
 
 
 def test_importing_it_imports_no_extra() -> None:
