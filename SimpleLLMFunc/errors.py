@@ -38,6 +38,7 @@ answer's shape? An error is built from facts and writes its own text; the text n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, Literal, Self
 
 __all__ = [
@@ -123,8 +124,10 @@ class SimpleLLMFuncError(Exception):
         seconds: how long the run took; None where there was none.
         tries: HTTP requests made for the last question; 0 where none was.
         downgrades: what was asked for in another way than first, as in `Result.downgrades`.
+        frames: what `border` left out of the traceback; see `whole_traceback`.
     """
 
+    frames: Any = None
     trace_id: str = ""
     func_name: str = ""
     attempts: Sequence[Any] = ()
@@ -144,6 +147,11 @@ class SimpleLLMFuncError(Exception):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*(_mask(arg) if isinstance(arg, str) else arg for arg in args))
+
+    @property
+    def whole_traceback(self) -> TracebackType | None:
+        """The traceback with the library's own frames, which are not printed: for ``pdb.post_mortem``."""
+        return self.__traceback__ if self.frames is None else self.frames.whole
 
     def with_run(self, **facts: Any) -> Self:
         """Set facts about the run (the attributes above) that the raiser could not know; return self."""
@@ -411,6 +419,11 @@ class DeadlineExceeded(RunError):
         meanwhile = f" while {doing}" if doing else ""
         super().__init__(f"{limit} passed{meanwhile}. Give the call a longer deadline, or ask for less.")
         self.seconds = seconds
+
+    @property
+    def whole_traceback(self) -> TracebackType | None:
+        """The traceback with the library's own frames, which are not printed: for ``pdb.post_mortem``."""
+        return self.__traceback__ if self.frames is None else self.frames.whole
 
     def with_run(self, **facts: Any) -> Self:
         """Set facts about the run; `seconds` stays what the call was given."""

@@ -23,6 +23,7 @@ from SimpleLLMFunc.errors import RunError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import deadline_scope
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock, in_thread, iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ContentPart, Message
@@ -59,6 +60,7 @@ class AIAssistant:
         ToolDefinitionError: a tool the model could not be told about.
     """
 
+    @border
     def __init__(
         self,
         llm: LLM_Interface | None = None,
@@ -116,6 +118,7 @@ class AIAssistant:
 
     # --- one question ---
 
+    @border
     async def process_query(
         self,
         user_input: str,
@@ -153,6 +156,7 @@ class AIAssistant:
                     return item
         raise RunError(f"{FUNC_NAME}: the stream ended before the answer did")
 
+    @border
     def stream_query(
         self,
         user_input: str,
@@ -169,10 +173,12 @@ class AIAssistant:
         """
         return self._asked(user_input, session_id, user_id, ai_id, image_data, file_data, stream=True)
 
+    @border
     def process_query_sync(self, user_input: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As `process_query`, for code without an event loop, or inside one."""
         return run_sync(self.process_query(user_input, *args, **kwargs))
 
+    @border
     def stream_query_sync(self, user_input: str, *args: Any, **kwargs: Any) -> Generator[StreamItem, None, None]:
         """As `stream_query`, for code without an event loop, or inside one."""
         return iterate_sync(self.stream_query(user_input, *args, **kwargs))
@@ -188,6 +194,7 @@ class AIAssistant:
         """Forget a session, its files too, and say whether there was one."""
         return bool(self._sessions.remove(_owner(user_id), session_id))
 
+    @border
     async def delete_user(self, user_id: str) -> None:
         """Forget everything about a user: sessions, files, and what the memory holds.
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 
 from SimpleLLMFunc.base.parsing import Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas import compile_output
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, content_text
 
 __all__ = [
@@ -23,6 +24,7 @@ R = TypeVar("R")
 def parse_text(text: str, return_type: type[R], *, repair: RepairLevel = "coerce") -> Parsed[R]: ...
 @overload
 def parse_text(text: str, return_type: Any, *, repair: RepairLevel = "coerce") -> Parsed[Any]: ...
+@border
 def parse_text(text: str, return_type: Any, *, repair: RepairLevel = "coerce") -> Parsed[Any]:
     """Read a value of `return_type` in the text of a model.
 
@@ -41,6 +43,7 @@ def parse_text(text: str, return_type: Any, *, repair: RepairLevel = "coerce") -
     return compile_output(return_type).parse(text, repair)
 
 
+@border
 def process_response(response: Any, return_type: Any) -> Any:
     """Return the value of `return_type` in a reply, as `parse_text` reads it; a reply is also a plain text.
 

@@ -32,7 +32,7 @@ from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows import Feed, InputRow, Rows, opened, row_arguments
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["read_batch_file", "to_batch_file"]
@@ -43,6 +43,7 @@ R = TypeVar("R")
 # --- out -------------------------------------------------------------------------------------------------
 
 
+@border
 async def to_batch_file(
     function: BatchFunction[Any],
     rows: Rows,
@@ -176,6 +177,7 @@ class _Parts:
 # --- back ------------------------------------------------------------------------------------------------
 
 
+@border
 async def read_batch_file(
     function: BatchFunction[R],
     path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],

@@ -13,12 +13,14 @@ from SimpleLLMFunc.batch.ray import asked_on_ray
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows import Rows
 from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.logger import border
 
 __all__ = ["map_rows"]
 
 R = TypeVar("R")
 
 
+@border
 async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
     """Ask `function` once for each row, and return what came of it in the order of the input.
 

@@ -22,6 +22,7 @@ from SimpleLLMFunc.calls.call_data import (
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.history import read_history
 from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.utils import in_context
 
 __all__ = ["CallNode", "CoreCall"]
@@ -123,6 +124,7 @@ class CoreCall(BaseModel):
     # --- what the scheduler calls --------------------------------------------------------------------------
 
     @classmethod
+    @border
     async def instance(cls, executor: Any, node: Any = None, /, **kwargs: Any) -> Self:
         """Return a Call that is ready for `exec`: made of its parameters, its input prepared.
 
@@ -184,6 +186,7 @@ class CoreCall(BaseModel):
             language=getattr(task, "language", None) or LanguageType.CHINESE,
         )
 
+    @border
     async def exec(
         self, executor: Any, input_data: Mapping[str, Any] | DataBase
     ) -> AsyncGenerator[CallOutputChunk, None]:

@@ -16,7 +16,7 @@ from SimpleLLMFunc.calls.task import Step, StepStatus, Task, Waiting
 from SimpleLLMFunc.errors import CallError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import deadline_scope
-from SimpleLLMFunc.logger import app_log, async_log_context, push_error, push_warning
+from SimpleLLMFunc.logger import app_log, async_log_context, border, push_error, push_warning
 from SimpleLLMFunc.utils import in_context
 
 __all__ = ["StepExecutor"]
@@ -98,6 +98,7 @@ class StepExecutor:
             self._failure = error
         self.status = StepStatus.PARAM if self._waiting else None
 
+    @border
     def run(self) -> AsyncGenerator[CallOutputChunk, None]:
         """Yield what the step puts out: its text where it is `to_user`, its data and its error in any case.
 
@@ -109,6 +110,7 @@ class StepExecutor:
         """
         return in_context(self._run(), contextvars.copy_context())
 
+    @border
     def resume(self, values: Mapping[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
         """Take missing values, and return what `run` returns; without reading it, call `run` later.
 

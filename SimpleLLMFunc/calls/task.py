@@ -23,6 +23,7 @@ from SimpleLLMFunc.calls.call_data import (
 )
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.errors import CheckpointError
+from SimpleLLMFunc.logger import border
 
 __all__ = ["Step", "StepStatus", "Task", "TaskRuntime", "Waiting"]
 
@@ -113,6 +114,7 @@ class Task(ByPosition):
         return json.dumps(data, ensure_ascii=False)
 
     @classmethod
+    @border
     def from_json(cls, text: str | bytes) -> Self:
         """Return the task that `to_json` wrote; a step that was running then has not run.
 

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.logger import redact
+from SimpleLLMFunc.logger import is_debugging, redact, shown_traceback
 
 __all__ = ["COMMANDS", "main"]
 
@@ -60,6 +60,8 @@ class _Program(click.Group):
         try:
             return super().invoke(ctx)
         except SimpleLLMFuncError as error:
+            if is_debugging():
+                click.echo(printable(shown_traceback(error)), err=True)
             click.secho("Error: ", fg="red", nl=False, err=True)
             # It may repeat what a service said, which is to do nothing to the terminal.
             click.echo(printable(redact(str(error))), err=True)

@@ -25,6 +25,7 @@ from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function,
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread, run_sync
 from SimpleLLMFunc.type import Confident
 
@@ -37,6 +38,7 @@ _REPEAT = " repeat"
 """No parameter can be called so."""
 
 
+@border
 def evaluate(
     f: Evaluated,
     cases: Cases,
@@ -69,6 +71,7 @@ def evaluate(
     return run_sync(evaluate_async(f, cases, scorers, repeats, confidence=confidence, **options))
 
 
+@border
 async def evaluate_async(
     f: Evaluated,
     cases: Cases,

@@ -23,7 +23,7 @@ from SimpleLLMFunc.interface.http import Address, Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client
 from SimpleLLMFunc.interface.profile import Profile, find_profile
 from SimpleLLMFunc.interface.wires import CHAT, Asked, check_base_url, extra_headers_of, number
-from SimpleLLMFunc.logger import HTTP_LOGGERS, redact, redact_logs_of, remember_secret
+from SimpleLLMFunc.logger import HTTP_LOGGERS, border, redact, redact_logs_of, remember_secret
 from SimpleLLMFunc.runtime import importing
 
 __all__ = ["OpenAICompatible"]
@@ -58,6 +58,7 @@ class OpenAICompatible(HttpModel):
     reads_reasoning = True
     wire = CHAT
 
+    @border
     def __init__(
         self,
         model_name: str,
@@ -126,6 +127,7 @@ class OpenAICompatible(HttpModel):
             remember_secret(secret)
 
     @classmethod
+    @border
     def load_from_json_file(cls, path: str | PathLike[str]) -> dict[str, dict[str, Self]]:
         """Return every model of a provider file, as ``{provider: {model_name: model}}``.
 

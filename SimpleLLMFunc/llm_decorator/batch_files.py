@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from SimpleLLMFunc.llm_decorator.batch_doors import ray_actor, read_batch_file, to_batch_file
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import run_sync
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class _Pipelines:
     def _mapped(self) -> MappedFunction[Any]:
         raise NotImplementedError
 
+    @border
     def as_ray_actor(
         self,
         *,
@@ -55,6 +57,7 @@ class _Pipelines:
 class AsyncBatchFiles(_Pipelines, Generic[R]):
     """Views of an async function whose answer is an `R`."""
 
+    @border
     def to_batch_file(
         self, rows: Rows, path: str | PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"
     ) -> Coroutine[Any, Any, list[Path]]:
@@ -68,6 +71,7 @@ class AsyncBatchFiles(_Pipelines, Generic[R]):
         """
         return to_batch_file(self._mapped(), rows, path, on_error=on_error)
 
+    @border
     def read_batch_file(
         self,
         path: str | PathLike[str] | Iterable[str | PathLike[str]],
@@ -93,12 +97,14 @@ class AsyncBatchFiles(_Pipelines, Generic[R]):
 class BatchFiles(_Pipelines, Generic[R]):
     """Views of a sync function whose answer is an `R`: the same, behind the bridge."""
 
+    @border
     def to_batch_file(
         self, rows: Rows, path: str | PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"
     ) -> list[Path]:
         """Write one request a row, in the OpenAI Batch JSONL format, and return the files; see `AsyncBatchFiles`."""
         return run_sync(to_batch_file(self._mapped(), rows, path, on_error=on_error))
 
+    @border
     def read_batch_file(
         self,
         path: str | PathLike[str] | Iterable[str | PathLike[str]],

@@ -21,6 +21,7 @@ from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 
@@ -82,6 +83,7 @@ class _Decorated(Generic[L]):
         # As a function: by its name. A bound or changed one has none, and pickle says so.
         return self.__qualname__
 
+    @border
     def as_tool(self, name: str | None = None) -> Tool:
         """Return this function as a tool for another one."""
         return Tool(func=cast("Callable[..., Any]", self), name=name)
@@ -104,6 +106,7 @@ class _Decorated(Generic[L]):
         """Whether it is a method of nobody: called through its class, it gets the instance as first argument."""
         return self._instance is None and self._pipeline.definition.is_method
 
+    @border
     def with_options(self, **options: Any) -> Self:
         """Return the same function with other decorator arguments.
 
@@ -121,6 +124,7 @@ class _Views(_Decorated[L], Generic[L, P]):
 
     _is_streamed = False
 
+    @border
     def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
         """Return the exact request, without sending it."""
         given = args[1:] if self._lacks_instance else args
@@ -162,6 +166,7 @@ class _Function(_Views[FunctionPipeline, P], Generic[P]):
             return pipeline
         return answers if answers.pipeline is pipeline else answers.around(pipeline)
 
+    @border
     def with_options(self, **options: Any) -> Self:
         """Return the same function with other decorator arguments.
 
@@ -193,16 +198,19 @@ class _Function(_Views[FunctionPipeline, P], Generic[P]):
 class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
     """Views of an async function."""
 
+    @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
         answers, given = self._called(args)
         return answers.events(given, kwargs)
 
+    @border
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
         """Ask the model; when awaited, the value with everything known about how it came about."""
         answers, given = self._called(args)
         return self._named(answers.result(given, kwargs), ".call")
 
+    @border
     def map(self, rows: Rows, **options: Unpack[MapOptions]) -> Coroutine[Any, Any, MapReport[R]]:
         """Ask once for each row; when awaited, what came of each, in the order of the input. See `MapOptions`."""
         return self._named(map_rows(self._mapped(), rows, **options), ".map")
@@ -216,16 +224,19 @@ class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
 class _SyncFunction(_Function[P], BatchFiles[R], Generic[P, R]):
     """Views of a sync function: the same, behind the bridge."""
 
+    @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
         answers, given = self._called(args)
         return iterate_sync(answers.events(given, kwargs))
 
+    @border
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Ask the model and return the value with everything known about how it came about."""
         answers, given = self._called(args)
         return run_sync(answers.result(given, kwargs))
 
+    @border
     def map(self, rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
         """Ask once for each row, and return what came of each, in the order of the input. See `MapOptions`."""
         return run_sync(map_rows(self._mapped(), rows, **options))
@@ -240,6 +251,7 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             setattr(self, name, getattr(pipeline.definition.func, name, None))
 
+    @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Ask the model; the value when awaited.
 
@@ -249,6 +261,7 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
         answers, given = self._called(args)
         return self._named(answers.value(given, kwargs))
 
+    @border
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         answers, given = self._called(args)
@@ -268,6 +281,7 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
 class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
     """A function whose body is a model; also works inside a running event loop."""
 
+    @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Ask the model and return the value.
 
@@ -278,6 +292,7 @@ class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
         value: R = run_sync(answers.value(given, kwargs))
         return value
 
+    @border
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
         answers, given = self._called(args)
@@ -299,6 +314,7 @@ class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
 
     _is_streamed = True
 
+    @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield the items as they arrive, each complete and validated."""
         return self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs)
@@ -321,6 +337,7 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
 
     _is_streamed = True
 
+    @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield the items as they arrive, each complete and validated."""
         return iterate_sync(self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs))
@@ -339,10 +356,12 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
 class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `async for text, history in chat(history, message)`."""
 
+    @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
         return self._pipeline.events(args[1:] if self._lacks_instance else args, kwargs)
 
+    @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
         return self._pipeline.pairs(args[1:] if self._lacks_instance else args, kwargs)
@@ -361,10 +380,12 @@ class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
 class LLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `for text, history in chat(history, message)`."""
 
+    @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
         return iterate_sync(self._pipeline.events(args[1:] if self._lacks_instance else args, kwargs))
 
+    @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
         return iterate_sync(self._pipeline.pairs(args[1:] if self._lacks_instance else args, kwargs))

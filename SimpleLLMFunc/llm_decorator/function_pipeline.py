@@ -24,6 +24,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, Message
 from SimpleLLMFunc.utils import in_context, stepped
 
@@ -110,6 +111,7 @@ class FunctionPipeline(Pipeline):
         """Return the value of a call when awaited."""
         return self._value(self.start(args, kwargs))
 
+    @border
     async def _value(self, run: FunctionRun) -> Any:
         await stepped(self._reply(run), run.context)
         return self.value_of(run)
@@ -118,6 +120,7 @@ class FunctionPipeline(Pipeline):
         """Return the value of a call with all that is known of it when awaited."""
         return self.result_of(self.start(args, kwargs))
 
+    @border
     async def result_of(self, run: FunctionRun) -> Result[Any]:
         """Read a run that `start` gave to its end, and return what it found."""
         await stepped(self._reply(run), run.context)

@@ -17,6 +17,7 @@ from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat
 from SimpleLLMFunc.llm_decorator.definition import Definition, iterator_kind_of
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import Tool
 
 __all__ = ["ChatDecorator", "async_llm_chat", "llm_chat"]
@@ -113,12 +114,14 @@ def llm_chat(
         ConfigError: an argument that cannot be.
     """
     given = dict(locals())  # every argument by its name
-    if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and callable(llm_interface):
-        return _decorated(Definition.of_caller(llm_interface, 1), Options())
-    options = Options(**given)
+    with border:
+        if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and callable(llm_interface):
+            return _decorated(Definition.of_caller(llm_interface, 1), Options())
+        options = Options(**given)
 
     def decorate(func: Any) -> Any:
-        return _decorated(Definition.of_caller(func, 1), options)
+        with border:
+            return _decorated(Definition.of_caller(func, 1), options)
 
     return decorate
 

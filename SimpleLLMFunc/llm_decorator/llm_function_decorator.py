@@ -18,6 +18,7 @@ from SimpleLLMFunc.llm_decorator.definition import Definition, iterator_kind_of
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import Tool
 
 __all__ = ["FunctionDecorator", "async_llm_function", "llm_function"]
@@ -166,12 +167,14 @@ def llm_function(
         ConfigError: an argument that cannot be.
     """
     given = dict(locals())  # every argument by its name
-    if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and _is_function(llm_interface):
-        return _decorated(Definition.of_caller(llm_interface, 1), Options())
-    options = Options(**given)
+    with border:
+        if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and _is_function(llm_interface):
+            return _decorated(Definition.of_caller(llm_interface, 1), Options())
+        options = Options(**given)
 
     def decorate(func: Any) -> Any:
-        return _decorated(Definition.of_caller(func, 1), options)
+        with border:
+            return _decorated(Definition.of_caller(func, 1), options)
 
     return decorate
 

@@ -41,6 +41,7 @@ from SimpleLLMFunc.logger.redact import (
     shown_text,
     shown_value,
 )
+from SimpleLLMFunc.logger.tracebacks import border, is_debugging
 
 __all__ = [
     "LogContext",
@@ -70,10 +71,12 @@ __all__ += [
     "MASK",
     "SHORTEST_SECRET",
     "begin_run",
+    "border",
     "end_before_growing_secret",
     "end_before_secret",
     "get_current_run_id",
     "holds_little",
+    "is_debugging",
     "looks_secret",
     "mask_known",
     "redact_head",

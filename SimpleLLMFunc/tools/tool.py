@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
 from SimpleLLMFunc.tools.names import wire_name
@@ -61,6 +62,7 @@ class Tool:
     _takes: ToolParameters
     _runs_alone: bool
 
+    @border
     def __init__(
         self,
         func: Callable[..., Any] | None = None,
@@ -214,6 +216,7 @@ class FunctionTool(Tool, Generic[P, R]):
     In a class it binds as a method does: ``toolkit=[thing.method]``.
     """
 
+    @border
     def __init__(
         self,
         func: Callable[P, R],
@@ -317,6 +320,7 @@ def tool(
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
+@border
 def tool(func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function something a model may call; it stays callable as before.
 
@@ -330,7 +334,7 @@ def tool(func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         ToolDefinitionError: a parameter without a type, or with one no schema can be made of.
     """
     if func is None:
-        return lambda decorated: FunctionTool(decorated, **options)
+        return border(lambda decorated: FunctionTool(decorated, **options))
     return FunctionTool(func, **options)
 
 

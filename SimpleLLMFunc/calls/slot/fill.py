@@ -13,6 +13,7 @@ from SimpleLLMFunc.calls.slot.schema import SlotOutput
 from SimpleLLMFunc.calls.slot.slot import Slot
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 __all__ = ["fill_slots"]
@@ -39,6 +40,7 @@ class _Executor:
     llm: LLM_Interface | None
 
 
+@border
 async def fill_slots(
     schema: Mapping[str, Any] | type,
     question: str,

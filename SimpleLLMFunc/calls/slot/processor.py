@@ -15,7 +15,7 @@ from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, Timing, 
 from SimpleLLMFunc.calls.slot.value_repair import ValueRepair
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import SchemaError
-from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.tools.schemas import SchemaValidation, check_bounds
 
 __all__ = ["Converted", "SlotProcessor"]
@@ -55,6 +55,7 @@ class SlotProcessor:
         CallError: there is no such time zone.
     """
 
+    @border
     def __init__(
         self,
         schema: Mapping[str, Any],
@@ -76,6 +77,7 @@ class SlotProcessor:
         self._validator_cls = self._validation.validator_class
         self._validator = self._validation.validator
 
+    @border
     def check_json(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return {} where the data is valid, else the schema of what is missing or wrong.
 
@@ -89,6 +91,7 @@ class SlotProcessor:
         errors = self._validation.errors(copied(checked_data(data, "the data")), limit=_MAX_ERRORS)
         return remaining_schema(self._schema, errors) if errors else {}
 
+    @border
     def convert(self, data: Mapping[str, Any], onto: Mapping[str, Any] | None = None) -> Converted:
         """Return plain keys and JSON Pointers, in any order, as nested data.
 
@@ -120,6 +123,7 @@ class SlotProcessor:
             push_warning(f"slot: {pointer} left out: {why}")
         return converted.data
 
+    @border
     def process_json(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy in which words about time have become times.
 

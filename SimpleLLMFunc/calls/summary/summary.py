@@ -26,6 +26,7 @@ from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
 from SimpleLLMFunc.calls.summary.schema import SummaryOutput
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["Summary", "summarize"]
@@ -96,6 +97,7 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
             runtime.reasoning = self._summary
 
 
+@border
 async def summarize(
     conversation: Iterable[Mapping[str, Any]],
     facts: Iterable[str] = (),

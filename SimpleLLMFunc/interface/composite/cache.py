@@ -23,7 +23,7 @@ from SimpleLLMFunc.interface.composite.samples import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number, without_thoughts
-from SimpleLLMFunc.logger import redact
+from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message, ToolSpec
 
@@ -68,6 +68,7 @@ class CachedLLM(ModelInFront):
         ConfigError: `llm` is no model, or a limit cannot be.
     """
 
+    @border
     def __init__(
         self,
         llm: LLM_Interface,

@@ -39,7 +39,7 @@ from SimpleLLMFunc.interface.spending import (
     priced,
 )
 from SimpleLLMFunc.interface.wires import StreamedThoughts, answer_in, number
-from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
 
@@ -78,6 +78,7 @@ class FallbackLLM(LLM_Interface):
         ConfigError: no member, or something that is no model.
     """
 
+    @border
     def __init__(
         self,
         *llms: LLM_Interface | Iterable[LLM_Interface],

@@ -20,6 +20,7 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import build_body
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
 
 __all__ = ["DEFAULT_MAX_TOKENS", "LocalModel"]
@@ -48,6 +49,7 @@ class LocalModel(LLM_Interface):
     pays_requests = True
     reads_reasoning = True
 
+    @border
     def __init__(
         self,
         model: str | os.PathLike[str] = SMOLLM2_135M.name,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from SimpleLLMFunc.errors import BudgetExceeded, UsageError
+from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import Usage
 
@@ -134,6 +135,7 @@ _SCOPES: ContextVar[tuple[Spent, ...]] = ContextVar("SimpleLLMFunc.budget", defa
 
 
 @contextmanager
+@border
 def budget(
     usd: float | None = None,
     tokens: float | None = None,

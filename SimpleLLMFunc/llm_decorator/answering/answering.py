@@ -34,7 +34,7 @@ from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 from SimpleLLMFunc.llm_decorator.answering.voting import Emit, Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, problems_of
-from SimpleLLMFunc.logger import push_warning, shown_error, shown_value
+from SimpleLLMFunc.logger import border, push_warning, shown_error, shown_value
 from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
@@ -96,6 +96,7 @@ class Answering:
         """Return the value of a call when awaited."""
         return self._value(self._begun(args, kwargs))
 
+    @border
     async def _value(self, work: Awaitable[tuple[Result[Any], str]]) -> Any:
         return (await work)[0].value
 
@@ -103,6 +104,7 @@ class Answering:
         """Return the value of a call with all that is known of it when awaited."""
         return self._result(self._begun(args, kwargs))
 
+    @border
     async def _result(self, work: Awaitable[tuple[Result[Any], str]]) -> Result[Any]:
         return (await work)[0]
 
