@@ -146,7 +146,7 @@ def test_a_context_is_filled_and_hidden():
 def test_a_schema_that_cannot_be_used_is_refused_at_once(schema, problem):
     with pytest.raises(ToolDefinitionError, match=f"tool 'weather': .*{problem}") as caught:
         made(schema)
-    assert problem.startswith("must") or isinstance(caught.value.__cause__, SchemaError)
+    assert problem.startswith("must") or isinstance(caught.value.__context__, SchemaError)
 
 
 def test_attack_10_nothing_is_fetched():
