@@ -29,7 +29,7 @@ from SimpleLLMFunc.batch.provider_batches import (
 )
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.report import MapReport
-from SimpleLLMFunc.batch.rows import Feed, InputRow, Rows, opened, row_arguments
+from SimpleLLMFunc.batch.rows import Feed, InputRow, RowArguments, Rows, opened
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border, push_warning
@@ -78,11 +78,12 @@ async def to_batch_file(
     _check_limit("max_bytes", max_bytes)
     target = _target(path)
     version = version_of(function.definition())
+    arguments = RowArguments(function)
     with ExitStack() as stack:
         parts = _Parts(stack, target, max_lines, max_bytes)
-        async with aclosing(Feed(rows).pieces()) as pieces:
+        async with aclosing(Feed(rows, arguments if on_error == "raise" else None).pieces()) as pieces:
             async for piece in pieces:
-                await in_thread(_add, parts, function, version, piece, on_error == "skip")
+                await in_thread(_add, parts, function, arguments, version, piece, on_error == "skip")
         return await in_thread(parts.named)
 
 
@@ -99,11 +100,16 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _add(
-    parts: _Parts, function: BatchFunction[Any], version: bytes, piece: Sequence[InputRow], is_forgiving: bool
+    parts: _Parts,
+    function: BatchFunction[Any],
+    arguments: RowArguments,
+    version: bytes,
+    piece: Sequence[InputRow],
+    is_forgiving: bool,
 ) -> None:
     for row in piece:
         try:
-            parts.add(_line(function, version, row), row.index)
+            parts.add(_line(function, arguments, version, row), row.index)
         except UsageError as error:
             if not is_forgiving:
                 if row.error is None:
@@ -112,9 +118,9 @@ def _add(
             push_warning(f"row {row.index} was left out of the file: {error}")
 
 
-def _line(function: BatchFunction[Any], version: bytes, row: InputRow) -> bytes:
+def _line(function: BatchFunction[Any], arguments: RowArguments, version: bytes, row: InputRow) -> bytes:
     try:
-        args, kwargs = row_arguments(row, function.signature.parameters)
+        args, kwargs = arguments.of(row)
         key = key_of(version, function.bind(args, kwargs))
         return request_line(function, key, row.index, args, kwargs)[1]
     except (OSError, ValueError) as error:  # a picture that is gone, say

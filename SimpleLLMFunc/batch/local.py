@@ -11,12 +11,12 @@ from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint import Found, KeyedRow, Record, RowFile, RowKeys, Store
+from SimpleLLMFunc.batch.checkpoint import Found, KeyedRow, Record, RowFile, RowKeys, Store, asks_again
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
-from SimpleLLMFunc.batch.rows import PIECE, Feed, InputRow, Rows
+from SimpleLLMFunc.batch.rows import PIECE, Feed, InputRow, RowArguments, Rows
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     CheckpointError,
@@ -60,10 +60,11 @@ class LocalMap(Generic[R]):
     ) -> None:
         self._function = function
         self._raises = options.get("on_error") == "raise"
-        self._retries_errors = options.get("retry_errors", False)
+        self._retry_errors = options.get("retry_errors")
         self._clock = clock
         self._prepare = prepare
-        self._feed = Feed(rows)
+        self._arguments = RowArguments(function, options.get("column"))
+        self._feed = Feed(rows, self._arguments)
         self._store = Store(function, options.get("checkpoint"), self._state)
         self._pace = concurrency_of(options.get("concurrency", "auto"), _most_sockets()) if pace is None else pace
         self._view = progress_view(options.get("progress"))
@@ -98,6 +99,7 @@ class LocalMap(Generic[R]):
                 await self._prepare(self._store.file)
             keys = RowKeys(
                 self._function,
+                self._arguments,
                 version,
                 is_kept=self._store.path is not None,
                 keeps_given=self._store.path is not None or self._feed.rows is None,
@@ -178,7 +180,7 @@ class LocalMap(Generic[R]):
             )
         if found is not None:
             is_own = found.id > self._store.first_new_id or found.id in self._retried
-            if is_own or found.error is None or not self._retries_errors:
+            if is_own or not asks_again(found.error, self._retry_errors):
                 if found.error is not None and self._raises:
                     self._fail(await self._store.error(found.id, row.place))
                 self._settle(row, found.id, found.error, "duplicates" if is_own else "restored")

@@ -31,13 +31,14 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
     Args:
         function: what is asked.
         rows: an iterable or async iterable, the path of a JSONL, CSV or Parquet file, or a data frame. A tuple is
-            positional arguments, a dict is keywords if its keys are parameters, anything else the single value.
+            positional arguments, of a dict the keys that are parameters are keywords, anything else is the single value.
         options: see `MapOptions`.
 
     Raises:
         CheckpointError: the checkpoint is damaged, cannot be written, or is being written by somebody else.
         ConfigError: there is no model to ask, or no such file of rows.
-        UsageError: an option that is not known, or a value that cannot be.
+        UsageError: an option that is not known, or a value that cannot be; or the columns of the rows are not the
+            parameters.
     """
     check_options(options)
     engine = options.get("engine", "local")

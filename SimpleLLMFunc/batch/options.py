@@ -78,12 +78,16 @@ class MapOptions(RunOptions, total=False):
         on_error: "keep", the default, makes an error the result of its row; "raise" stops the map and raises the first.
         engine: "local", the default, is this process; "ray", or a `RayEngine` with its settings, the workers of a Ray
             cluster; "openai-batch" sends the rows as batches of the service, at half the price.
-        retry_errors: also ask again for rows that have an error in the checkpoint.
+        retry_errors: which rows with an error in the checkpoint are asked again: None, the default, for those that
+            failed because of the service or the run (`ProviderError`, `RunError`), not those whose answer did not
+            fit; True for all, False for none.
+        column: the column that goes to a function with one required parameter, where it is not called like that.
     """
 
     on_error: Literal["keep", "raise"]
     engine: Engine
-    retry_errors: bool
+    retry_errors: bool | None
+    column: str | None
 
 
 def check_options(options: Mapping[str, Any], known: type = MapOptions) -> None:
@@ -102,6 +106,8 @@ def check_options(options: Mapping[str, Any], known: type = MapOptions) -> None:
     concurrency_of(options.get("concurrency", "auto"))
     if (on_error := options.get("on_error", "keep")) not in {"keep", "raise"}:
         raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')
+    if (retry_errors := options.get("retry_errors")) not in {None, True, False}:
+        raise UsageError(f"retry_errors is None, True or False, not {retry_errors!r}.")
 
 
 @contextmanager

@@ -91,7 +91,7 @@ async def evaluate_async(
     wilson_interval(1, 1, confidence)  # refuses a confidence that cannot be
     checked = await in_thread(checked_cases, cases, function.reader)
     rows = [(_Asked(case.arguments, number),) for number in range(repeats) for case in checked]
-    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": True, **options}
+    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": True, "column": None, **options}
     with limits(options) as clock:
         report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -144,7 +145,9 @@ async def test_a_sync_function_maps_inside_a_running_loop() -> None:
 async def test_tuples_are_positional_and_dicts_keywords_where_they_fit() -> None:
     llm = ScriptedLLM('{"score": 1, "why": ""}', repeat=True)
     with use_llm(llm):
-        await grade.map(["one", ("two", True), {"text": "three", "strict": True}, {"other": 4}], concurrency=1)
+        await grade.map(
+            ["one", ("two", True), {"text": "three", "strict": True}, {"text": "four", "other": 4}], concurrency=1
+        )
     shown = [call.text for call in llm.calls]
     assert "text: one" in shown[0]
     assert "strict: False" in shown[0]
@@ -152,7 +155,8 @@ async def test_tuples_are_positional_and_dicts_keywords_where_they_fit() -> None
     assert "strict: True" in shown[1]
     assert "text: three" in shown[2]
     assert "strict: True" in shown[2]
-    assert 'text: {"other": 4}' in shown[3]
+    assert "text: four" in shown[3]
+    assert "other" not in shown[3]
 
 
 async def test_a_row_that_does_not_fit_the_parameters_fails_alone_and_is_not_sent() -> None:
@@ -844,3 +848,94 @@ async def test_a_map_over_a_file_knows_how_much_is_left(name, tmp_path) -> None:
     first = next(state for state in seen if state.total is not None)
     assert (first.total, first.done, first.share) == (300, 0, 0.0)
     assert seen[-1].share == 1.0
+
+
+# --- columns -----------------------------------------------------------------------------------------------
+
+
+def _misspelt(kind: str, folder: Path) -> object:
+    """Three rows whose column is called otherwise than the parameter."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    columns = {"id": [1, 2, 3], "txet": ["a", "b", "c"]}
+    records = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    if kind == "csv":
+        (folder / "rows.csv").write_text("id,txet\n1,a\n2,b\n3,c\n")
+    elif kind == "jsonl":
+        (folder / "rows.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    elif kind == "parquet":
+        pandas.DataFrame(columns).to_parquet(folder / "rows.parquet")
+    frames = {"pandas": pandas.DataFrame(columns), "polars": polars.DataFrame(columns)}
+    iterables = {"list": records, "generator": iter(records), "async": _one_by_one(records)}
+    return (frames | iterables).get(kind, folder / f"rows.{kind}")
+
+
+async def _one_by_one(rows: list[dict[str, object]]) -> AsyncIterator[dict[str, object]]:
+    for row in rows:
+        yield row
+
+
+KINDS = ["csv", "jsonl", "parquet", "pandas", "polars", "list", "generator", "async"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_columns_that_are_not_the_parameters_are_refused_before_anything_is_asked(kind, tmp_path) -> None:
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm), pytest.raises(UsageError) as refused:
+        await shout.map(_misspelt(kind, tmp_path), checkpoint=tmp_path / "run.sqlite")
+    assert "no column for 'text'; the columns are 'id', 'txet', and shout() takes 'text'" in str(refused.value)
+    assert "column='txet'" in str(refused.value)
+    assert not llm.calls
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_column_is_named(kind, tmp_path) -> None:
+    with use_llm(ScriptedLLM(echo, repeat=True)):
+        report = await shout.map(_misspelt(kind, tmp_path), column="txet")
+    assert [row.value for row in report.rows] == ["A", "B", "C"]
+    # The rows keep the names that they came with.
+    assert [row.row["txet"] for row in report.rows] == ["a", "b", "c"]
+
+
+async def test_a_later_row_with_other_columns_fails_alone() -> None:
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm):
+        report = await shout.map([{"text": "a"}, {"txet": "b"}, {"text": "c", "id": 1}])
+    assert [row.value for row in (report.rows[0], report.rows[2])] == ["A", "C"]
+    assert isinstance(report.rows[1].error, UsageError)
+    assert "row 1: no column for 'text'; the columns are 'txet'" in str(report.rows[1].error)
+    assert len(llm.calls) == 2
+
+
+async def test_the_first_row_that_can_be_read_decides(tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('broken\n{"txet": "a"}\n{"text": "b"}\n')
+    llm = ScriptedLLM(echo, repeat=True)
+    with use_llm(llm), pytest.raises(UsageError, match="line 2: no column for 'text'"):
+        await shout.map(path)
+    assert not llm.calls
+
+
+async def test_no_more_of_a_source_is_read_than_its_first_rows_where_they_do_not_fit() -> None:
+    taken = 0
+
+    def rows() -> Iterator[dict[str, str]]:
+        nonlocal taken
+        for number in range(100_000):
+            taken += 1
+            yield {"txet": str(number)}
+
+    with use_llm(ScriptedLLM()), pytest.raises(UsageError, match="no column for 'text'"):
+        await shout.map(rows())
+    assert taken < 1000
+
+
+async def test_a_column_for_a_function_of_two_parameters_is_refused() -> None:
+    @llm_function(llm_interface=ScriptedLLM())
+    async def both(text: str, lang: str) -> str:
+        """Say it in the language."""
+        raise NotImplementedError
+
+    with pytest.raises(UsageError, match="one required parameter"):
+        await both.map([{"a": "b"}], column="a")
+    with pytest.raises(UsageError, match="retry_errors is None, True or False"):
+        await both.map(["a"], retry_errors="all")

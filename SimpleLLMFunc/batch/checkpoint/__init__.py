@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
 from SimpleLLMFunc.batch.checkpoint.codec import (
+    asks_again,
     decode_error,
     decode_given,
     decode_usage,
@@ -32,6 +33,7 @@ __all__ = [
     "Store",
     "VersionStatus",
     "WriterLock",
+    "asks_again",
     "canonical",
     "decode_error",
     "decode_given",

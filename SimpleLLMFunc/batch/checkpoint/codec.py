@@ -12,11 +12,12 @@ from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.keys import plain_text
-from SimpleLLMFunc.errors import ResponseParseError, RunError, SimpleLLMFuncError
+from SimpleLLMFunc.errors import ProviderError, ResponseParseError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import mask_known, redact, redact_head
 from SimpleLLMFunc.type import Usage
 
 __all__ = [
+    "asks_again",
     "decode_error",
     "decode_given",
     "decode_usage",
@@ -139,6 +140,24 @@ def _bounded(value: Any, longest: int = _LONGEST_TEXT) -> Any:
     return value
 
 
+def asks_again(error: str | None, retry_errors: bool | None) -> bool:
+    """Say whether a row that ended so is asked again.
+
+    Args:
+        error: name of its class, None for a value.
+        retry_errors: True for all, False for none; None for what another try may change: failures of the service and
+            of the run, not an answer that did not fit.
+    """
+    if error is None or retry_errors is not None:
+        return error is not None and bool(retry_errors)
+    return issubclass(_class_of(error), (ProviderError, RunError))
+
+
+def _class_of(name: str) -> type[SimpleLLMFuncError]:
+    cls = getattr(errors, name, None)
+    return cls if isinstance(cls, type) and issubclass(cls, SimpleLLMFuncError) else RunError
+
+
 def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
     """Return the error again.
 
@@ -146,9 +165,7 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
         ValueError: the data is not what `encode_error` wrote.
     """
     name, args, facts = json.loads(data)
-    cls = getattr(errors, name, None)
-    if not (isinstance(cls, type) and issubclass(cls, SimpleLLMFuncError)):
-        cls = RunError
+    cls = _class_of(name)
     if cls is ResponseParseError:
         facts["violations"] = [tuple(each) for each in facts.get("violations", ())]
         facts.setdefault("expected_type", None)

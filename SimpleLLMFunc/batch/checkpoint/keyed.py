@@ -12,7 +12,7 @@ from typing import Any
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, key_of
-from SimpleLLMFunc.batch.rows import InputRow, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, RowArguments
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import in_thread
 
@@ -49,15 +49,18 @@ class RowKeys:
 
     Args:
         function: that they are for.
+        arguments: the same, as rows become its arguments.
         version: of the function, from `version_of`.
         is_kept: there is a checkpoint; a row that cannot be recognised in a further run is then a problem.
         keeps_given: a row is kept as it was given.
     """
 
-    def __init__(self, function: Mappable[Any], version: bytes, *, is_kept: bool, keeps_given: bool) -> None:
+    def __init__(
+        self, function: Mappable[Any], arguments: RowArguments, version: bytes, *, is_kept: bool, keeps_given: bool
+    ) -> None:
         self._function = function
+        self._arguments = arguments
         self._version = version
-        self._parameters = function.signature.parameters
         self._reads_files = any(is_multimodal_type(hint) for hint in function.type_hints.values())
         self._is_kept = is_kept
         self._keeps_given = keeps_given
@@ -78,7 +81,7 @@ class RowKeys:
     def _row(self, given: InputRow, place: int) -> KeyedRow:
         kept = given.value if self._keeps_given else None
         try:
-            args, kwargs = row_arguments(given, self._parameters)
+            args, kwargs = self._arguments.of(given)
             arguments = self._function.bind(args, kwargs)
         except UsageError as error:
             return KeyedRow(place, self._key_of_problem(place, error), given=kept, problem=error)

@@ -30,7 +30,7 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.relayed import Relayed
-from SimpleLLMFunc.batch.rows import Feed, Rows, RowSource, can_read_again
+from SimpleLLMFunc.batch.rows import Feed, RowArguments, Rows, RowSource, can_read_again
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,
@@ -75,8 +75,8 @@ async def answered_in_batches(
     Args:
         function: of one request a row.
         rows: as `read_rows` takes them; those that can be read only once are held in memory.
-        options: of the map. Rows with a value in its checkpoint are not sent, nor are those with an error without
-            `retry_errors`. What is under way is kept there too.
+        options: of the map. Rows with a value in its checkpoint are not sent, nor are those with an error that are
+            not asked again. What is under way is kept there too.
 
     Raises:
         UsageError: the function has tools, or its model is no service.
@@ -154,11 +154,12 @@ class _Answered(Relayed[R], Generic[R]):
         """
         self._store = store = await in_thread(self._opened, kept)
         tell = _teller(self._options.get("progress"))
-        self._run = run = BatchRun(self._asked, self._service, store, self._folder, tell)
+        arguments = RowArguments(self._asked, self._options.get("column"))
+        self._run = run = BatchRun(self._asked, arguments, self._service, store, self._folder, tell)
         try:
             with _within_the_budget_of_time():
                 async with self._service:
-                    await run.gather(self._rows, kept, retry_errors=self._options.get("retry_errors", False))
+                    await run.gather(self._rows, kept, self._options.get("retry_errors"))
         except asyncio.CancelledError:
             push_warning(await in_thread(_how_to_go_on, store, self._service, kept))
             raise

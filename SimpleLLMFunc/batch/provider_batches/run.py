@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeAlias
 from pydantic_core import from_json, to_json
 
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.batch.checkpoint import RowFile, key_of, version_of
+from SimpleLLMFunc.batch.checkpoint import RowFile, asks_again, key_of, version_of
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
     DISCOUNT,
@@ -27,7 +27,7 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     request_line,
 )
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
-from SimpleLLMFunc.batch.rows import Feed, InputRow, Rows, row_arguments
+from SimpleLLMFunc.batch.rows import Feed, InputRow, RowArguments, Rows
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadRequest,
@@ -106,6 +106,7 @@ class BatchRun:
     def __init__(
         self,
         function: BatchFunction[Any],
+        arguments: RowArguments,
         service: BatchService,
         store: AnswerStore,
         folder: Path,
@@ -113,12 +114,13 @@ class BatchRun:
     ) -> None:
         self.stopped: BudgetExceeded | None = None
         self._function = function
+        self._arguments = arguments
         self._version = version_of(function.definition())
         self._service = service
         self._store = store
         self._folder = folder
         self._finished: RowFile | None = None
-        self._retries_errors = False
+        self._retry_errors: bool | None = None
         self._tell = tell
         self._charges: dict[str, Charge] = {}
         self._out_since: float | None = None
@@ -136,15 +138,15 @@ class BatchRun:
         while self._charges:
             self._charges.popitem()[1].settle(None)
 
-    async def gather(self, rows: Rows, finished: RowFile | None, *, retry_errors: bool) -> None:
+    async def gather(self, rows: Rows, finished: RowFile | None, retry_errors: bool | None) -> None:
         """Send what needs an answer, and wait until the answers are here.
 
         Args:
             rows: can be read again.
-            finished: the rows that need none, or none again unless they have an error and `retry_errors` says so.
-            retry_errors: see there.
+            finished: the rows that need none, but for errors that are asked again.
+            retry_errors: as for `asks_again`.
         """
-        self._finished, self._retries_errors = finished, retry_errors
+        self._finished, self._retry_errors = finished, retry_errors
         await in_thread(self._store.forget_used)
         await self._adopt()
         for left in reversed(range(_ROUNDS)):
@@ -176,7 +178,7 @@ class BatchRun:
     async def _send_missing(self, rows: Rows) -> None:
         part: _Part | None = None
         try:
-            async with aclosing(Feed(rows).pieces()) as pieces:
+            async with aclosing(Feed(rows, self._arguments).pieces()) as pieces:
                 async for piece in pieces:
                     lines = await in_thread(self._lines, piece, part.requests if part is not None else {})
                     while lines:
@@ -195,11 +197,10 @@ class BatchRun:
 
     def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[_Line]:
         """Return the requests of those rows that need one."""
-        parameters = self._function.signature.parameters
         rows: dict[bytes, tuple[InputRow, tuple[Any, ...], dict[str, Any]]] = {}
         for row in piece:
             try:
-                args, kwargs = row_arguments(row, parameters)
+                args, kwargs = self._arguments.of(row)
                 key = self.key(args, kwargs)
             except (UsageError, OSError, ValueError):
                 continue  # the map says of it what is wrong
@@ -209,7 +210,7 @@ class BatchRun:
         keys = [key for key in rows if key not in known]
         if self._finished is not None:
             found = self._finished.find(keys)
-            keys = [key for key in keys if key not in found or (found[key].error is not None and self._retries_errors)]
+            keys = [key for key in keys if key not in found or asks_again(found[key].error, self._retry_errors)]
         requests = []
         for key in keys:
             row, args, kwargs = rows[key]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from SimpleLLMFunc.batch.ray.cluster import ray_package, shipped, unpacked
 from SimpleLLMFunc.batch.ray.engine import ShippedFunction
-from SimpleLLMFunc.batch.rows import InputRow, Table, plain, row_arguments
+from SimpleLLMFunc.batch.rows import InputRow, RowArguments, Table, plain
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.attempts import part_of_rates
 
@@ -69,6 +69,7 @@ class RayActor:
     def __init__(self) -> None:
         with part_of_rates(self.settings.actors):
             self._function: ShippedFunction[Any] = unpacked(self.settings.pickled)
+        self._arguments = RowArguments(self._function)
         self._places = asyncio.Semaphore(self.settings.concurrency)
 
     async def __call__(self, batch: Any) -> AsyncGenerator[dict[str, Any], None]:
@@ -90,7 +91,7 @@ class RayActor:
     async def _answer(self, row: InputRow) -> _Answered:
         async with self._places:
             try:
-                args, kwargs = row_arguments(row, self._function.signature.parameters)
+                args, kwargs = self._arguments.of(row)
                 answer = await self._function.ask(args, kwargs)
             except Exception as error:
                 if self.settings.raises:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
 from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
 from SimpleLLMFunc.batch.rows.frames import PARQUET, input_record, parquet_packages, to_frame, write_parquet
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, row_arguments
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again
 from SimpleLLMFunc.batch.rows.text_files import is_packed, opened, suffix_of
 
@@ -18,6 +19,7 @@ __all__ = [
     "Feed",
     "InputRow",
     "Reported",
+    "RowArguments",
     "RowSource",
     "Rows",
     "RowsAgain",
@@ -29,7 +31,6 @@ __all__ = [
     "opened",
     "parquet_packages",
     "plain",
-    "row_arguments",
     "suffix_of",
     "to_frame",
     "write_parquet",

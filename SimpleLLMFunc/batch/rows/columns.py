@@ -14,7 +14,7 @@ from typing_extensions import is_typeddict
 
 from SimpleLLMFunc.logger import shown_error
 
-__all__ = ["Reported", "ReportedRow", "Table", "error_text", "plain"]
+__all__ = ["Reported", "ReportedRow", "Table", "error_text", "fields_of", "plain"]
 
 VALUE, ERROR, ROW = "value", "error", "row"
 
@@ -77,7 +77,7 @@ class Table:
 
     def __init__(self, return_type: Any, taken: Iterable[str] = ()) -> None:
         self._type = return_type
-        self._fields = _fields_of(return_type)
+        self._fields = fields_of(return_type)
         taken = set(taken)
         self.names = {name: _free(name, taken) for name in (*(self._fields or (VALUE,)), ERROR)}
 
@@ -122,7 +122,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _fields_of(annotation: Any) -> tuple[str, ...] | None:
+def fields_of(annotation: Any) -> tuple[str, ...] | None:
     """Return the names of a model's fields; None for what is no model."""
     annotation = _without_none(annotation)
     kind = get_origin(annotation) or annotation

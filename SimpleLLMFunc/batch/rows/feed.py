@@ -8,9 +8,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import aclosing
 from itertools import islice
 from typing import Any
 
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.frames import frame_kind
 from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
@@ -32,6 +34,7 @@ class Feed:
 
     Args:
         source: anything that `read_rows` takes.
+        arguments: what the rows are for: the first of them is looked at before any is given; None looks at none.
 
     Attributes:
         total: how many rows there will be, None where nobody knows.
@@ -39,8 +42,9 @@ class Feed:
         rows: the rows themselves where they stay at hand, so that they need not be kept.
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, arguments: RowArguments | None = None) -> None:
         self._source = source
+        self._arguments = arguments
         is_frame = frame_kind(source) is not None
         self.frame: Any = source if is_frame else None
         is_told = is_frame or isinstance(source, (str, os.PathLike, RowSource, bytes, bytearray, Mapping))
@@ -64,12 +68,23 @@ class Feed:
         finally:
             is_over.set()  # a map that ends before is waited for by nobody, and so is its count
 
-    def pieces(self) -> AsyncGenerator[list[InputRow], None]:
+    async def pieces(self) -> AsyncGenerator[list[InputRow], None]:
         """Yield the rows; read as far as asked for, and a piece ahead.
 
         Raises:
-            UsageError: the source is none.
+            UsageError: the source is none, or the first row that can be read does not fit the function: the others of
+                a table have the same columns.
         """
+        first: InputRow | None = None
+        async with aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                if first is None and self._arguments is not None:
+                    first = next((row for row in piece if row.error is None), None)
+                    if first is not None:
+                        self._arguments.of(first)
+                yield piece
+
+    def _pieces(self) -> AsyncGenerator[list[InputRow], None]:
         if not self._is_plain:
             return _as_they_come(read_rows(self._source))
         if isinstance(self._source, (list, tuple, range)):

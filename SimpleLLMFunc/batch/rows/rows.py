@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator, Mapping
@@ -24,7 +23,6 @@ __all__ = [
     "misfit_of",
     "read_rows",
     "renamed",
-    "row_arguments",
 ]
 
 Rows: TypeAlias = Any
@@ -99,58 +97,6 @@ def read_rows(source: Rows) -> AsyncGenerator[InputRow, None]:
             "Parquet file, or a pandas or polars frame."
         )
     return _from_iterable(source)
-
-
-def row_arguments(row: InputRow, parameters: Mapping[str, inspect.Parameter]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments that a row is for a function with these parameters.
-
-    A tuple is positional arguments; a dict whose keys are all parameters is keywords; everything else is the single
-    value. A line of a file or frame may have further columns: those that are parameters are keywords where they cover
-    all that must be given, and a table of one column is a list of values.
-
-    Raises:
-        UsageError: the row could not be read, or its columns do not cover the parameters.
-    """
-    if row.error is not None:
-        raise row.error
-    value = row.value
-    if isinstance(value, tuple):
-        return tuple(value), {}
-    if not isinstance(value, dict) or not value:
-        return (value,), {}
-    has_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    named = {
-        name
-        for name, parameter in parameters.items()
-        if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    }
-    fits_all = all(isinstance(key, str) and (has_any or key in named) for key in value)
-    if fits_all and not (has_any and not named & value.keys()):
-        return (), dict(value)
-    if row.is_record:
-        return _record_arguments(row, value, named, parameters)
-    return (value,), {}
-
-
-def _record_arguments(
-    row: InputRow, value: dict[str, Any], named: set[str], parameters: Mapping[str, inspect.Parameter]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    required = [
-        name
-        for name, parameter in parameters.items()
-        if parameter.default is inspect.Parameter.empty
-        and parameter.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    ]
-    found = {name: cell for name, cell in value.items() if name in named}
-    if found and all(name in found for name in required):
-        return (), found
-    if len(required) <= 1:
-        return (next(iter(value.values())) if len(value) == 1 else value,), {}
-    missing = ", ".join(repr(name) for name in required if name not in found)
-    raise UsageError(
-        f"{_place(row.line)}no column for {missing}; the columns are {cut(', '.join(map(repr, value)), 300)}. "
-        "Name the columns like the parameters."
-    )
 
 
 # --- from each kind of source ----------------------------------------------------------------------------

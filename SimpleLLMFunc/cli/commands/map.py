@@ -37,12 +37,15 @@ def _concurrency(_ctx: click.Context, _param: click.Parameter, value: str) -> in
 
 
 def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return parameters by the names of columns; "" is the one parameter of a function that has one."""
     columns = {}
     for value in values:
         column, sign, parameter = value.rpartition("=")
-        if not sign or not column or not parameter.isidentifier():
-            raise click.BadParameter(f"{value!r} is not COLUMN=PARAMETER.")
-        columns[column] = parameter
+        if sign and not (column and parameter.isidentifier()):
+            raise click.BadParameter(f"{value!r} is neither COLUMN nor COLUMN=PARAMETER.")
+        columns[column or value] = parameter if sign else ""
+    if "" in columns.values() and len(columns) > 1:
+        raise click.BadParameter("one column alone can do without =PARAMETER.")
     return columns
 
 
@@ -63,7 +66,12 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     show_default=True,
     help="Go on, or stop at the first row that fails.",
 )
-@click.option("--retry-errors", is_flag=True, help="Ask again for rows that have an error in the checkpoint.")
+@click.option(
+    "--retry-errors/--no-retry-errors",
+    default=None,
+    help="Ask again for all rows that have an error in the checkpoint, or for none of them; by default for those that "
+    "failed because of the service or the run, not for answers that did not fit.",
+)
 @click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
 @click.option("--budget-tokens", type=click.IntRange(min=0), help="Stop before more than this is read and written.")
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
@@ -72,8 +80,8 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     "columns",
     callback=_columns,
     multiple=True,
-    metavar="COLUMN=PARAMETER",
-    help="Give a column to a parameter of another name.",
+    metavar="COLUMN[=PARAMETER]",
+    help="The column for a parameter of another name; COLUMN alone for a function with one required parameter.",
 )
 @click.option("--limit", type=click.IntRange(min=0), help="Read so many rows only.")
 @click.option(
@@ -114,7 +122,7 @@ def map_command(
     simplellmfunc map shop:classify reviews.csv --out classified.csv --checkpoint run.sqlite
     simplellmfunc map --status run.sqlite
 
-    ROWS is a JSONL, CSV or Parquet file whose columns are called like the parameters. The exit code is 0 if every row
+    ROWS is a JSONL, CSV or Parquet file whose columns are called like the parameters; --column names one that is not. The exit code is 0 if every row
     has a value, and 1 if some have none (the file holds their errors) or it stopped before the end. Ctrl-C stops (130); with --checkpoint the
     same command goes on from there.
     """  # noqa: D301 - click reads the character itself
@@ -126,12 +134,20 @@ def map_command(
     _check_paths(rows, out, checkpoint)
     function = _function(target)
     budget = {name: limit for name, limit in (("usd", budget_usd), ("tokens", budget_tokens)) if limit is not None}
-    source = RowSource(rows, columns=columns or None, limit=limit) if columns or limit is not None else rows
+    column = next((name for name, parameter in columns.items() if not parameter), None)
+    renamed = columns if column is None else None
+    source = RowSource(rows, columns=renamed or None, limit=limit) if renamed or limit is not None else rows
     progress = False if quiet else None
     with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
         try:
             report = _mapped(
-                function, source, checkpoint=checkpoint, budget=budget or None, progress=progress, **options
+                function,
+                source,
+                checkpoint=checkpoint,
+                budget=budget or None,
+                progress=progress,
+                column=column,
+                **options,
             )
         except KeyboardInterrupt:
             _say_how_to_go_on(checkpoint)

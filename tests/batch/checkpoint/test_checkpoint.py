@@ -36,7 +36,7 @@ from SimpleLLMFunc import (
 )
 from SimpleLLMFunc.batch import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, OutputTruncated, ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.server import LoopbackServer, text_answer
 
@@ -99,7 +99,7 @@ async def test_a_row_is_committed_before_its_place_is_given_to_another(tmp_path)
     assert kept == [0, 1, 2, 3, 4]
 
 
-async def test_rows_with_an_error_are_asked_again_only_when_told(tmp_path) -> None:
+async def test_answers_that_did_not_fit_are_asked_again_only_when_told(tmp_path) -> None:
     path = tmp_path / "run.sqlite"
     texts = ["bad", "a", "bad too"]
     asked = count.with_options(max_reasks=0)
@@ -125,6 +125,25 @@ async def test_rows_with_an_error_are_asked_again_only_when_told(tmp_path) -> No
     assert (status.values, status.errors) == (3, 0)
 
 
+async def test_failures_of_the_service_and_of_the_run_are_asked_again_unless_told(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    asked = count.with_options(max_reasks=0)
+    failures = {"down": ServerUnavailable("m", status=503), "long": OutputTruncated(partial="cut"), "bad": "no number"}
+    with use_llm(
+        ScriptedLLM(lambda request: next(failures[text] for text in failures if text in request.text), repeat=True)
+    ):
+        first = await asked.map([*failures], checkpoint=path)
+    assert [type(row.error) for row in first.rows] == [ServerUnavailable, OutputTruncated, ResponseParseError]
+    llm = ScriptedLLM("7", repeat=True)
+    with use_llm(llm):
+        kept = await asked.map([*failures], checkpoint=path, retry_errors=False)
+        assert (kept.counts.failed, len(llm.calls)) == (3, 0)
+        again = await asked.map([*failures], checkpoint=path)
+    assert (again.counts.asked, again.counts.restored, len(llm.calls)) == (2, 1, 2)
+    assert [row.value for row in again.rows[:2]] == [7, 7]
+    assert isinstance(again.rows[2].error, ResponseParseError)
+
+
 async def test_raise_raises_the_error_that_is_kept(tmp_path) -> None:
     path = tmp_path / "run.sqlite"
     with use_llm(counting()):
@@ -139,7 +158,7 @@ async def test_what_the_service_said_comes_back_with_the_error(tmp_path) -> None
     with use_llm(ScriptedLLM(error)):
         await count.map(["a"], checkpoint=path)
     with use_llm(ScriptedLLM()):
-        again = (await count.map(["a"], checkpoint=path)).rows[0].error
+        again = (await count.map(["a"], checkpoint=path, retry_errors=False)).rows[0].error
     assert type(again) is RateLimited
     assert str(again) == str(error)
     assert (again.kind, again.retry_after, again.status, again.request_id) == ("quota", 3.5, 429, "r1")

@@ -230,8 +230,18 @@ async def test_what_expires_again_and_again_is_an_error(server, echo, tmp_path):
     assert values(report) == [ServerUnavailable]
     assert "not in time" in str(report.rows[0].error) or "expired" in str(report.rows[0].error)
     assert (len(server.batches), server.live, server.paid) == (4, [], [])
-    assert values(await mapped(echo, ["a"], checkpoint=checkpoint)) == [ServerUnavailable]
-    assert values(await mapped(echo, ["a"], checkpoint=checkpoint, retry_errors=True)) == ["a"]
+    assert values(await mapped(echo, ["a"], checkpoint=checkpoint, retry_errors=False)) == [ServerUnavailable]
+    assert values(await mapped(echo, ["a"], checkpoint=checkpoint)) == ["a"]
+    assert (len(server.batches), server.live, server.paid) == (5, [], ["a"])
+
+
+async def test_columns_that_are_not_the_parameters_are_refused_before_a_file_is_sent(server, echo):
+    rows = [{"id": 1, "txet": "a"}, {"id": 2, "txet": "b"}]
+    with pytest.raises(UsageError, match="the columns are 'id', 'txet'"):
+        await mapped(echo, rows)
+    assert (server.batches, server.live) == ({}, [])
+    assert values(await mapped(echo, rows, column="txet")) == ["a", "b"]
+    assert (len(server.batches), server.live) == (1, [])
 
 
 async def test_a_batch_that_is_refused_says_why_and_is_not_asked_live(server, echo):

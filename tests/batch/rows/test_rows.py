@@ -1,7 +1,6 @@
 """Rows in: every kind of source, and what a row is for a function."""
 
 import gzip
-import inspect
 import json
 import os
 from contextlib import aclosing
@@ -14,7 +13,7 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.batch.rows import rows as rows_module
-from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows, row_arguments
+from SimpleLLMFunc.batch.rows.rows import RowSource, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -163,54 +162,6 @@ def test_what_can_be_read_twice(table):
         assert can_read_again(again), again
     for once in (iter([1]), (x for x in "a"), source(), RowSource(iter([1]))):
         assert not can_read_again(once), once
-
-
-# --- arguments ---
-
-
-def arguments(function, value, **row):
-    return row_arguments(InputRow(0, value, **row), inspect.signature(function).parameters)
-
-
-def one(text): ...
-def two(text, lang, strict=False): ...
-
-
-def test_tuples_dicts_and_values():
-    assert arguments(two, ("a", "b")) == (("a", "b"), {})
-    assert arguments(two, {"text": "a", "lang": "b"}) == ((), {"text": "a", "lang": "b"})
-    assert arguments(one, "a") == (("a",), {})
-    assert arguments(one, ["a"]) == ((["a"],), {})
-    assert arguments(one, None) == ((None,), {})
-    assert arguments(one, {}) == (({},), {})
-    # A dict is keywords only if all of its keys are parameters.
-    assert arguments(one, {"other": 1}) == (({"other": 1},), {})
-    assert arguments(one, {"text": "a", "other": 1}) == (({"text": "a", "other": 1},), {})
-    assert arguments(one, {1: 2}) == (({1: 2},), {})
-
-
-def test_a_function_that_takes_any_keyword():
-    def known(text, **fields): ...
-
-    assert arguments(known, {"text": "a", "other": 1}) == ((), {"text": "a", "other": 1})
-    assert arguments(known, {"other": 1}) == (({"other": 1},), {})
-
-
-def test_a_line_of_a_table_may_have_more_columns():
-    record = {"id": "1", "text": "a", "lang": "b"}
-    assert arguments(one, record, is_record=True) == ((), {"text": "a"})
-    assert arguments(two, record, is_record=True) == ((), {"text": "a", "lang": "b"})
-    # One column is a list of values, whatever it is called.
-    assert arguments(one, {"comment": "a"}, is_record=True) == (("a",), {})
-    # A function of one argument whose name is no column is given the whole line.
-    assert arguments(one, {"id": "1", "note": "a"}, is_record=True) == (({"id": "1", "note": "a"},), {})
-    with pytest.raises(UsageError, match="line 3: no column for 'lang'; the columns are 'id', 'text'"):
-        arguments(two, {"id": "1", "text": "a"}, is_record=True, line=3)
-
-
-def test_a_row_that_could_not_be_read_has_no_arguments():
-    with pytest.raises(UsageError, match="line 3"):
-        arguments(one, None, error=UsageError("line 3: broken"))
 
 
 # --- once more ---

@@ -116,8 +116,18 @@ def test_columns_of_another_name(shop, tmp_path):
     done = run(f"{shop}:classify", "other.csv", "--column", "cmt=text")
     assert done.exit_code == 1
     assert "line 2: there is no column 'cmt'" in done.stderr
-    for wrong in ("text", "=text", "a=", "a=b c"):
-        assert run(f"{shop}:classify", "other.csv", "--column", wrong).exit_code == 2
+    for wrong in (["=text"], ["a="], ["a=b c"], ["a", "--column", "b=text"]):
+        assert run(f"{shop}:classify", "other.csv", "--column", *wrong).exit_code == 2
+
+
+def test_the_column_for_a_function_of_one_parameter(shop, tmp_path):
+    (tmp_path / "other.csv").write_text("id,comment\n1,a\n")
+    refused = run(f"{shop}:classify", "other.csv")
+    assert refused.exit_code == 1
+    assert "no column for 'text'; the columns are 'id', 'comment', and classify() takes 'text'" in refused.stderr
+    done = run(f"{shop}:classify", "other.csv", "--column", "comment", "--out", "out.csv")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out.csv").read_text() == "id,comment,label,sure,error\n1,a,good,0.5,\n"
 
 
 def test_a_checkpoint_and_its_status(shop, tmp_path):
