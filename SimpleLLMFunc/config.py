@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import errno
 import ipaddress
 import json
@@ -18,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.extras import install_line
 
 __all__ = [
@@ -310,9 +309,8 @@ def _problem(where: str, place: Sequence[int | str], kind: str, message: str) ->
     name = str(place[0]) if place else ""
     known = list(ProviderEntry.model_fields)
     if kind == "extra_forbidden":
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
-        return f"{where}, {_shown(name, 'field')}: there is no such field. {hint}"
+        hint = did_you_mean(name, known) or f" Known: {', '.join(known)}."
+        return f"{where}, {_shown(name, 'field')}: there is no such field.{hint}"
     if kind == "missing":
         return f"{where}, field {name!r}: it is missing. Every entry needs model_name and, unless local, api_keys."
     item = f", item {place[1] + 1}" if len(place) > 1 and isinstance(place[1], int) else ""

@@ -37,7 +37,7 @@ answer's shape? An error is built from facts and writes its own text; the text n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -86,6 +86,20 @@ def cut(text: str, limit: int = BODY_LIMIT) -> str:
     No secret is cut in two: half of one is not known again when the rest of the text is masked.
     """
     return text if len(text) <= limit else text[: _end(text, limit - 1)] + "…"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with what it counts: ``1 run``, ``2 runs``."""
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question about the nearest of the known names, with a space before it; empty where none is near."""
+    from difflib import get_close_matches  # for those who misspell
+
+    close = get_close_matches(name, list(known))
+    close.sort(key=lambda each: sorted(each) != sorted(name))  # two letters that changed places come first
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _everywhere(text: str, end: int) -> int:  # noqa: ARG001 - nobody has told us any secret
@@ -392,7 +406,7 @@ class StreamInterrupted(ProviderError):
         self.reason = reason
         super().__init__(
             f"the stream ended before the answer did ({reason or 'connection closed'}) "
-            f"after {len(partial)} characters. Call again; `.partial` holds what arrived.",
+            f"after {counted(len(partial), 'character')}. Call again; `.partial` holds what arrived.",
             model=model,
             **facts,
         )
@@ -456,7 +470,7 @@ class RunAborted(RunError):
     def __init__(self, reason: str = "", *, partial: str = "") -> None:
         self.reason = reason
         self.partial = partial
-        kept = f". `.partial` holds the {len(partial)} characters that had arrived" if partial else ""
+        kept = f". `.partial` holds the {counted(len(partial), 'character')} that had arrived" if partial else ""
         super().__init__(f"the run was aborted{': ' + reason if reason else ''}{kept}")
 
 
@@ -480,7 +494,7 @@ class OutputTruncated(RunError):
         self.max_tokens = max_tokens
         limit = f" (max_tokens={max_tokens})" if max_tokens else ""
         super().__init__(
-            f"the answer was cut after {len(partial)} characters{limit}. Raise max_tokens, or ask for a shorter answer."
+            f"the answer was cut after {counted(len(partial), 'character')}{limit}. Raise max_tokens, or ask for a shorter answer."
         )
 
 

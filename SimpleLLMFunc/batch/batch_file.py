@@ -30,7 +30,7 @@ from SimpleLLMFunc.batch.provider_batches import (
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows import Feed, InputRow, RowArguments, Rows, opened
-from SimpleLLMFunc.errors import ConfigError, RunError, UsageError
+from SimpleLLMFunc.errors import ConfigError, RunError, UsageError, counted
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread
@@ -262,10 +262,10 @@ def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
         shown = ", ".join(path.name for path in paths)
         raise ConfigError(
             f"{shown or 'no file'} holds no answer to a request of to_batch_file: "
-            f"{foreign} lines with another custom_id. Give the file of answers that the service made."
+            f"{counted(foreign, 'line')} with another custom_id. Give the file of answers that the service made."
         )
     if foreign:
-        push_warning(f"{foreign} lines were passed over: their custom_id is none of ours.")
+        push_warning(f"{counted(foreign, 'line')} passed over, with a custom_id that is none of ours.")
 
 
 def _ids(store: AnswerStore) -> Generator[str, None, None]:

@@ -28,6 +28,7 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     SimpleLLMFuncError,
     UsageError,
+    counted,
 )
 from SimpleLLMFunc.interface.http import without_frames
 from SimpleLLMFunc.interface.spending import Deadline, strictest_time_limit
@@ -380,13 +381,13 @@ class LocalMap(Generic[R]):
 
     def _say_how_to_go_on(self, what: str) -> None:
         done = sum(self._counts.values())
-        total = "" if self._total is None else f" of {self._total}"
+        rows = counted(done, "row") if self._total is None else f"{done} of {counted(self._total, 'row')}"
         how = (
             "Give checkpoint='run.sqlite', and the same call again goes on from there."
             if self._store.path is None
             else f"They are kept in {str(self._store.path)!r}: the same call again goes on from there."
         )
-        self._note = f"the map of {self._function.name!r} was {what} after {done}{total} rows. {how}"
+        self._note = f"the map of {self._function.name!r} was {what} after {rows}. {how}"
         push_warning(self._note)
 
 

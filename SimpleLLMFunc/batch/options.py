@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from SimpleLLMFunc.batch.pace import concurrency_of
 from SimpleLLMFunc.batch.progress import Progress
-from SimpleLLMFunc.errors import SignatureError, UsageError
+from SimpleLLMFunc.errors import SignatureError, UsageError, did_you_mean
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope
 from SimpleLLMFunc.interface.spending import budget as budget_scope
 
@@ -100,9 +99,8 @@ def check_options(options: Mapping[str, Any], known: type = MapOptions) -> None:
     names = [*known.__annotations__]
     for name in options:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(names)}."
-            raise SignatureError(f"there is no option {name!r}. {hint}")
+            hint = did_you_mean(name, names) or f" Known: {', '.join(names)}."
+            raise SignatureError(f"there is no option {name!r}.{hint}")
     concurrency_of(options.get("concurrency", "auto"))
     if (on_error := options.get("on_error", "keep")) not in {"keep", "raise"}:
         raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
-from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.errors import UsageError, counted
 
 __all__ = ["MapProgress", "Progress", "ProgressView", "progress_view"]
 
@@ -54,14 +54,12 @@ class MapProgress:
         return max(0, self.total - self.done) / self.rate
 
     def __str__(self) -> str:
-        total = "" if self.total is None else f" of {self.total}"
+        rows = counted(self.done, "row") if self.total is None else f"{self.done} of {counted(self.total, 'row')}"
         # Cut and not rounded: 100 % is when nothing is left to do.
         share = "" if self.share is None else f" ({int(100 * self.share)} %)"
         cost = "" if not self.cost else f", {self.cost:.4f} USD"
         left = "" if self.seconds_left is None else f", {_clock(self.seconds_left)} left"
-        return (
-            f"{self.name}: {self.done}{total} rows{share}, {self.rate:.1f} a second, {self.failed} failed{cost}{left}"
-        )
+        return f"{self.name}: {rows}{share}, {self.rate:.1f} a second, {self.failed} failed{cost}{left}"
 
 
 Progress: TypeAlias = bool | Callable[[MapProgress], object] | None

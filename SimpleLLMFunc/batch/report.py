@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, overlo
 
 from SimpleLLMFunc.base.run import Shown
 from SimpleLLMFunc.batch.rows import RowsAgain
-from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError
+from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
 __all__ = ["Finished", "FinishedRows", "MapCounts", "MapReport", "MapRow", "MapRows"]
@@ -189,7 +189,7 @@ class MapRows(Sequence[MapRow[R_co]]):
         return iter(self[::-1])
 
     def __repr__(self) -> str:
-        return f"<{len(self)} rows>"
+        return f"<{counted(len(self), 'row')}>"
 
     def close(self) -> None:
         """Close the file behind the rows; it opens again where one is read after all."""
@@ -280,8 +280,8 @@ class MapReport(Shown, Generic[R_co]):
         failed = "".join(f", {count} x {kind}" for kind, count in self.errors.items())
         cost = "" if not self.cost else f", {self.cost:.4f} USD"
         return (
-            f"{self.name}: {counts.rows} rows in {self.seconds:.1f} s ({counts.asked} asked, {counts.restored} restored, "
-            f"{counts.duplicates} duplicates, {counts.failed} failed{failed}){cost}"
+            f"{self.name}: {counted(counts.rows, 'row')} in {self.seconds:.1f} s ({counts.asked} asked, {counts.restored} restored, "
+            f"{counted(counts.duplicates, 'duplicate')}, {counts.failed} failed{failed}){cost}"
         )
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.logger import push_warning
 
 __all__ = ["conversation_records"]
@@ -35,7 +36,7 @@ def conversation_records(
         if kept:
             records.append(kept)
     if unusable:
-        push_warning(f"{unusable} items of the conversation are no messages, and are left out.")
+        push_warning(f"{counted(unusable, 'item')} of the conversation left out: no messages.")
     return records[-latest:] if latest > 0 else records
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.llm_decorator.kinds import (
     CHATS,
@@ -40,7 +40,7 @@ _SHORTHANDS = (Text, ImgUrl, *FILES)
 def argument_options(command: F) -> F:
     """Add the options that give a function its arguments, and the model that it asks."""
     options = [
-        click.argument("target", metavar="MODULE:FUNCTION"),
+        click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target),
         click.argument("values", nargs=-1, metavar="[VALUE]..."),
         click.option(
             "-a",
@@ -48,7 +48,7 @@ def argument_options(command: F) -> F:
             "named",
             multiple=True,
             metavar="NAME=VALUE",
-            help="An argument; read by its type. NAME=@FILE reads a file, NAME=- the standard input, NAME:=JSON is JSON.",
+            help="An argument, read by its type. NAME=@FILE reads a file, NAME=- the standard input, NAME:=JSON is JSON.",
         ),
         click.option(
             "--input",
@@ -63,13 +63,13 @@ def argument_options(command: F) -> F:
             "template",
             multiple=True,
             metavar="NAME=VALUE",
-            help="A field of the docstring.",
+            help="A value for a field of the docstring.",
         ),
         click.option(
             "--model",
             "model_name",
             metavar="MODEL",
-            help="Instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
+            help="Ask this model instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
         ),
     ]
     for option in reversed(options):
@@ -115,7 +115,7 @@ def arguments_of(
         # A conversation that begins now: its history is given by name, if at all.
         places = [name for name in places if name not in {"history", "chat_history"}]
     if len(values) > len(places):
-        raise click.UsageError(f"there are {len(values)} values. {_told(function, parameters, hints)}")
+        raise click.UsageError(f"there are too many values ({len(values)}). {_told(function, parameters, hints)}")
     if source is not None:
         given |= _object(_read(source), source, parameters, hints)
     for name, value in zip(places, values, strict=False):

@@ -9,12 +9,40 @@ __all__ = ["completion"]
 
 _PROGRAM = "simplellmfunc"
 
+_BASH = """\
+%(complete_func)s() {
+    local IFS=$'\\n' i last=-1 prefix="" response completion type value
+    local -a words=()
+    # Bash cuts words at colons, and MODULE:FUNCTION is one word.
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        if ((last > 0)) && [[ ${COMP_WORDS[i]} == :* || ${words[last]} == *: ]]; then
+            words[last]+=${COMP_WORDS[i]}
+        else
+            words[++last]=${COMP_WORDS[i]}
+        fi
+    done
+    # What stands before the last colon is on the line already.
+    [[ $COMP_WORDBREAKS == *:* && ${words[last]} == *:* ]] && prefix=${words[last]%%:*}:
+    response=$(env COMP_WORDS="${words[*]}" COMP_CWORD=$last %(complete_var)s=bash_complete $1)
+    for completion in $response; do
+        IFS=',' read -r type value <<< "$completion"
+        case $type in
+            dir) COMPREPLY=(); compopt -o dirnames ;;
+            file) COMPREPLY=(); compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$prefix"}") ;;
+        esac
+    done
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
 
 @click.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script with which SHELL completes commands, options and files.
+    """Print the script with which SHELL completes commands, options, files and the functions of a module.
 
     \b
     eval "$(simplellmfunc completion bash)"                                   # in ~/.bashrc
@@ -25,4 +53,4 @@ def completion(ctx: click.Context, shell: str) -> None:
     assert made is not None, "click knows the three"
     # Not by `source()`, which asks bash for its version first: the script is the same for all.
     script = made(ctx.find_root().command, {}, _PROGRAM, "_SIMPLELLMFUNC_COMPLETE")
-    click.echo(script.source_template % script.source_vars())
+    click.echo((_BASH if shell == "bash" else script.source_template) % script.source_vars())

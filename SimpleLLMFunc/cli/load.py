@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Generator
@@ -12,11 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+import click
+from click.shell_completion import CompletionItem
+
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut, did_you_mean
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.logger import shown_error
 
-__all__ = ["load_module", "load_object", "split_target"]
+__all__ = ["complete_target", "load_module", "load_object", "split_target"]
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -60,22 +64,44 @@ def load_object(target: str) -> Any:
     found: Any = load_module(module_name)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ConfigError(f"{module_name!r} has no {name!r}. It has: {cut(_names_in(found), 300) or 'nothing'}.")
+            names = _names_in(found)
+            raise ConfigError(
+                f"{module_name!r} has no {name!r}.{did_you_mean(part, names)} "
+                f"It has: {cut(', '.join(names), 300) or 'nothing'}."
+            )
         found = getattr(found, part)
     return found
 
 
-def _names_in(found: Any) -> str:
+def complete_target(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return ``module:function`` for every decorated function of the module that stands before the colon."""
+    module_name, colon, begun = incomplete.rpartition(":")
+    if not colon or not module_name:
+        return []
+    with contextlib.suppress(SimpleLLMFuncError), contextlib.redirect_stdout(io.StringIO()):
+        names = _decorated(load_module(module_name))
+        return [CompletionItem(f"{module_name}:{name}") for name in names if name.startswith(begun)]
+    return []
+
+
+def _decorated(found: Any) -> list[str]:
+    return [
+        name
+        for name, each in getattr(found, "__dict__", {}).items()
+        if not name.startswith("_") and isinstance(each, (*FUNCTIONS, *CHATS))
+    ]
+
+
+def _names_in(found: Any) -> list[str]:
     """Return the names that may have been meant: of decorated functions, else of whatever was written there."""
     public = {name: each for name, each in getattr(found, "__dict__", {}).items() if not name.startswith("_")}
-    decorated = [name for name, each in public.items() if isinstance(each, (*FUNCTIONS, *CHATS))]
     home = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
     own = [
         name
         for name, each in public.items()
         if not isinstance(each, ModuleType) and getattr(each, "__module__", home) == home
     ]
-    return ", ".join(decorated or own)
+    return _decorated(found) or own
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -117,8 +143,11 @@ def _translated(name: str) -> Generator[None, None, None]:
         raise
     except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
+            here = [path.stem for path in Path().glob("*.py")] + [
+                path.parent.name for path in Path().glob("*/__init__.py")
+            ]
             raise ConfigError(
-                f"there is no module {name!r}. Looked in the working directory and where Python looks; "
+                f"there is no module {name!r}.{did_you_mean(name, here)} Looked in the working directory and where Python looks; "
                 "start in the folder that holds it, or install its package."
             ) from error
         said = shown_error(error)

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.cli.output import printable
-from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.errors import SimpleLLMFuncError, did_you_mean
 from SimpleLLMFunc.logger import is_debugging, redact, shown_traceback
 
 __all__ = ["COMMANDS", "main"]
@@ -49,6 +49,14 @@ class _Program(click.Group):
         module, _, name = place.partition(":")
         command: click.Command = getattr(import_module(f"SimpleLLMFunc.cli.{module}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}.{did_you_mean(name, COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         # The names alone: to load every command would take longer than somebody who types wants to wait.

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.logger import escape_control, redact, redact_head
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Card", "Part", "as_html", "as_rich", "conversation", "counted", "fact_lines", "plainly"]
+__all__ = ["Card", "Part", "as_html", "as_rich", "conversation", "fact_lines", "plainly"]
 
 _LONGEST = 4_000
 """Characters of one text that a card shows."""
@@ -83,11 +83,6 @@ def plainly(value: Any) -> str:
         return repr(value)
     except Exception:  # noqa: BLE001 - an object of the user's may fail at showing itself
         return f"<{type(value).__name__}>"
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """Return a number with what it counts: ``1 run``, ``2 runs``."""
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
 
 
 def conversation(messages: Sequence[Any]) -> Part:

@@ -7,7 +7,7 @@ from typing import Any
 
 from SimpleLLMFunc.batch import MapReport, MapRow, MapRows
 from SimpleLLMFunc.display.cards import Card, Part, plainly
-from SimpleLLMFunc.errors import CheckpointError
+from SimpleLLMFunc.errors import CheckpointError, counted
 
 __all__ = ["report_card"]
 
@@ -36,7 +36,7 @@ def report_card(report: MapReport[Any]) -> Card:
     parts = [
         Part("errors by kind", errors, ("error", "rows")),
         Part(
-            f"the first {shown} of {len(report.rows)} rows",
+            f"the first {shown} of {counted(len(report.rows), 'row')}",
             _rows_shown(report.rows),
             ("row", "given", "value or error"),
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from SimpleLLMFunc.base.run import Preview, Result
-from SimpleLLMFunc.display.cards import Card, Part, conversation, counted, plainly
+from SimpleLLMFunc.display.cards import Card, Part, conversation, plainly
+from SimpleLLMFunc.errors import counted
 
 __all__ = ["preview_card", "result_card"]
 

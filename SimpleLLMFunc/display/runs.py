@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from SimpleLLMFunc.display.cards import Card, Part, conversation, counted, plainly
+from SimpleLLMFunc.display.cards import Card, Part, conversation, plainly
+from SimpleLLMFunc.errors import counted
 
 __all__ = ["page_card", "run_card"]
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
+from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.evaluate.plot import differences_svg
 from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
 
@@ -78,7 +79,7 @@ class Comparison:
         return text_table(head, rows, markdown=markdown)
 
     def __str__(self) -> str:
-        unpaired = f" ({self.unpaired} cases have no partner)" if self.unpaired else ""
+        unpaired = f" ({counted(self.unpaired, 'case')} without a partner)" if self.unpaired else ""
         return f"{self.first} -> {self.second}{unpaired}\n{self.table()}"
 
     def svg(self) -> str:

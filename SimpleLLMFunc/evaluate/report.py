@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
 from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
 from SimpleLLMFunc.evaluate.plot import scores_svg
 from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
@@ -165,7 +165,7 @@ class EvalReport:
         cost = "" if not self.cost else f", {self.cost:.4f} USD"
         times = f" x {self.repeats}" if self.repeats > 1 else ""
         head = (
-            f"{self.name} ({self.model}, version {self.version}): {len(self.results)} cases{times}, {self.failed} failed, "
+            f"{self.name} ({self.model}, version {self.version}): {counted(len(self.results), 'case')}{times}, {self.failed} failed, "
             f"{self.seconds:.1f} s{cost}"
         )
         stopped = f"\nstopped: {self.stopped}" if self.stopped else ""
@@ -174,7 +174,7 @@ class EvalReport:
     def svg(self) -> str:
         """Return a picture of the scores with their intervals."""
         bars = [(name, score.mean, score.low, score.high) for name, score in self.scores.items()]
-        return scores_svg(f"{self.name} · {self.model} · {len(self.results)} cases", bars)
+        return scores_svg(f"{self.name} · {self.model} · {counted(len(self.results), 'case')}", bars)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write the picture as an SVG file.

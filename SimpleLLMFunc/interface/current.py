@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TypeAlias
 
 from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import ConfigError, UsageError, did_you_mean
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -142,7 +142,10 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
         return OpenAICompatible(value.removeprefix("openai:").strip())
     named = _FROM_FILE.fullmatch(value)
     if named is None:
-        raise ConfigError(f"{named_by}={value!r} names no model. Accepted: {MODEL_FORMS}.")
+        kind, colon, name = value.partition(":")
+        near = did_you_mean(kind, ["openai"] if colon else ["local"])
+        near = near.replace("openai", f"openai:{name}")
+        raise ConfigError(f"{named_by}={value!r} names no model.{near} Accepted: {MODEL_FORMS}.")
     return _from_file(named["path"], named["provider"], named["model"], named_by)
 
 
@@ -158,13 +161,13 @@ def _from_file(path: str, provider: str, model: str, named_by: str) -> LLM_Inter
         raise ConfigError(f"{named_by} names a provider file that cannot be used: {error}") from error
     if provider not in providers:
         raise ConfigError(
-            f"{named_by}: {path!r} has no provider {provider!r}. It has: {', '.join(providers) or 'none'}. "
+            f"{named_by}: {path!r} has no provider {provider!r}.{did_you_mean(provider, providers)} It has: {', '.join(providers) or 'none'}. "
             f"Accepted: {MODEL_FORMS}."
         )
     models = providers[provider]
     if model not in models:
         raise ConfigError(
-            f"{named_by}: provider {provider!r} in {path!r} has no model {model!r}. It has: "
+            f"{named_by}: provider {provider!r} in {path!r} has no model {model!r}.{did_you_mean(model, models)} It has: "
             f"{', '.join(models) or 'none'}. Accepted: {MODEL_FORMS}."
         )
     return models[model]

@@ -40,7 +40,8 @@ def http_app(
     """Return an ASGI application (Starlette) that offers decorated functions; mount it, or run it with any server.
 
     ``POST /functions/{name}`` takes the arguments as a JSON object and gives ``{"value": …}``, with trace id, usage and
-    cost; ``POST /functions/{name}/stream`` gives server-sent events; ``GET /openapi.json`` describes both.
+    cost; ``POST /functions/{name}/stream`` gives server-sent events; ``GET /openapi.json`` describes both,
+    and ``GET /`` is a page that says it to people.
 
     Args:
         functions: by name, or a module, which offers all it has.
@@ -63,6 +64,7 @@ def http_app(
     chosen = functions if isinstance(functions, Mapping) else decorated_functions(functions)
     api = Api(offers(chosen), callers or Callers(), deadline=deadline, max_body=max_body, title=title)
     routes = [
+        Route("/", api.page, methods=["GET"]),
         Route("/health", api.health, methods=["GET"]),
         Route("/openapi.json", api.document, methods=["GET"]),
         Route("/functions/{name}", api.call, methods=["POST"]),

@@ -22,6 +22,7 @@ from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread, off_loop_if_large
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
 from SimpleLLMFunc.serve.http_openapi import openapi_document
+from SimpleLLMFunc.serve.http_page import PAGE_POLICY, page_of
 from SimpleLLMFunc.serve.http_problem import Problem, problem_of
 from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.tools import ArgumentsError
@@ -44,6 +45,7 @@ class Api:
     ) -> None:
         self.callers = callers
         self._offers = known
+        self._title = title
         self._deadline = deadline
         self._max_body = max_body
         self._document = openapi_document(known, title=title, needs_key=bool(callers))
@@ -52,6 +54,21 @@ class Api:
     async def health(self, _: Request) -> Response:
         """Say that the server runs."""
         return _json_response({"status": "ok"})
+
+    async def page(self, request: Request) -> Response:
+        """Say in the browser what is offered, and how it is called; to those without a key, only how."""
+        from starlette.responses import HTMLResponse
+
+        try:
+            self._admitted(request)
+        except Problem as problem:
+            if problem.status != 401:
+                raise
+            shown, status = page_of({}, self._title, str(request.base_url), needs_key=True), 401
+        else:
+            shown, status = page_of(self._offers, self._title, str(request.base_url), needs_key=bool(self.callers)), 200
+        key = {"www-authenticate": "Bearer"} if status == 401 else {}
+        return HTMLResponse(shown, status, headers={"content-security-policy": PAGE_POLICY, **key})
 
     async def document(self, request: Request) -> Response:
         """Give the OpenAPI document."""

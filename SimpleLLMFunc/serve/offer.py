@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from SimpleLLMFunc.base.schemas import OutputSpec, inlined_root
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, did_you_mean
 from SimpleLLMFunc.llm_decorator.kinds import (
     CHATS,
     FUNCTIONS,
@@ -64,9 +64,10 @@ def decorated_functions(module: ModuleType, names: Iterable[str] = ()) -> dict[s
 
 
 def _why_not(module: ModuleType, name: str, found: Iterable[str]) -> str:
+    found = list(found)
     known = ", ".join(found) or "none"
     if not hasattr(module, name):
-        return f"the module {module.__name__} has no {name!r}. Its decorated functions are: {known}."
+        return f"the module {module.__name__} has no {name!r}.{did_you_mean(name, found)} Its decorated functions are: {known}."
     if isinstance(getattr(module, name), CHATS):
         return f"{module.__name__}.{name} is a chat, which keeps a history. Offer an @llm_function: {known}."
     return f"{module.__name__}.{name} is not decorated with @llm_function. Those that are: {known}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,27 @@ def test_an_unknown_command_is_wrong_usage(path):
     done = run(*path, "no-such-command")
     assert done.exit_code == 2
     assert "No such command" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [(["mpa"], "map"), (["previw"], "preview"), (["traces", "lst"], "list"), (["cat"], "chat")]
+)
+def test_a_misspelt_command_is_answered_with_the_nearest(arguments, meant):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert f"No such command {arguments[-1]!r}. Did you mean {meant!r}?" in done.stderr
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=named)
+def test_the_help_of_an_option_is_a_sentence_without_its_name(path):
+    for parameter in LEAVES[path].params:
+        if isinstance(parameter, click.Option) and parameter.help:
+            first = parameter.help.split()[0]
+            assert first not in {"Of", "Whose", "What", "Whether", "Instead", "As", "Also", "Over", "With", "No"}, (
+                parameter.help
+            )
+            assert first[0].isupper(), parameter.help
+            assert not parameter.help.endswith(" there."), parameter.help
 
 
 @pytest.mark.parametrize(
@@ -126,6 +148,67 @@ def test_what_a_shell_is_offered():
     assert completed("simplellmfunc pre") == ["preview"]
     assert "--curl" in completed("simplellmfunc preview --c")
     assert completed("simplellmfunc traces pr") == ["prune"]
+
+
+SHOP = """
+print("this module prints")
+from SimpleLLMFunc import llm_chat, llm_function
+
+@llm_function
+def classify(text: str) -> str:
+    '''Classify.'''
+    raise NotImplementedError
+
+@llm_function
+def clean(text: str) -> str:
+    '''Clean.'''
+    raise NotImplementedError
+
+@llm_chat
+def guide(message: str):
+    '''Guide.'''
+    raise NotImplementedError
+
+def helper():
+    pass
+"""
+
+
+def test_the_functions_of_a_module_are_completed(tmp_path, monkeypatch):
+    (tmp_path / "shop.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+    assert completed("simplellmfunc run shop:") == ["shop:classify", "shop:clean", "shop:guide"]
+    assert completed("simplellmfunc serve shop:cl") == ["shop:classify", "shop:clean"]
+    assert not any(completed("simplellmfunc map no_such_module:"))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_behind_the_colon(tmp_path):
+    (tmp_path / "shop.py").write_text(SHOP)
+    program = tmp_path / "simplellmfunc"
+    program.write_text(
+        f"#!{sys.executable}\nfrom SimpleLLMFunc.cli.main import main\nmain(prog_name='simplellmfunc')\n"
+    )
+    program.chmod(0o755)
+    script = run("completion", "bash").stdout + (
+        'offered() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=();\n'
+        '  _simplellmfunc_completion simplellmfunc; echo "${COMPREPLY[*]}"; }\n'
+        "offered simplellmfunc run shop :\n"
+        "offered simplellmfunc run shop : cle\n"
+        "offered simplellmfunc pre\n"
+        "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}\n"
+        "offered simplellmfunc run shop:gu\n"
+    )
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["classify clean guide", "clean", "preview", "shop:guide"]
 
 
 def test_names_are_completed_without_loading_what_they_name():

@@ -138,9 +138,22 @@ def test_the_names_that_may_have_been_meant(folder: Path) -> None:
 
 def test_no_such_name(folder: Path) -> None:
     write(folder, "load_names.py", "price = 1\n_hidden = 2\n")
-    with pytest.raises(ConfigError, match=r"has no 'prize'\. It has: price\."):
+    with pytest.raises(ConfigError, match=r"has no 'prize'\. Did you mean 'price'\? It has: price\."):
         load_object("load_names:prize")
     with pytest.raises(ConfigError, match="is a module only"):
         load_object("load_names")
     with pytest.raises(ConfigError, match=r"has no 'price\.x'"):
         load_object("load_names:price.x")
+
+
+def test_the_nearest_name_is_offered(folder: Path) -> None:
+    write(
+        folder,
+        "load_near.py",
+        "from SimpleLLMFunc import llm_function\n"
+        "@llm_function\ndef classify(text: str) -> str:\n    '''Classify.'''\n    raise NotImplementedError\n",
+    )
+    with pytest.raises(ConfigError, match=r"has no 'clasify'\. Did you mean 'classify'\? It has: classify\."):
+        load_object("load_near:clasify")
+    with pytest.raises(ConfigError, match=r"no module 'lod_near'\. Did you mean 'load_near'\?"):
+        load_object("lod_near:classify")

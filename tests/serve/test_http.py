@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import html
 import inspect
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -665,3 +668,52 @@ def test_the_command_serves(tmp_path):
 def test_every_option_of_the_command_is_one_that_it_takes():
     asked = {each.name for each in serve_command.params}
     assert asked == set(inspect.signature(inspect.unwrap(serve_command.callback)).parameters)
+
+
+# --- the page -------------------------------------------------------------------------------------------------
+
+
+async def test_the_page_says_what_is_offered_and_how_it_is_called():
+    llm = ScriptedLLM('{"points": 4}')
+    async with serving(graded(llm), title="<School>") as session, session.get("/") as response:
+        shown, address = await response.text(), str(response.url)
+        assert (response.status, response.content_type) == (200, "text/html")
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        for part in (
+            "&lt;School&gt;",
+            "1 function over HTTP",
+            "Grade the essay.",
+            "essay",
+            "&quot;easy&quot; if not given",
+        ):
+            assert part in shown
+        assert "<script" not in shown
+        # The command on the page works as it stands.
+        command = shlex.split(html.unescape(re.search("<pre>(.*?)</pre>", shown, re.DOTALL)[1]).replace("\\\n", ""))
+        assert command[:2] == ["curl", f"{address}functions/grade"]
+        status, body, _ = await posted(session, "grade", json.loads(command[-1]))
+        assert (status, body["value"]["points"]) == (200, 4)
+
+
+async def test_the_page_shows_what_is_offered_to_callers_alone():
+    callers = Callers([CallerEntry(name="alice", sha256=hash_of("the key of alice, which is long enough"))])
+    async with serving(graded(ScriptedLLM()), callers=callers) as session:
+        async with session.get("/") as response:
+            shown = await response.text()
+            assert (response.status, response.headers["www-authenticate"]) == (401, "Bearer")
+            assert "Authorization: Bearer KEY" in shown
+            assert "grade" not in shown
+        key = {"Authorization": "Bearer the key of alice, which is long enough"}
+        async with session.get("/", headers=key) as response:
+            assert response.status == 200
+            assert "Grade the essay." in await response.text()
+        async with session.get("/", headers={"Host": "elsewhere.example"}) as response:
+            assert response.status == 401
+
+
+async def test_without_keys_the_page_is_for_this_machine():
+    async with (
+        serving(graded(ScriptedLLM())) as session,
+        session.get("/", headers={"Host": "evil.example"}) as response,
+    ):
+        assert response.status == 403

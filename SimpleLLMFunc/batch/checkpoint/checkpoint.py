@@ -16,7 +16,7 @@ from SimpleLLMFunc.batch.checkpoint.keys import canonical, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 from SimpleLLMFunc.batch.progress import MapProgress
-from SimpleLLMFunc.errors import CheckpointError, ConfigError
+from SimpleLLMFunc.errors import CheckpointError, ConfigError, counted
 from SimpleLLMFunc.logger import mask_known, push_warning
 
 __all__ = ["Checkpoint", "CheckpointStatus", "VersionStatus"]
@@ -59,7 +59,7 @@ class VersionStatus:
             return ""
         if self.is_under_way:
             return f"under way: {progress}"
-        return f"its latest map ended at {progress.done} of {progress.total} rows ({int(100 * progress.share)} %)"
+        return f"its latest map ended at {progress.done} of {counted(progress.total or 0, 'row')} ({int(100 * progress.share)} %)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,9 @@ class CheckpointStatus:
         return sum(version.errors for version in self.versions)
 
     def __str__(self) -> str:
-        lines = [f"{self.path}: {self.values} rows with a value, {self.errors} with an error, {self.size:,} bytes"]
+        lines = [
+            f"{self.path}: {counted(self.values, 'row')} with a value, {self.errors} with an error, {self.size:,} bytes"
+        ]
         if self.writer:
             lines.append(f"  written now by {self.writer}")
         for number, version in enumerate(self.versions):
@@ -98,7 +100,7 @@ class CheckpointStatus:
             kinds = ", ".join(f"{count} x {kind}" for kind, count in version.error_kinds.items())
             errors = f", {version.errors} with an error ({kinds})" if version.errors else ""
             cost = "" if version.cost is None else f", {version.cost:.4f} USD"
-            lines.append(f"  {version.name} ({when}): {version.values} rows with a value{errors}{cost}")
+            lines.append(f"  {version.name} ({when}): {counted(version.values, 'row')} with a value{errors}{cost}")
             lines += [f"    {how_far}"] if (how_far := version.how_far()) else []
         lines += [f"  damaged: row {number} of the file" for number in self.damaged]
         return "\n".join(lines)

@@ -37,6 +37,7 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     SimpleLLMFuncError,
     UsageError,
+    counted,
 )
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import (
@@ -254,7 +255,7 @@ class BatchRun:
                 else:
                     charge.settle(None)
         part.path.unlink()
-        self._tell(f"{state.id}: {len(part.requests)} requests sent")
+        self._tell(f"{state.id}: {counted(len(part.requests), 'request')} sent")
 
     async def _begun(self, file_id: str, tag: str) -> BatchState:
         """Begin a batch; where the service refuses, its file is not left there."""
@@ -294,7 +295,7 @@ class BatchRun:
                     is_unfinished = is_unfinished or state
             if waiting:
                 told = ", ".join(f"{state.id} {state.status} {state.done}/{state.total}" for state in waiting)
-                self._tell(f"waiting for {len(waiting)} batches: {told}")
+                self._tell(f"waiting for {counted(len(waiting), 'batch', 'batches')}: {told}")
                 clock = current_deadline()
                 left = clock.left() if clock is not None else None
                 await asyncio.sleep(pause if left is None else min(pause, left))

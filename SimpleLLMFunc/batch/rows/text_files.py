@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 
 from pydantic_core import from_json
 
-from SimpleLLMFunc.errors import ConfigError, cut
+from SimpleLLMFunc.errors import ConfigError, counted, cut
 from SimpleLLMFunc.interface.body_json import decode
 
 __all__ = ["TextRow", "csv_records", "is_packed", "json_lines", "opened", "suffix_of"]
@@ -169,9 +169,9 @@ def _csv_row(line: int, columns: list[str], cells: list[str], encoding: str) -> 
     if len(cells) != len(columns):
         return TextRow(
             line,
-            problem=f"it has {len(cells)} of {len(columns)} cells"
+            problem=f"it has {len(cells)} of {counted(len(columns), 'cell')}"
             if len(cells) < len(columns)
-            else f"it has {len(cells)} cells for {len(columns)} columns",
+            else f"it has {len(cells)} cells for {counted(len(columns), 'column')}",
         )
     for cell in cells:
         if not cell.isascii() and any("\ud800" <= character <= "\udfff" for character in cell):

@@ -25,8 +25,7 @@ from SimpleLLMFunc.assistant import (
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.config import Settings
-from SimpleLLMFunc.display.cards import counted
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, counted, cut
 from SimpleLLMFunc.interface.current import named_model, resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local import LocalModel
@@ -42,7 +41,7 @@ HELP: Final = """\
 /save FILE     write the conversation to a file: .json, else text
 /new           begin a new conversation
 /help          this list
-/quit          leave (Ctrl-D too); Ctrl-C stops an answer"""
+/quit          leave (Ctrl-D too); Ctrl-C stops an answer, and a second one leaves"""
 
 
 @dataclass(slots=True)
@@ -54,6 +53,7 @@ class _Talk:
     user: str
     session: str = field(default_factory=new_session_id)
     has_answered: bool = False
+    was_interrupted: bool = False
 
     def ask(self, text: str) -> None:
         """Print the answer as it comes; Ctrl-C stops it, and then it is not kept."""
@@ -62,14 +62,25 @@ class _Talk:
                 for item in items:
                     self._show(item)
         except KeyboardInterrupt:
-            click.secho("\n(stopped; not kept)", dim=True)
+            self.interrupted("stopped; not kept")
         except SimpleLLMFuncError as error:
             if isinstance(error, ConfigError) and not self.has_answered:
                 raise  # no key, a missing extra: it will be the same for every line
             click.secho(f"\nError: {printable(str(error))}", fg="red", err=True)
         else:
-            self.has_answered = True
+            self.has_answered, self.was_interrupted = True, False
             click.echo()
+
+    def interrupted(self, what: str) -> None:
+        """Say that a second Ctrl-C leaves.
+
+        Raises:
+            KeyboardInterrupt: this was the second.
+        """
+        if self.was_interrupted:
+            raise KeyboardInterrupt
+        self.was_interrupted = True
+        click.secho(f"\n({what}; Ctrl-C again leaves)", dim=True)
 
     @staticmethod
     def _show(item: StreamItem) -> None:
@@ -173,22 +184,29 @@ class _Talk:
 
 @click.command(short_help="Talk with the assistant.")
 @click.option(
-    "--model", help="local, openai:NAME or provider.json:PROVIDER/NAME; else SIMPLELLMFUNC_MODEL, else local."
+    "--model",
+    help="The model: local, openai:NAME or provider.json:PROVIDER/NAME; by default that of SIMPLELLMFUNC_MODEL, else local.",
 )
 @click.option(
-    "--language", type=click.Choice(["zh", "en"]), default="en", show_default=True, help="Of its instructions."
+    "--language",
+    type=click.Choice(["zh", "en"]),
+    default="en",
+    show_default=True,
+    help="The language of the assistant's instructions.",
 )
-@click.option("--user", default="me", show_default=True, help="Whose memories count.")
-@click.option("--memory", "memory_path", type=click.Path(dir_okay=False), help="A file that memories are kept in.")
+@click.option("--user", default="me", show_default=True, help="The person whose memories the assistant may use.")
+@click.option("--memory", "memory_path", type=click.Path(dir_okay=False), help="Keep memories in this file.")
 @click.option(
     "--search",
     type=click.Choice(["none", "wikipedia", "tavily"]),
     default="none",
     show_default=True,
-    help="Where it looks when it is uncertain.",
+    help="Where the assistant searches when it is uncertain.",
 )
 @click.option(
-    "--tools/--no-tools", default=None, help="Whether it may call tools; by default unless the model is local."
+    "--tools/--no-tools",
+    default=None,
+    help="Let the assistant call tools, or not; by default it may unless the model is local.",
 )
 def chat(
     model: str | None,
@@ -208,7 +226,7 @@ def chat(
     talk = _Talk(assistant, memory, user)
     click.secho(f"{llm.model_name}. /help lists the commands.", dim=True)
     try:
-        for line in _lines():
+        for line in _lines(talk):
             if not talk.run(line.strip()):
                 break
         run_sync(memory.settle())
@@ -233,23 +251,29 @@ def _search(name: str) -> SearchClient | None:
             return None
 
 
-def _lines() -> Iterator[str]:
-    """Yield what the user types, until the end of the input."""
+def _lines(talk: _Talk) -> Iterator[str]:
+    """Yield what the user types, until the end of the input, or a second Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - the arrow keys; not on Windows
     stdin = sys.stdin
     while True:
         if stdin.isatty() and os.name != "nt":
             try:
-                yield input("> ")
+                line = input("> ")
             except EOFError:
                 click.echo()
                 return
             except KeyboardInterrupt:
-                click.echo()
+                talk.interrupted("/quit leaves")
+                continue
+            talk.was_interrupted = False
+            yield line
             continue
         try:
             line = stdin.readline()
+        except KeyboardInterrupt:
+            talk.interrupted("the end of the input leaves")
+            continue
         except UnicodeDecodeError:
             raise click.ClickException(
                 f"The input is not {stdin.encoding}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."

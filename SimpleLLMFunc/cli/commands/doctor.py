@@ -26,7 +26,7 @@ import click
 from SimpleLLMFunc.cli.output import echo_json
 from SimpleLLMFunc.cli.show import State, show_rows
 from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, counted, cut
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.attempts import HttpModel
 from SimpleLLMFunc.interface.current import resolve_llm
@@ -70,9 +70,11 @@ _ok, _no, _bad = (partial(Finding, state) for state in get_args(State))
 
 
 @click.command(short_help="What is set up, what is not, what to do.")
-@click.option("--online", is_flag=True, help="Also see whether the model's address answers; no key is sent.")
-@click.option("--call", "calls", is_flag=True, help="Also ask the model for one word; may cost a fraction of a cent.")
-@click.option("--json", "as_data", is_flag=True, help="As JSON: checks (state, name, text, next) and problems.")
+@click.option("--online", is_flag=True, help="See whether the model's address answers, too; no key is sent.")
+@click.option(
+    "--call", "calls", is_flag=True, help="Ask the model for one word, too; that may cost a fraction of a cent."
+)
+@click.option("--json", "as_data", is_flag=True, help="Print JSON: checks (state, name, text, next) and problems.")
 @click.pass_context
 def doctor(ctx: click.Context, *, online: bool, calls: bool, as_data: bool) -> None:
     """Look at versions, extras, keys, proxies, certificates, model and ports; never shows a key.
@@ -235,7 +237,7 @@ def _provider_file(settings: Settings) -> Finding:
     keys = [key for entry in entries for key in entry.api_keys]
     for key in keys:
         remember_secret(key)
-    text = f"{where}: {len(providers)} providers, {len(entries)} models, {len(keys)} keys (***)"
+    text = f"{where}: {counted(len(providers), 'provider')}, {counted(len(entries), 'model')}, {counted(len(keys), 'key')} (***)"
     if os.name == "posix" and keys and path.stat().st_mode & 0o044:
         return _no(name, f"{text}; others may read it", f"chmod 600 {where}")
     return _ok(name, text)
@@ -263,7 +265,7 @@ def _traces(settings: Settings) -> Finding:
         count = TraceReader(path).count(most=1_000_000)
     except ConfigError as error:
         return _bad("traces", str(error), "set SIMPLELLMFUNC_TRACE to another path")
-    return _ok("traces", f"{path.absolute()}: {count} runs, {path.stat().st_size / 1e6:.1f} MB")
+    return _ok("traces", f"{path.absolute()}: {counted(count, 'run')}, {path.stat().st_size / 1e6:.1f} MB")
 
 
 # --- the network ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import click
 
-from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.evaluate import EvalReport, ScorerLike, evaluate
 from SimpleLLMFunc.interface.current import named_model, use_llm
@@ -33,7 +33,7 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 
 
 @click.command(name="eval", short_help="Judge the answers to the cases of a file.")
-@click.argument("target", metavar="MODULE:FUNCTION")
+@click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target)
 @click.argument("cases", type=click.Path(path_type=Path), metavar="CASES")
 @click.option(
     "--scorer",
@@ -44,41 +44,62 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     metavar="exact|fields|MODULE:NAME",
     help="How answers are judged; NAME is a scorer or a function of value and expectation. Several are fine.",
 )
-@click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Ask each case so often.")
 @click.option(
-    "--min", "least", callback=_least, multiple=True, metavar="SCORE=NUMBER", help="End with code 1 below that."
+    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="How often each case is asked."
+)
+@click.option(
+    "--min",
+    "least",
+    callback=_least,
+    multiple=True,
+    metavar="SCORE=NUMBER",
+    help="End with code 1 where a score is below this number.",
 )
 @click.option(
     "--at",
     type=click.Choice(["mean", "low"]),
     default="mean",
     show_default=True,
-    help="What --min looks at: the mean, or the lower end of its interval.",
+    help="Compare --min with the mean, or with the lower end of its interval.",
 )
-@click.option("--report", "report_path", type=click.Path(path_type=Path), help="Write the report there, as JSON.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Write a picture of the scores there.")
+@click.option(
+    "--report", "report_path", type=click.Path(path_type=Path), help="Write the report to this file, as JSON."
+)
+@click.option("--svg", type=click.Path(path_type=Path), help="Write a picture of the scores to this file.")
 @click.option(
     "--compare",
     "baseline",
     type=click.Path(path_type=Path),
     help="Compare with an earlier report; end with code 1 where a score is lower beyond chance.",
 )
-@click.option("--alpha", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="What counts as chance.")
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="The probability below which a difference is not taken for chance.",
+)
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of the intervals around the scores.",
+    help="The confidence of the intervals around the scores.",
 )
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Keep answers there; the same command goes on.")
-@click.option("--concurrency", type=click.IntRange(min=1), help="Cases at a time.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    help="Keep answers in this file; the same command then goes on where it stopped.",
+)
+@click.option("--concurrency", type=click.IntRange(min=1), help="How many cases are asked at a time.")
 @click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
 @click.option(
-    "--model", "model_name", help="Instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME."
+    "--model",
+    "model_name",
+    help="Ask this model instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
 )
-@click.option("--quiet", is_flag=True, help="No progress, and only what is not good enough.")
+@click.option("--quiet", is_flag=True, help="Print no progress, and only what is not good enough.")
 @click.pass_context
 def eval_command(
     ctx: click.Context,

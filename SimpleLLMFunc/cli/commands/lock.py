@@ -8,7 +8,7 @@ import click
 
 from SimpleLLMFunc.cli.load import load_module
 from SimpleLLMFunc.cli.output import printable
-from SimpleLLMFunc.display.cards import counted
+from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.lock import LOCK_FILE, check_lock, lock_of, read_lock, write_lock
 
 __all__ = ["lock_command"]
@@ -23,14 +23,14 @@ __all__ = ["lock_command"]
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path(LOCK_FILE),
     show_default=True,
-    help="The file.",
+    help="The file to write or to check.",
 )
 @click.option(
     "--look-in",
     "folders",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     multiple=True,
-    help="With --check: folders with cassettes and evaluations (the working directory).",
+    help="A folder with cassettes and evaluations, for --check; by default the working directory.",
 )
 @click.pass_context
 def lock_command(

@@ -16,7 +16,7 @@ import click
 from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines, write_rows
 from SimpleLLMFunc.batch.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.rows import RowSource
-from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import named_model, use_llm
@@ -50,14 +50,25 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
 
 
 @click.command(name="map", short_help="Ask a function once for each row of a file.")
-@click.argument("target", required=False, metavar="MODULE:FUNCTION")
+@click.argument("target", required=False, metavar="MODULE:FUNCTION", shell_complete=complete_target)
 @click.argument("rows", required=False, type=click.Path(path_type=Path), metavar="ROWS")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the rows there: .jsonl, .csv or .parquet (stdout).")
 @click.option(
-    "--checkpoint", type=click.Path(path_type=Path), help="Keep finished rows there; the same command goes on."
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the rows to this file, .jsonl, .csv or .parquet; by default to stdout.",
 )
 @click.option(
-    "--concurrency", callback=_concurrency, default="auto", show_default=True, metavar="N|auto", help="Rows at a time."
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    help="Keep finished rows in this file; the same command then goes on where it stopped.",
+)
+@click.option(
+    "--concurrency",
+    callback=_concurrency,
+    default="auto",
+    show_default=True,
+    metavar="N|auto",
+    help="How many rows are asked at a time.",
 )
 @click.option(
     "--on-error",
@@ -83,18 +94,20 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     metavar="COLUMN[=PARAMETER]",
     help="The column for a parameter of another name; COLUMN alone for a function with one required parameter.",
 )
-@click.option("--limit", type=click.IntRange(min=0), help="Read so many rows only.")
+@click.option("--limit", type=click.IntRange(min=0), help="How many rows are read at most.")
 @click.option(
-    "--model", "model_name", help="Instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME."
+    "--model",
+    "model_name",
+    help="Ask this model instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
 )
 @click.option(
     "--engine",
     type=click.Choice(get_args(EngineName)),
     default="local",
     show_default=True,
-    help="ray spreads the calls over a cluster; openai-batch sends files at half the price and waits up to a day.",
+    help="Where the calls are made: ray spreads them over a cluster; openai-batch sends files at half the price and waits up to a day.",
 )
-@click.option("--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("--quiet", is_flag=True, help="Print no progress and no summary.")
 @click.option(
     "--status", "status", type=click.Path(path_type=Path), help="Show what a checkpoint holds, and do nothing."
 )

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import click
 
-from SimpleLLMFunc.cli.load import load_module, split_target
+from SimpleLLMFunc.cli.load import complete_target, load_module, split_target
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.serve import Decorated, decorated_functions, protocol_streams, serve_http, serve_stdio
 from SimpleLLMFunc.tools.mcp import require_mcp
@@ -25,10 +25,14 @@ def mcp() -> None:
 
 
 @mcp.command(short_help="Offer functions as MCP tools.")
-@click.argument("targets", nargs=-1, required=True, metavar="MODULE[:NAME]...")
-@click.option("--http", is_flag=True, help="Over streamable HTTP on this machine instead of stdin and stdout.")
-@click.option("--host", help="With --http: an address of this machine (127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), help=f"With --http: the port ({_PORT}); 0 for any free one.")
+@click.argument("targets", nargs=-1, required=True, metavar="MODULE[:NAME]...", shell_complete=complete_target)
+@click.option("--http", is_flag=True, help="Serve over streamable HTTP on this machine instead of stdin and stdout.")
+@click.option("--host", help="The address of this machine to listen at, with --http; by default 127.0.0.1.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help=f"The port to listen at, with --http; by default {_PORT}, and 0 takes any that is free.",
+)
 def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | None) -> None:
     """Offer the functions under @llm_function in MODULE, or only those named, as MCP tools.
 

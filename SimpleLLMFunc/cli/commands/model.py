@@ -32,7 +32,7 @@ def pull(name: str) -> None:
 
 
 @model.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="As JSON: name, path (null where it is not fetched).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: name, path (null where it is not fetched).")
 def list_models(as_json: bool) -> None:
     """List the models known by name, and whether their weights are here."""
     found = {weights.name: find_weights(weights) for weights in KNOWN_WEIGHTS.values()}

@@ -15,7 +15,7 @@ import click
 from SimpleLLMFunc.base.run import Result, watching
 from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
-from SimpleLLMFunc.display.cards import counted
+from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
 from SimpleLLMFunc.observability.store import TraceStore

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from SimpleLLMFunc.cli.commands.mcp import functions_of
-from SimpleLLMFunc.cli.load import split_target
-from SimpleLLMFunc.display.cards import counted
+from SimpleLLMFunc.cli.load import complete_target, split_target
+from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.serve import KEYS_VARIABLE, Callers, hash_of, new_key, serve_functions
 
 __all__ = ["serve_command"]
@@ -19,19 +19,40 @@ _PORT = 8000
 
 
 @click.command(name="serve", short_help="Offer functions over HTTP.")
-@click.argument("targets", nargs=-1, metavar="MODULE[:NAME]...")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Another machine's callers need --callers.")
-@click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True, help="0 for any that is free.")
+@click.argument("targets", nargs=-1, metavar="MODULE[:NAME]...", shell_complete=complete_target)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen at; one that other machines reach needs --callers.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_PORT,
+    show_default=True,
+    help="The port to listen at; 0 takes any that is free.",
+)
 @click.option(
     "--callers",
     "callers_file",
     type=click.Path(path_type=Path),
-    help=f"A JSON file of who may call, and how much; else the variable {KEYS_VARIABLE}.",
+    help=f"A JSON file of who may call, and how much; by default the variable {KEYS_VARIABLE} says it.",
 )
 @click.option(
-    "--deadline", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True, help="Seconds."
+    "--deadline",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    help="How many seconds a call may take.",
 )
-@click.option("--max-body", type=click.IntRange(1), default=1_000_000, show_default=True, help="Bytes of a request.")
+@click.option(
+    "--max-body",
+    type=click.IntRange(1),
+    default=1_000_000,
+    show_default=True,
+    help="How many bytes a request may bring.",
+)
 @click.option("--mcp", is_flag=True, help="Offer them as MCP tools too, at /mcp, to the same callers.")
 @click.option(
     "--new-key", "name", metavar="NAME", help="Print a new key for NAME, and its line for the file; serves nothing."

@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import click
 
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 from SimpleLLMFunc.cli.show import show_table
 from SimpleLLMFunc.config import Settings
-from SimpleLLMFunc.display.cards import counted
-from SimpleLLMFunc.errors import ConfigError, cut
+from SimpleLLMFunc.errors import ConfigError, counted, cut
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.observability.store import (
     Dimension,
@@ -62,47 +62,79 @@ def _size(text: str) -> int:
     return int(float(match[1]) * _BYTES[match[2]])
 
 
-_store = click.option(
-    "--store",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file; else SIMPLELLMFUNC_TRACE names it.",
-)
-_json = click.option("--json", "as_data", is_flag=True, help="As JSON.")
+_PATH = click.Path(path_type=Path, dir_okay=False)
+_json = click.option("--json", "as_data", is_flag=True, help="Print JSON.")
+
+
+def _store(command: F) -> F:
+    """Give a command its `reader`, of the file that is named in one of the three ways."""
+
+    @click.argument("file", required=False, type=_PATH, metavar="[FILE]")
+    @click.option("--store", type=_PATH, help="The same as FILE.")
+    @wraps(command)
+    def reading(*args: Any, file: Path | None, store: Path | None, **kwargs: Any) -> Any:
+        if file is not None and store is not None:
+            raise click.UsageError("FILE and --store are the same. Give one of them.")
+        return command(*args, reader=_reader(file or store), **kwargs)
+
+    return cast("F", reading)
 
 
 def _filters(command: F) -> F:
     options = [
-        click.option("--function", help="Runs of this function."),
-        click.option("--model", help="Runs with this model."),
-        click.option("--version", help="Runs of this version of a function."),
-        click.option("--status", type=click.Choice(get_args(RunStatus)), help="Runs that stand so."),
-        click.option("--since", type=_moment, metavar="WHEN", help="Not before: 2h (ago), 7d, 2026-11-22T08:30."),
-        click.option("--until", type=_moment, metavar="WHEN", help="Before: the same."),
-        click.option("--text", help="What arguments, answer or error hold."),
-        click.option("--session", help="Runs of this conversation."),
+        click.option("--function", help="Take runs of this function only."),
+        click.option("--model", help="Take runs with this model only."),
+        click.option("--version", help="Take runs of this version of a function only."),
+        click.option("--status", type=click.Choice(get_args(RunStatus)), help="Take runs with this status only."),
+        click.option(
+            "--since",
+            type=_moment,
+            metavar="WHEN",
+            help="Take runs that began then or later: 2h (ago), 7d, 2026-11-22T08:30.",
+        ),
+        click.option(
+            "--until", type=_moment, metavar="WHEN", help="Take runs that began before: 2h (ago), 7d, 2026-11-22T08:30."
+        ),
+        click.option("--text", help="Take runs with this text in arguments, answer or error."),
+        click.option("--session", help="Take runs of this conversation only."),
     ]
     for option in reversed(options):
         command = option(command)
     return command
 
 
-@click.group(short_help="Kept runs: list, show, metrics, prune.")
+class _Traces(click.Group):
+    """A group that takes a file for a command: its runs are listed."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and (Path(args[0]).suffix or Path(args[0]).is_file()):
+            args = ["list", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Traces, short_help="Kept runs: list, show, metrics, prune.")
 def traces() -> None:
     """Runs that a trace store keeps: list them, show one, sum them up, let old ones go.
 
-    A store is kept where SIMPLELLMFUNC_TRACE=runs.sqlite or watching(TraceStore("runs.sqlite")) says so.
-    """
+    \b
+    simplellmfunc traces runs.sqlite                # the same as: traces list runs.sqlite
+    simplellmfunc traces show 17 runs.sqlite
+
+    FILE is the store; without it, SIMPLELLMFUNC_TRACE names it. A store is kept where SIMPLELLMFUNC_TRACE=runs.sqlite or watching(TraceStore("runs.sqlite")) says so.
+    """  # noqa: D301 - click reads the character itself
 
 
 @traces.command(name="list")
 @_store
 @_filters
-@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="Of runs on the page.")
-@click.option("--after", metavar="PLACE", help="Go on where a page ended: its `next`.")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="How many runs are listed.")
+@click.option("--after", metavar="PLACE", help="Go on where the last page ended, at its `next`.")
 @_json
-def list_runs(store: Path | None, *, limit: int, after: str | None, as_data: bool, **filters: Any) -> None:
+def list_runs(reader: TraceReader, *, limit: int, after: str | None, as_data: bool, **filters: Any) -> None:
     """List runs, the latest first."""
-    page = _reader(store).runs(RunQuery(**filters), limit=limit, after=after)
+    page = reader.runs(RunQuery(**filters), limit=limit, after=after)
     if as_data:
         echo_json({"runs": page.runs, "next": page.next})
         return
@@ -120,9 +152,9 @@ def list_runs(store: Path | None, *, limit: int, after: str | None, as_data: boo
 @_store
 @_json
 @click.pass_context
-def show(ctx: click.Context, run: str, store: Path | None, *, as_data: bool) -> None:
+def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) -> None:
     """Show one RUN: its number, its trace id, or the beginning of that."""
-    detail = _reader(store).run(int(run) if run.isascii() and run.isdecimal() and len(run) < 18 else run)
+    detail = reader.run(int(run) if run.isascii() and run.isdecimal() and len(run) < 18 else run)
     if detail is None:
         click.echo(f"There is no run {escape_control(cut(run, 100))!r}. List them: simplellmfunc traces list", err=True)
         ctx.exit(1)
@@ -135,9 +167,8 @@ def show(ctx: click.Context, run: str, store: Path | None, *, as_data: bool) -> 
 @traces.command(short_help="List functions and their versions.")
 @_store
 @_json
-def functions(store: Path | None, *, as_data: bool) -> None:
+def functions(reader: TraceReader, *, as_data: bool) -> None:
     """List the functions that ran, and what each was at different times."""
-    reader = _reader(store)
     found = [version for function in reader.functions() for version in reader.versions(function.name)]
     if as_data:
         echo_json(found)
@@ -170,15 +201,15 @@ def functions(store: Path | None, *, as_data: bool) -> None:
     multiple=True,
     default=("function",),
     show_default=True,
-    help="What runs are told apart by; may be given several times.",
+    help="Sum up by this; may be given several times.",
 )
-@click.option("--bucket", type=_duration, metavar="SPAN", help="A row for each span of time: 1h, 1d.")
+@click.option("--bucket", type=_duration, metavar="SPAN", help="Print a row for each span of time: 1h, 1d.")
 @_json
 def show_metrics(
-    store: Path | None, *, by: tuple[Dimension, ...], bucket: float | None, as_data: bool, **filters: Any
+    reader: TraceReader, *, by: tuple[Dimension, ...], bucket: float | None, as_data: bool, **filters: Any
 ) -> None:
     """Sum runs up: tokens, cost, latency, errors and re-asks."""
-    rows = metrics(_reader(store), by=by, bucket=bucket, query=RunQuery(**filters))
+    rows = metrics(reader, by=by, bucket=bucket, query=RunQuery(**filters))
     if as_data:
         echo_json(rows)
         return
@@ -192,15 +223,21 @@ def show_metrics(
 
 @traces.command(short_help="Delete old runs.")
 @_store
-@click.option("--older-than", type=_duration, metavar="SPAN", help="Runs that began longer ago: 30d, 12h.")
-@click.option("--max-size", type=_size, metavar="SIZE", help="The oldest runs until the file holds no more: 500MB.")
+@click.option(
+    "--older-than", type=_duration, metavar="SPAN", help="Delete runs that began longer ago than this: 30d, 12h."
+)
+@click.option(
+    "--max-size",
+    type=_size,
+    metavar="SIZE",
+    help="Delete the oldest runs until the file holds no more than this: 500MB.",
+)
 @_json
-def prune(store: Path | None, older_than: float | None, max_size: int | None, *, as_data: bool) -> None:
+def prune(reader: TraceReader, older_than: float | None, max_size: int | None, *, as_data: bool) -> None:
     """Delete old runs, and give their room back to the disk."""
     if older_than is None and max_size is None:
         raise click.UsageError("Say which: --older-than 30d, or --max-size 500MB.")
     gone = 0
-    reader = _reader(store)
     with reader.connection() as connection:
         if older_than is not None:
             gone += delete_runs(connection, "started < ?", (time.time() - older_than,))
@@ -218,7 +255,9 @@ def _reader(store: Path | None) -> TraceReader:
     if store is None:
         named = Settings.from_environment().trace
         if named is None:
-            raise ConfigError("no trace store is named. Give --store runs.sqlite, or set SIMPLELLMFUNC_TRACE.")
+            raise ConfigError(
+                "no trace store is named. Give its path, `simplellmfunc traces runs.sqlite`, or set SIMPLELLMFUNC_TRACE."
+            )
         store = Path(named).expanduser()
     return TraceReader(store)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from SimpleLLMFunc.cli.load import load_module, load_object, split_target
+from SimpleLLMFunc.cli.load import complete_target, load_module, load_object, split_target
 from SimpleLLMFunc.config import Settings
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
 
@@ -22,13 +22,16 @@ __all__ = ["view"]
 
 @click.command(short_help="Look at the kept runs in the browser.")
 @click.argument("store", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[STORE]")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; any free one if not given.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="An address of this machine.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="The port to listen at; by default any that is free."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address of this machine to listen at.")
 @click.option(
     "--allow-run",
     "allowed",
     multiple=True,
     metavar="MODULE[:NAME]",
+    shell_complete=complete_target,
     help="Let the page run the functions and chats of a module, or one of them. Every run may cost money.",
 )
 @click.option(
@@ -54,9 +57,14 @@ def view(
     simplellmfunc view runs.sqlite
     simplellmfunc view runs.sqlite --allow-run my_module --checkpoint map.sqlite
 
-    STORE is the path of the file; without it, SIMPLELLMFUNC_TRACE names it. A file that is not there yet fills as soon as a
-    program writes it. The address that is printed holds a token that is new at every start: without it, nothing is shown.
+    STORE is the path of the file; without it, SIMPLELLMFUNC_TRACE names it, also one that is not there yet and fills as soon
+    as a program writes it. The address that is printed holds a token that is new at every start: without it, nothing is shown.
     """  # noqa: D301 - click reads the character itself
+    if store is not None and not store.is_file():
+        near = did_you_mean(store.name, [path.name for path in store.absolute().parent.glob("*") if path.is_file()])
+        raise ConfigError(
+            f"there is no trace store {str(store)!r}.{near} A run writes one where SIMPLELLMFUNC_TRACE names it."
+        )
     path = store or _from_environment()
     kept = TraceStore(path)
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 from SimpleLLMFunc.config import clean_key
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, counted
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
@@ -124,8 +124,9 @@ class APIKeyPool:
 
     def __repr__(self) -> str:
         name = "" if self.provider_id is None else f"provider_id={self.provider_id!r}, "
-        keys = "1 key" if len(self._loads) == 1 else f"{len(self._loads)} keys"
-        return f"{type(self).__name__}({name}{keys}, {self.tasks} calls in flight)"
+        return (
+            f"{type(self).__name__}({name}{counted(len(self._loads), 'key')}, {counted(self.tasks, 'call')} in flight)"
+        )
 
     def __copy__(self) -> Self:
         return self

@@ -124,32 +124,38 @@ def test_a_model_that_cannot_be_is_named():
     assert "--model='nonsense' names no model" in done.output
 
 
+SLOW_TALK = """
+import asyncio
+from SimpleLLMFunc.cli.commands import chat
+from SimpleLLMFunc.cli.main import main
+from SimpleLLMFunc.testing import ScriptedLLM
+
+async def slow(request):
+    print('ASKED', flush=True)
+    await asyncio.Event().wait()
+
+llm = ScriptedLLM(slow, 'Second.')
+chat._model = lambda name: llm
+main(['chat', '--no-tools'])
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path):
     import pty
 
     code = tmp_path / "talk.py"
-    code.write_text(
-        "import asyncio\n"
-        "from SimpleLLMFunc.cli.commands import chat\n"
-        "from SimpleLLMFunc.testing import ScriptedLLM\n"
-        "async def slow(request):\n"
-        "    print('ASKED', flush=True)\n"
-        "    await asyncio.Event().wait()\n"
-        "llm = ScriptedLLM(slow, 'Second.')\n"
-        "chat._model = lambda name: llm\n"
-        "chat.chat(['--no-tools'])\n"
-    )
+    code.write_text(SLOW_TALK)
     child, terminal = pty.fork()
     if child == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.execv(sys.executable, [sys.executable, str(code)])
     seen = b""
 
-    def until(text: bytes) -> None:
+    def until(text: bytes, after: bytes = b"") -> None:
         nonlocal seen
         end = time.monotonic() + 30
-        while text not in seen:
+        while text not in seen.partition(after)[2] if after else text not in seen:
             assert time.monotonic() < end, seen
             if select.select([terminal], [], [], 1)[0]:
                 seen += os.read(terminal, 4096)
@@ -158,13 +164,46 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path):
     os.write(terminal, b"first\n")
     until(b"ASKED")
     os.write(terminal, b"\x03")
-    until(b"not kept")
+    until(b"stopped; not kept; Ctrl-C again leaves")
     os.write(terminal, b"second\n")
-    until(b"Second.")
-    os.write(terminal, b"/quit\n")
+    until(b"> ", after=b"Second.")
+    os.write(terminal, b"\x03")
+    until(b"/quit leaves; Ctrl-C again leaves")
+    # What was typed between them says that the first was not meant to leave.
+    os.write(terminal, b"/new\n")
+    until(b"> ", after=b"A new conversation.")
+    os.write(terminal, b"\x03")
+    until(b"Ctrl-C again leaves", after=b"A new conversation.")
+    os.write(terminal, b"\x03")
+    until(b"Stopped.")
     _, status = os.waitpid(child, 0)
     os.close(terminal)
-    assert status == 0
+    assert os.waitstatus_to_exitcode(status) == 130
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_a_second_ctrl_c_leaves_where_the_input_is_a_pipe(tmp_path):
+    code = tmp_path / "talk.py"
+    code.write_text(SLOW_TALK.replace("'Second.'", "slow"))
+    with subprocess.Popen(
+        [sys.executable, str(code)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("first\nsecond\nthird\n")
+        process.stdin.flush()
+        told = ""
+        for _ in range(2):
+            for line in process.stdout:
+                told += line
+                if "ASKED" in line:
+                    break
+            process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (told + rest).count("ASKED") == 2
+    assert "Ctrl-C again leaves" in told + rest
+    assert errors == "\nStopped.\n"
 
 
 def test_a_memory_that_cannot_be_used_is_told_and_the_conversation_goes_on(talk, tmp_path):

@@ -256,7 +256,7 @@ def test_a_provider_file_is_looked_at(bare_environment: Path, monkeypatch: pytes
     path.write_text(json.dumps({"p": [entry]}))
     path.chmod(0o644)
     row = found("provider file")
-    assert f"{path}: 1 providers, 1 models, 2 keys (***)" in row.text
+    assert f"{path}: 1 provider, 1 model, 2 keys (***)" in row.text
     if sys.platform != "win32":
         assert row.next == f"chmod 600 {path}"
         path.chmod(0o600)

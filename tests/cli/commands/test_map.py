@@ -136,7 +136,7 @@ def test_a_checkpoint_and_its_status(shop, tmp_path):
     assert run(*arguments).exit_code == 1
     status = run("--status", "run.sqlite")
     assert status.exit_code == 0
-    assert "1 rows with a value, 1 with an error (1 x ResponseParseError)" in status.output
+    assert "1 row with a value, 1 with an error (1 x ResponseParseError)" in status.output
     (tmp_path / "rows.csv").write_text("text\na\nbad\nc\n")
     assert "1 asked, 2 restored" in run(*arguments).stderr
     assert "1 asked, 2 restored" in run(*arguments, "--retry-errors").stderr
@@ -262,4 +262,4 @@ def test_ctrl_c_says_how_to_go_on(shop, tmp_path, function):
     assert "With --checkpoint run.sqlite the same command goes on" in interrupted()
     said = interrupted("--checkpoint", "run.sqlite")
     assert f"simplellmfunc map {shop}:{function} rows.csv --concurrency 1 --checkpoint run.sqlite" in said
-    assert "1 rows with a value" in run("--status", "run.sqlite").output
+    assert "1 row with a value" in run("--status", "run.sqlite").output

@@ -131,3 +131,20 @@ def test_a_table_on_a_terminal_is_text(monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "[red]x[/red]" in out
     assert "status" in out
+
+
+def test_the_file_is_named_in_any_of_three_ways(store, monkeypatch):
+    listed = run("list").stdout
+    monkeypatch.delenv("SIMPLELLMFUNC_TRACE")
+    path = str(store)
+    for arguments in ([path], ["list", path], ["list", "--store", path]):
+        assert run(*arguments).stdout == listed
+    assert run(path, "--status", "error").stdout.count("\n") == 2
+    assert "first text" in run("show", "1", path).stdout
+    assert "grade" in run("functions", path).stdout
+    assert "grade" in run("metrics", path).stdout
+    assert run("prune", path, "--older-than", "1d").stdout == "0 runs deleted.\n"
+    assert "Give one of them" in run("list", path, "--store", path, code=2).stderr
+    missing = store.with_name("typo.sqlite")
+    assert "there is no trace store" in run(str(missing), code=1).stderr
+    assert not missing.exists()

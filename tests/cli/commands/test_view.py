@@ -72,6 +72,13 @@ def test_what_cannot_be_shown_is_said_at_once(arguments, said):
     assert "Traceback" not in result.output
 
 
+def test_a_misspelt_store_is_told_and_not_made(folder):
+    result = run("rums.sqlite")
+    assert result.exit_code == 1
+    assert "there is no trace store 'rums.sqlite'. Did you mean 'runs.sqlite'?" in result.output
+    assert not (folder / "rums.sqlite").exists()
+
+
 @pytest.mark.parametrize("arguments", [["runs.sqlite", "--port", "70000"], ["a", "b"], ["."]])
 def test_wrong_usage(arguments):
     assert run(*arguments).exit_code == 2

@@ -10,7 +10,7 @@ from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
 from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck, RepairLevel
 from SimpleLLMFunc.base.run import Run, check_quotes
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
-from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted
+from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted, counted
 from SimpleLLMFunc.runtime import off_loop_if_large
 
 __all__ = ["growing_values", "list_items"]
@@ -95,7 +95,7 @@ async def list_items(
             async for event in events:
                 if isinstance(event, TurnStarted):
                     if given:
-                        raise StreamInterrupted("", reason=f"the answer began anew after {len(given)} items")
+                        raise StreamInterrupted("", reason=f"the answer began anew after {counted(len(given), 'item')}")
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
                     reader = ItemReader(output, repair=repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
