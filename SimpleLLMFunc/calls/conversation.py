@@ -36,7 +36,7 @@ def conversation_records(
         if kept:
             records.append(kept)
     if unusable:
-        push_warning(f"{counted(unusable, 'item')} of the conversation left out: no messages.")
+        push_warning(f"left out of the conversation: {counted(unusable, 'item')} that cannot be read as messages.")
     return records[-latest:] if latest > 0 else records
 
 

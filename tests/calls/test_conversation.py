@@ -62,7 +62,7 @@ def test_what_is_no_record_is_left_out_with_a_warning(item, caplog):
     with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
         assert conversation_records([item, said("user", "a"), item]) == [[said("user", "a")]]
     assert [record.getMessage() for record in caplog.records] == [
-        "2 items of the conversation are no messages, and are left out."
+        "left out of the conversation: 2 items that cannot be read as messages."
     ]
 
 
