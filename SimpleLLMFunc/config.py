@@ -177,6 +177,7 @@ class ProviderEntry(BaseModel):
     """
 
     model_config = ConfigDict(
+        defer_build=True,  # few programs have a provider file, and all of them import this
         extra="forbid",
         frozen=True,
         strict=True,

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.type import (
@@ -35,7 +35,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(defer_build=True))
 
 
 def copied(messages: Sequence[T]) -> list[T]:

@@ -13,7 +13,6 @@ from typing import TypeAlias
 from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError, did_you_mean
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
@@ -137,6 +136,8 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
         ConfigError: it names none; `named_by` says where the text stood.
     """
     if value == "local":
+        from SimpleLLMFunc.interface.local import LocalModel
+
         return LocalModel()
     if value.startswith("openai:") and value.removeprefix("openai:").strip():
         return OpenAICompatible(value.removeprefix("openai:").strip())

@@ -6,7 +6,6 @@ Pure text work: nothing here knows the wanted type. Everything runs in time line
 
 from __future__ import annotations
 
-import html
 import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -228,7 +227,9 @@ def _find_escaped(finding: Finding, body: str) -> None:
             return
         what = "quotes were escaped"
     elif "&quot;" in body and '"' not in body:
-        text, what = html.unescape(body), "HTML entities"
+        from html import unescape
+
+        text, what = unescape(body), "HTML entities"
     elif _MISSING_BRACES.match(body):
         text, what = f"{{{body.rstrip(',')}}}", "braces around the object missing"
     else:

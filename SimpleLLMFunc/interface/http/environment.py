@@ -7,7 +7,6 @@ import os
 import ssl
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import remember_secret
@@ -46,6 +45,8 @@ def proxy_for(url: str) -> str | None:
     if host in THIS_MACHINE:
         # No proxy reaches this machine's own loopback; a server inside this process would be out of reach.
         return None
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
     proxies = getproxies_environment()
     address = proxies.get(parts.scheme) or proxies.get("all")
     if not address or proxy_bypass_environment(f"{host}:{port}", proxies):

@@ -13,7 +13,6 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
-from SimpleLLMFunc.base.parsing.alignment.enum_matching import AmbiguousChoiceError, find_choice
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
@@ -163,6 +162,8 @@ class Aligner:
         text = node.text if isinstance(node, Bare) else node
         if not isinstance(text, str) or not self._may_coerce:
             return Misfit.at(path, shape.name, node)
+        from SimpleLLMFunc.base.parsing.alignment.enum_matching import AmbiguousChoiceError, find_choice
+
         try:
             found = find_choice(shape, text, in_quotes=isinstance(node, str))
         except AmbiguousChoiceError as error:

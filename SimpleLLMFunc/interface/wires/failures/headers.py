@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 __all__ = ["header_number", "retry_after_seconds"]
 
@@ -28,6 +27,8 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
     seconds = header_number(value)
     if seconds is not None:
         return seconds
+    from email.utils import parsedate_to_datetime
+
     try:
         moment = parsedate_to_datetime(value)
         if moment.tzinfo is None:
