@@ -25,7 +25,7 @@ from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number, without_thoughts
 from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.runtime import Worker
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message, ToolSpec
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message
 
 __all__ = ["CachedLLM", "cached_llm_again"]
 
@@ -93,16 +93,9 @@ class CachedLLM(ModelInFront):
     # --- asking ------------------------------------------------------------------------------------------
 
     async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
+        self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
     ) -> ChatCompletion:
-        """Return the kept reply, or ask and keep what comes.
+        """Return the kept reply, or ask and keep what comes; takes what `LLM_Interface.chat` does.
 
         Raises:
             ProviderError: the service failed or refused.
@@ -110,7 +103,6 @@ class CachedLLM(ModelInFront):
             ConfigError: the file cannot be used.
         """
         clock = self._clock(deadline)
-        options = {"tools": tools, "response_format": response_format, **params}
         body = self._asked(messages, options)
         key, reply = await self._in_time(clock, lambda: self._look_up(body))
         while reply is None:
@@ -133,18 +125,10 @@ class CachedLLM(ModelInFront):
         return reply
 
     async def chat_stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
+        self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the kept reply, or ask and keep what came when it is complete; errors as in `chat`."""
         clock = self._clock(deadline)
-        options = {"tools": tools, "response_format": response_format, **params}
         body = self._asked(messages, options)
         key, reply = await self._in_time(clock, lambda: self._look_up(body))
         if reply is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.type import Message, ToolSpec, Usage
+from SimpleLLMFunc.type import Message, Usage
 
 __all__ = ["ModelInFront"]
 
@@ -24,17 +24,9 @@ class ModelInFront(LLM_Interface):
         """The model behind it."""
         return self.members[0]
 
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Return the body that goes out where the model behind is asked."""
-        return self.llm.render(messages, tools=tools, response_format=response_format, stream=stream, **params)
+    def render(self, messages: Sequence[Message], **asked: Any) -> dict[str, Any]:
+        """Return the body that goes out where the model behind is asked; takes what `LLM_Interface.render` does."""
+        return self.llm.render(messages, **asked)
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs where the model behind is asked."""

@@ -85,7 +85,7 @@ class Exchange:
 
 
 def plain_request(
-    messages: Iterable[Mapping[str, Any]], tools: Any, response_format: Any, params: Mapping[str, Any]
+    messages: Iterable[Mapping[str, Any]], *, tools: Any = None, response_format: Any = None, **params: Any
 ) -> dict[str, Any]:
     """Return a request as it is written down and compared: without secrets, files by their hash, calls numbered."""
     ids: dict[str, str] = {}

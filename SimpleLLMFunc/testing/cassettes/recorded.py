@@ -17,7 +17,7 @@ from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, plain_request, scrubbed
 from SimpleLLMFunc.testing.reply_chunks import assembled, split_reply
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
 
 __all__ = ["CassetteLLM", "Exchanges", "RecordedLLM"]
 
@@ -57,27 +57,19 @@ class CassetteLLM(ModelInFront):
         return f"CassetteLLM({self.llm!r}, {str(self._cassette.path)!r})"
 
     async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
+        self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
     ) -> ChatCompletion:
-        """Return the recorded reply, or ask and record it.
+        """Return the recorded reply, or ask and record it; takes what `LLM_Interface.chat` does.
 
         Raises:
             UnmatchedRequest: it was not recorded, and may not be.
         """
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check()
-        exchange, is_replay = await self._begin(messages, tools, response_format, trace_id, params)
+        exchange, is_replay = await self._begin(messages, trace_id, options)
         if is_replay:
             await asyncio.sleep(0)  # like a reply from a network: not before others have had their turn
             return assembled(_chunks(exchange)) if "stream" in exchange.outcome else _reply(exchange)
-        options: dict[str, Any] = {"tools": tools, "response_format": response_format, **params}
         try:
             reply = await self.llm.chat(messages, trace_id=trace_id, deadline=deadline, **options)
         except ProviderError as error:
@@ -87,19 +79,12 @@ class CassetteLLM(ModelInFront):
         return reply
 
     async def chat_stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
+        self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the recorded reply in the pieces in which it came, or ask and record them; errors as in `chat`."""
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check()
-        exchange, is_replay = await self._begin(messages, tools, response_format, trace_id, params)
+        exchange, is_replay = await self._begin(messages, trace_id, options)
         if is_replay:
             for chunk in _chunks(exchange) if "stream" in exchange.outcome else split_reply(_reply(exchange)):
                 await asyncio.sleep(0)
@@ -111,7 +96,6 @@ class CassetteLLM(ModelInFront):
                     f"Record it anew: `pytest --llm-record=all`."
                 )
             return
-        options: dict[str, Any] = {"tools": tools, "response_format": response_format, **params}
         chunks: list[ChatCompletionChunk] = []
         left = True
         try:
@@ -133,16 +117,11 @@ class CassetteLLM(ModelInFront):
                 exchange.outcome = {"stream": _plain_stream(chunks), **({"left": True} if left else {})}
 
     async def _begin(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec] | None,
-        response_format: dict[str, Any] | None,
-        trace_id: str,
-        params: Mapping[str, Any],
+        self, messages: Sequence[Message], trace_id: str, options: Mapping[str, Any]
     ) -> tuple[Exchange, bool]:
         # Hashing images and comparing long prompts takes its time.
         def begin() -> tuple[Exchange, bool]:
-            request = plain_request(messages, tools, response_format, params)
+            request = plain_request(messages, **options)
             return self._cassette.begin(self, trace_id, request)
 
         return await in_thread(begin)

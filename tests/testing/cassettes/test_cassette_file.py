@@ -19,7 +19,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 def exchange(text="hello", test="t", **outcome):
-    request = plain_request([{"role": "user", "content": text}], None, None, {})
+    request = plain_request([{"role": "user", "content": text}])
     return Exchange("m:f", "v1", "gpt", test, request, outcome or {"reply": {"choices": []}})
 
 
@@ -48,7 +48,9 @@ def test_what_looks_like_lines_and_is_none_comes_back(tmp_path, data):
 
 def test_the_key_is_that_of_the_question():
     def key(messages=HELLO, tools=None, response_format=None, model="m", **params):
-        return Exchange("f", "v", model, "t", plain_request(messages, tools, response_format, params)).key
+        return Exchange(
+            "f", "v", model, "t", plain_request(messages, tools=tools, response_format=response_format, **params)
+        ).key
 
     assert key() == key([dict(HELLO[0])])
     assert key(temperature=None) == key()
@@ -58,7 +60,7 @@ def test_the_key_is_that_of_the_question():
         key([*HELLO, *HELLO]),
     ]  # fmt: skip
     assert len(set(different)) == len(different)
-    other = Exchange("another", "v2", "m", "another", plain_request(HELLO, None, None, {}))
+    other = Exchange("another", "v2", "m", "another", plain_request(HELLO))
     assert other.key == key()
 
 
@@ -72,11 +74,11 @@ def test_ids_of_calls_do_not_count():
             {"role": "tool", "tool_call_id": one, "content": "1"},
         ]
 
-    asked = plain_request(history("abc", "xyz"), None, None, {})
-    assert asked == plain_request(history("1", "2"), None, None, {})
+    asked = plain_request(history("abc", "xyz"))
+    assert asked == plain_request(history("1", "2"))
     assert [message.get("tool_call_id") for message in asked["messages"][2:]] == ["call_2", "call_1"]
     given = history("abc", "xyz")
-    plain_request(given, None, None, {})
+    plain_request(given)
     assert given == history("abc", "xyz")
 
 
@@ -91,7 +93,7 @@ def test_files_are_hashes():
 
 
 def test_headers_lose_their_values():
-    request = plain_request(HELLO, None, None, {"extra_headers": {"X-B": "b", "X-A": "a"}, "seed": 1})
+    request = plain_request(HELLO, extra_headers={"X-B": "b", "X-A": "a"}, seed=1)
     assert request["params"] == {"extra_headers": {"X-A": "***", "X-B": "***"}, "seed": 1}
 
 
