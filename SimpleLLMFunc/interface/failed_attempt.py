@@ -25,13 +25,3 @@ class AttemptFailed(Exception):
         self.again = again
         self.retry_after = retry_after
         super().__init__(str(error))
-
-    def given_up(self) -> SimpleLLMFuncError:
-        """Return the error for the caller, and let go of it.
-
-        Raised while this one is handled it has this one as its context. If the two held each other, the request and
-        the reply in the frames of both would stay until the garbage collector comes by.
-        """
-        error = self.error
-        del self.error
-        return error

@@ -135,17 +135,16 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         scope, self._deadline_scope = self._deadline_scope, None
-        observer, self.observer = self.observer, None  # it holds the run, and a run is let go of without a collector
         try:
             if scope is not None:
                 scope.__exit__(kind, error, trace)
             if error is not None:
-                self._fail(error, observer)
+                self._fail(error)
         finally:
             if self._listening is not None:
                 LISTENER.leave(self._listening)
 
-    def _fail(self, error: BaseException, observer: Observer | None) -> None:
+    def _fail(self, error: BaseException) -> None:
         limited = self._time_limit
         told = error
         if isinstance(error, SimpleLLMFuncError):
@@ -153,8 +152,8 @@ class Run:
                 told = self.explained(limited.out_of_time())
             else:
                 self.explained(error)
-        if observer is not None:
-            observer.failed(told)
+        if self.observer is not None:
+            self.observer.failed(told)
         if told is not error:
             raise told from error
 

@@ -292,7 +292,6 @@ class HttpModel(LLM_Interface):
                 lease = self._keys.lease()
                 call.key = lease.__enter__()
                 call.lease = lease if lease.is_counted else None
-                del lease  # not kept while the model answers
         charge_try()
         call.tries += 1
         patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)

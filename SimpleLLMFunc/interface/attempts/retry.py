@@ -65,7 +65,7 @@ async def pause_before_retry(
         SimpleLLMFuncError: that of the try, where there shall be no further one.
     """
     if pause is None:
-        raise failed.given_up() from failed.__cause__
+        raise failed.error from failed.__cause__
     what = "no try was made while the service is down" if tries is None else f"try {tries} failed"
     push_warning(f"{trace_id} {what}, the next one in {pause:.2f} s: {failed.error}".strip())
     await sleep(pause)

@@ -1,6 +1,5 @@
 """The tries of a call; what a failed one leaves behind. What they do is tested through `OpenAICompatible`."""
 
-import gc
 import itertools
 from functools import partial
 
@@ -9,7 +8,6 @@ import pytest
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, ServerUnavailable
 from SimpleLLMFunc.interface.attempts.http_model import HttpModel
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.kept import watching_calls
 from tests.support.server import Answer, LoopbackServer
@@ -82,11 +80,3 @@ async def test_a_failed_call_through_a_client_is_gone_too(kept):
             await llm.chat(HELLO)
         del caught
         assert kept() == []
-
-
-def test_the_error_of_a_try_that_is_given_up_is_held_by_the_caller_alone():
-    error = BadRequest("m", status=400, body="no")
-    failed = AttemptFailed(error)
-    assert failed.given_up() is error
-    assert error not in gc.get_referents(failed)
-    assert error not in vars(failed).values()

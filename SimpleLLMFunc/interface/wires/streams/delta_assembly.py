@@ -326,10 +326,6 @@ class ReplyAssembler:
             if not adds and self.has_answer:
                 self._is_done = True
 
-    def mark_done(self) -> None:
-        """Note that the stream said ``[DONE]``."""
-        self._is_done = True
-
     @property
     def text(self) -> str:
         """The text of the choice with the lowest index, as far as it has arrived."""
@@ -337,7 +333,7 @@ class ReplyAssembler:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer has ended: ``[DONE]``, a finish reason for every choice, or the usage after content."""
+        """Whether the answer has ended: a finish reason for every choice, or the usage after content."""
         if self._is_done:
             return True
         return bool(self._choices) and all(choice.finish_reason for choice in self._choices.values())

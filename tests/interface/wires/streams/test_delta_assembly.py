@@ -274,13 +274,6 @@ def test_the_usage_after_content_ends_an_answer_without_finish_reason():
     assert assembler.is_complete
 
 
-def test_done_ends_an_answer_without_finish_reason():
-    assembler = ReplyAssembler()
-    assembler.add(chunk(content="x"))
-    assembler.mark_done()
-    assert assembler.is_complete
-
-
 def test_a_higher_number_of_tries_begins_anew():
     assembler = ReplyAssembler()
     assembler.add(chunk(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x'}}]))
