@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from SimpleLLMFunc.runtime.cancellation import Errands
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
-from SimpleLLMFunc.runtime.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled
+from SimpleLLMFunc.runtime.listening import (
+    THIS_MACHINE,
+    address_of,
+    cancelled,
+    listening,
+    serve_until_cancelled,
+    unless_gone,
+)
 from SimpleLLMFunc.runtime.per_loop import PerLoop
 from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
 from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
@@ -21,6 +28,7 @@ __all__ = [
     "PerLoop",
     "Worker",
     "address_of",
+    "cancelled",
     "import_module",
     "importing",
     "in_thread",
@@ -31,4 +39,5 @@ __all__ = [
     "run_sync",
     "serve_until_cancelled",
     "submit",
+    "unless_gone",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.errors import ConfigError
@@ -14,7 +14,7 @@ from SimpleLLMFunc.runtime.threads import import_module
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-__all__ = ["THIS_MACHINE", "address_of", "listening", "serve_until_cancelled"]
+__all__ = ["THIS_MACHINE", "address_of", "cancelled", "listening", "serve_until_cancelled", "unless_gone"]
 
 THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
 """The names by which only this machine is reached."""
@@ -90,6 +90,29 @@ async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, *, grace:
         # Not cancelled: it would leave its connections open.
         web.should_exit = True
         await asyncio.wait({serving})
+
+
+async def unless_gone(task: asyncio.Task[Any], receive: Callable[[], Awaitable[Any]]) -> bool:
+    """Wait for the task, and return True; or cancel it because the caller has gone, and return False."""
+    gone = asyncio.create_task(_gone(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.done()
+    finally:
+        await cancelled(gone)
+        await cancelled(task)
+
+
+async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel the task if it goes on, and wait for its end."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _patient_protocol() -> type[asyncio.Protocol]:

@@ -18,9 +18,9 @@ from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
-from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread, off_loop_if_large
+from SimpleLLMFunc.runtime import THIS_MACHINE, cancelled, in_thread, off_loop_if_large, unless_gone
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
-from SimpleLLMFunc.serve.http_events import Events, cancelled, problem_response, unless_gone
+from SimpleLLMFunc.serve.http_events import Events, problem_response
 from SimpleLLMFunc.serve.http_openapi import openapi_document
 from SimpleLLMFunc.serve.http_page import PAGE_POLICY, page_of
 from SimpleLLMFunc.serve.http_problem import Problem, problem_of

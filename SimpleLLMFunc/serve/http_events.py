@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from SimpleLLMFunc.runtime import cancelled, unless_gone
 from SimpleLLMFunc.serve.http_callers import Caller
 from SimpleLLMFunc.serve.http_problem import MEDIA_TYPE, Problem
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["Events", "cancelled", "problem_response", "unless_gone"]
+__all__ = ["Events", "problem_response"]
 
 _PING_SECONDS: Final = 15.0
 _QUEUED: Final = 16
@@ -87,29 +88,6 @@ class Events:
 def _sse(name: str, data: str) -> bytes:
     # JSON has no line breaks of its own, so one line of data is enough.
     return f"event: {name}\ndata: {data}\n\n".encode()
-
-
-async def unless_gone(task: asyncio.Task[Any], receive: Callable[[], Awaitable[Any]]) -> bool:
-    """Wait for the task, and return True; or cancel it because the caller has gone, and return False."""
-    gone = asyncio.create_task(_gone(receive))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return task.done()
-    finally:
-        await cancelled(gone)
-        await cancelled(task)
-
-
-async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancel the task if it goes on, and wait for its end."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait({task})
 
 
 def problem_response(problem: Problem) -> Response:

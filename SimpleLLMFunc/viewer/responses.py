@@ -20,7 +20,7 @@ from SimpleLLMFunc.logger import (
     shown_text,
     shown_traceback,
 )
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import in_thread, unless_gone
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -147,18 +147,10 @@ class Lines:
     def __init__(self, items: AsyncGenerator[Mapping[str, Any], None]) -> None:
         self._items = items
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Send the lines."""
-        del scope
-        sending = asyncio.ensure_future(self._send(send))
-        leaving = asyncio.ensure_future(_left(receive))
-        try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (sending, leaving):
-                task.cancel()
-            await asyncio.wait({sending, leaving})
-        if not sending.cancelled():
+        sending = asyncio.create_task(self._send(send))
+        if await unless_gone(sending, receive):
             sending.result()
 
     async def _send(self, send: Send) -> None:
@@ -169,11 +161,6 @@ class Lines:
                 line = json_text(item).encode() + b"\n"
                 await send({"type": "http.response.body", "body": line, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 _WORD: Final = f"{string.ascii_letters}{string.digits}_-./+=:@%*~\\"
