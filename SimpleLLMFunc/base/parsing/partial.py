@@ -9,10 +9,9 @@ grows by complete items. The last word has `finish`, which reads the whole text 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any, Final, Protocol
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment import (
     Aligner,
@@ -29,6 +28,7 @@ from SimpleLLMFunc.base.parsing.alignment import (
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
 from SimpleLLMFunc.base.parsing.json_node import Node
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.parsing.unfinished import unfinished
 from SimpleLLMFunc.errors import ResponseParseError
 
 __all__ = ["ItemReader", "PartialReader"]
@@ -274,7 +274,7 @@ class PartialReader(_Reader):
         part = shape.by_name.get(frame.key)
         if inner is not _ABSENT and part is not None and frame.expects == "value":
             present[part.own_name if shape.cls is not None else part.key] = inner
-        return _unfinished(shape.cls, present) if present else _ABSENT
+        return unfinished(shape.cls, present) if present else _ABSENT
 
 
 class ItemReader(_Reader):
@@ -363,56 +363,3 @@ def _is_text(shape: Shape | None) -> bool:
 def _as_wanted(shape: ListShape, values: list[Any]) -> Any:
     """Return the complete items as the kind of list that is wanted."""
     return set(values) if shape.is_set else list(values)
-
-
-# --- values with fields missing ----------------------------------------------------------------------------
-
-
-def _unfinished(cls: Any, values: dict[str, Any]) -> Any:
-    """Return an instance of `cls` that has only these fields; the others are absent, their defaults too."""
-    if cls is None:
-        return values
-    if issubclass(cls, BaseModel):
-        made = cls.__new__(cls)
-        object.__setattr__(made, "__dict__", values)
-        object.__setattr__(made, "__pydantic_fields_set__", set(values))
-        object.__setattr__(made, "__pydantic_extra__", {} if cls.model_config.get("extra") == "allow" else None)
-        object.__setattr__(made, "__pydantic_private__", None)
-        return made
-    unfinished = _unfinished_class(cls)
-    made = object.__new__(unfinished)
-    for name, value in values.items():
-        object.__setattr__(made, name, value)
-    return made
-
-
-class _Absent:
-    """Stands where a dataclass keeps a default: a field that has not arrived has none."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        raise AttributeError(f"{self._name!r} has not arrived yet")
-
-
-@functools.lru_cache(maxsize=512)
-def _unfinished_class(cls: type) -> type:
-    """Return a subclass of a dataclass whose instances may lack fields and can still be printed and compared."""
-    names = [part.name for part in dataclasses.fields(cls)]
-
-    def arrived(self: Any) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in names if hasattr(self, name)}
-
-    def shown(self: Any) -> str:
-        return f"{cls.__name__}({', '.join(f'{name}={value!r}' for name, value in arrived(self).items())})"
-
-    def is_equal(self: Any, other: object) -> bool:
-        return type(self) is type(other) and arrived(self) == arrived(other)
-
-    members: dict[str, Any] = {
-        "__repr__": shown, "__eq__": is_equal, "__hash__": None, "__slots__": (), "__module__": cls.__module__
-    }  # fmt: skip
-    if "__slots__" not in vars(cls):
-        members |= {name: _Absent() for name in names if name in vars(cls)}
-    return type(cls.__name__, (cls,), members)
