@@ -184,56 +184,38 @@ class ScriptedLLM(LLM_Interface):
         vars(self).update(state)
         self._lock = threading.Lock()
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> ChatCompletion:
-        """Return the next reply, whole."""
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        clock.check()
-        asked = self._asked(messages, tools, response_format, params, trace_id=trace_id, deadline=deadline)
-        reply = await self._reply_to(asked, clock)
+    async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
+        """Return the next reply, whole; takes what `LLM_Interface.chat` does."""
+        request, clock = self._asked(False, messages, **asked)
+        reply = await self._reply_to(request, clock)
         if isinstance(reply, ChatCompletion):
             return reply
-        return assembled([chunk async for chunk in _steps(reply, asked, self.model_name, clock)])
+        return assembled([chunk async for chunk in _steps(reply, request, self.model_name, clock)])
 
-    async def chat_stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+    async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the next reply in pieces."""
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        clock.check()
-        asked = self._asked(messages, tools, response_format, params, stream=True, trace_id=trace_id, deadline=deadline)
-        reply = await self._reply_to(asked, clock)
+        request, clock = self._asked(True, messages, **asked)
+        reply = await self._reply_to(request, clock)
         steps = list(split_reply(reply, self._chunk_size)) if isinstance(reply, ChatCompletion) else reply
-        async with aclosing(_steps(steps, asked, self.model_name, clock)) as chunks:
+        async with aclosing(_steps(steps, request, self.model_name, clock)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
     def _asked(
         self,
+        stream: bool,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] | None,
-        response_format: dict[str, Any] | None,
-        params: dict[str, Any],
+        /,
         *,
-        stream: bool = False,
-        trace_id: str,
-        deadline: float | None,
-    ) -> ScriptedRequest:
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> tuple[ScriptedRequest, Deadline]:
+        """Note what is asked; return it, and how long the answer may take."""
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check()
         wanted = params.pop("wanted_schema", None)
         asked = ScriptedRequest(
             messages=copied(messages),
@@ -248,7 +230,7 @@ class ScriptedLLM(LLM_Interface):
         with self._lock:
             asked = replace(asked, index=len(self.calls))
             self.calls.append(asked)
-        return asked
+        return asked, clock
 
     async def _reply_to(self, asked: ScriptedRequest, clock: Deadline) -> ChatCompletion | Sequence[StreamItem]:
         reply = self._next(asked)

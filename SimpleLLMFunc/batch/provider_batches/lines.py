@@ -28,7 +28,7 @@ from SimpleLLMFunc.interface.spending import Deadline, paid_already
 from SimpleLLMFunc.interface.wires import CHAT
 from SimpleLLMFunc.logger import async_log_context, redact_head
 from SimpleLLMFunc.runtime import off_loop_if_large
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 __all__ = [
@@ -196,16 +196,7 @@ class _Told(LLM_Interface):
         self._llm = llm
         self.model_name = llm.model_name if llm is not None else "batch"
 
-    async def chat(
-        self,
-        messages: Sequence[Message],  # noqa: ARG002 - asked long ago
-        *,
-        tools: Sequence[ToolSpec] | None = None,  # noqa: ARG002
-        response_format: dict[str, Any] | None = None,  # noqa: ARG002
-        trace_id: str = "",  # noqa: ARG002
-        deadline: float | None = None,  # noqa: ARG002
-        **params: Any,  # noqa: ARG002
-    ) -> ChatCompletion:
+    async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:  # noqa: ARG002 - asked long ago
         """Give the answer."""
         status, headers, body = await off_loop_if_large(
             len(self._line), lambda: _exchange_in(self._line, self.model_name)
