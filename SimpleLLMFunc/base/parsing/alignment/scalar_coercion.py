@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment import scalars
 from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, UnionShape, resolved
@@ -181,7 +181,7 @@ class _Text:
     """
 
     def __init__(self, kind: Any, guard: str, find: Callable[[str], Any]) -> None:
-        self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        self._adapter: TypeAdapter[Any] = TypeAdapter(kind, config=ConfigDict(defer_build=True))
         self._kind = kind
         self._guard = re.compile(guard)
         self._find = find
