@@ -12,6 +12,9 @@ HEAVY := $(VENV)/.installed-heavy
 ALONE := $(addprefix tests/faults/test_,cancellation.py deadlines.py matrix.py processes.py random_servers.py sizes.py) \
 	$(addprefix tests/benchmarks/test_,bench_growth.py bench_quick.py load.py map_peers.py) tests/interface/attempts/test_circuit.py tests/test_loop_stays_free.py
 
+# Every worker and every process of a test reads the same modules: what is compiled is kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 # An environment that was only half made is made again.
 .DELETE_ON_ERROR:
@@ -24,10 +27,10 @@ demo: $(DEMO) ## a typed answer and a chat from a real model inside the process,
 	$(PY) examples/01_first_function.py
 
 test: $(DEV) ## the test suite
-	$(PY) -m pytest -m "not heavy" -n auto
+	$(PY) -m pytest -m "not heavy" -n auto --dist worksteal
 
 test-all: $(HEAVY) ## what is heavy or needs an outside part: packaging, every fault of a service
-	$(PY) -m pytest -m heavy -n auto $(ALONE:%=--ignore=%)
+	$(PY) -m pytest -m heavy -n auto --dist worksteal $(ALONE:%=--ignore=%)
 	$(PY) -m pytest -m heavy $(ALONE)
 
 check: $(DEV) ## lint, types, import contracts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from importlib import import_module
@@ -25,6 +26,16 @@ def pytest_configure(config):
     # Nothing in the package may hold up an event loop; see there.
     guard = import_module("tests.support.loop_guard").LoopGuard()
     config.pluginmanager.register(guard, "loop-guard")
+
+
+# What the collection made stays until the end: it is not looked through again and again, neither now nor in the tests.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

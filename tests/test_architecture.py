@@ -108,10 +108,9 @@ def test_a_start_loads_nothing_slow_and_does_nothing():
     assert fresh(code) == "[]\n"
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_module_says_what_it_is_for(path):
-    tree = ast.parse(path.read_text("utf-8"))
-    assert ast.get_docstring(tree), "a module begins with a docstring"
+def test_every_module_says_what_it_is_for():
+    silent = [path for path in PACKAGE.rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert not silent, "a module begins with a docstring"
 
 
 def test_the_lists_of_the_rooms_are_importable():
