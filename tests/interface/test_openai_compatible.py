@@ -21,10 +21,8 @@ from SimpleLLMFunc.errors import (
     BadRequest,
     BudgetExceeded,
     ConfigError,
-    ConnectionFailed,
     ContextTooLong,
     DeadlineExceeded,
-    RateLimited,
     ServerUnavailable,
     SimpleLLMFuncError,
     StreamInterrupted,
@@ -35,7 +33,7 @@ from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from tests.support.server import Answer, LoopbackServer, chunk, completion, sse, text_answer
+from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
 
 HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
@@ -125,16 +123,6 @@ async def test_a_call_cannot_change_where_it_goes(server, name):
     with pytest.raises(UsageError, match=name):
         llm.render(HELLO, **{name: "x"})
     assert server.requests == []
-
-
-async def test_surrogates_in_a_prompt_are_replaced(server):
-    reply = await model(server).chat([{"role": "user", "content": "a\ud800b\x00"}])
-    assert reply.text == "a\ufffdb\x00"
-
-
-async def test_a_large_request_arrives_whole(server):
-    text = "é" * 1_500_000
-    assert (await model(server).chat([{"role": "user", "content": text}])).text == text
 
 
 async def test_forbidden_calls_do_not_leave(server):
@@ -265,15 +253,6 @@ async def test_a_refused_key_lets_the_others_go_first(server):
 # --- tries -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
-async def test_what_may_pass_is_tried_again(server, status):
-    server.reply_status(status)
-    server.reply_status(status)
-    server.reply("third")
-    reply = await model(server).chat(HELLO)
-    assert (reply.text, reply.tries, len(server.requests)) == ("third", 3, 3)
-
-
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(400, BadRequest), (401, AuthenticationError), (403, AuthenticationError), (404, BadRequest), (422, BadRequest)],
@@ -300,13 +279,6 @@ async def test_the_last_error_is_told_after_the_last_try(server):
     assert not isinstance(caught.value.__cause__, SimpleLLMFuncError)
 
 
-async def test_no_further_try_where_none_is_wanted(server):
-    server.reply_status(503)
-    with pytest.raises(ServerUnavailable):
-        await model(server, max_retries=0).chat(HELLO)
-    assert len(server.requests) == 1
-
-
 async def test_the_wait_that_the_service_asks_for_is_kept(server):
     server.reply_status(429, headers={"retry-after-ms": "80"})
     loop = asyncio.get_running_loop()
@@ -314,76 +286,6 @@ async def test_the_wait_that_the_service_asks_for_is_kept(server):
     reply = await model(server, retry_delay=30).chat(HELLO)
     assert loop.time() - start >= 0.08
     assert reply.tries == 2
-
-
-async def test_a_wait_beyond_the_deadline_is_told_at_once(server):
-    server.reply_status(429, headers={"retry-after": "60"})
-    with pytest.raises(RateLimited) as caught:
-        await model(server).chat(HELLO, deadline=5)
-    assert caught.value.retry_after == 60
-    assert len(server.requests) == 1
-
-
-async def test_a_used_up_quota_is_told_at_once(server):
-    server.reply_status(429, code="insufficient_quota")
-    with pytest.raises(RateLimited) as caught:
-        await model(server).chat(HELLO)
-    assert caught.value.kind == "quota"
-
-
-async def test_a_prompt_too_long_is_told_with_the_limit(server):
-    server.reply_status(
-        400, message="This model's maximum context length is 4096 tokens.", code="context_length_exceeded"
-    )
-    with pytest.raises(ContextTooLong) as caught:
-        await model(server).chat(HELLO)
-    assert caught.value.limit == 4096
-
-
-async def test_a_connection_that_breaks_before_the_first_byte_is_tried_again(server):
-    server.reply_reset()
-    server.reply_raw(b"")
-    server.reply("third")
-    assert (await model(server).chat(HELLO)).tries == 3
-
-
-async def test_a_kept_connection_that_the_server_closed_is_no_error(server):
-    llm = model(server)
-    server.reply_raw(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}")
-    with pytest.raises(BadReply):
-        await llm.chat(HELLO)
-    # The server has closed it without saying so; the pool may still hold it.
-    assert (await llm.chat(HELLO)).text == "hello"
-
-
-async def test_nobody_there():
-    async with LoopbackServer() as server:
-        address = server.base_url
-    with pytest.raises(ConnectionFailed) as caught:
-        await OpenAICompatible("m", base_url=address, retry_delay=0.001).chat(HELLO)
-    assert caught.value.tries == 3
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"   ", b'{"choices": [{"mess', b"<html><body>gateway</body></html>", b"plain words"],
-    ids=["empty", "blank", "cut", "html", "text"],
-)
-async def test_a_broken_body_gets_one_more_try(server, body):
-    answer = Answer(body=body, headers={"content-type": "application/json"})
-    server.answer(answer)
-    assert (await model(server).chat(HELLO)).tries == 2
-    server.answer(answer)
-    server.answer(answer)
-    with pytest.raises(BadReply) as caught:
-        await model(server, max_retries=5).chat(HELLO)
-    assert caught.value.tries == 2
-    assert caught.value.head == body.decode().strip()
-
-
-async def test_json_of_another_content_type_is_accepted(server):
-    server.answer(Answer(body=json.dumps(completion("x")).encode(), headers={"content-type": "text/plain"}))
-    assert (await model(server).chat(HELLO)).text == "x"
 
 
 @pytest.mark.parametrize(
@@ -407,53 +309,10 @@ async def test_what_is_no_reply_is_never_taken_for_one(server, data):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "requests"),
-    [
-        ({"message": "m", "code": 401}, AuthenticationError, 1),
-        ({"message": "m", "code": "insufficient_quota"}, RateLimited, 1),
-        ({"message": "m", "code": "400"}, BadRequest, 1),
-        ({"message": "m", "code": 503}, ServerUnavailable, 3),
-    ],
-)
-async def test_an_error_with_status_200_counts_by_its_code(server, error, kind, requests):
-    for _ in range(requests):
-        server.reply_json({"error": error})
-    with pytest.raises(kind):
-        await model(server).chat(HELLO)
-    assert len(server.requests) == requests
-
-
-async def test_a_short_body_is_tried_again(server):
-    cut = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{"
-    server.reply_raw(cut)
-    assert (await model(server).chat(HELLO)).tries == 2
-    for _ in range(3):
-        server.reply_raw(cut)
-    with pytest.raises(ConnectionFailed):
-        await model(server).chat(HELLO)
-
-
-async def test_what_is_not_http_gets_one_more_try(server):
-    server.reply_raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
-    server.reply_raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
-    with pytest.raises(BadReply):
-        await model(server, max_retries=5).chat(HELLO)
-    assert len(server.requests) == 2
-
-
 async def test_a_broken_off_answer_is_no_answer(server):
     server.reply("half", finish_reason="insufficient_system_resource")
     reply = await model(server).chat(HELLO)
     assert (reply.text, reply.tries) == ("hello", 2)
-
-
-async def test_a_stream_for_a_whole_reply_is_put_together(server):
-    server.reply_sse(sse(chunk({"content": "he"}), chunk({"content": "llo"}), chunk({}, finish_reason="stop")))
-    assert (await model(server).chat(HELLO)).text == "hello"
-    server.reply_sse(sse(chunk({"content": "he"}), done=False))
-    with pytest.raises(StreamInterrupted):
-        await model(server).chat(HELLO)
 
 
 # --- streams ---------------------------------------------------------------------------------------------
@@ -487,33 +346,6 @@ async def test_a_finished_stream_leaves_the_connection_for_the_next(server):
     assert server.connections == 1
 
 
-BEFORE = chunk({"role": "assistant", "content": ""})
-TOOL_PIECE = chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}]})
-
-
-@pytest.mark.parametrize("how", ["cut", "polite", "reset"])
-async def test_a_stream_that_breaks_before_any_text_is_asked_for_again(server, how):
-    server.reply_sse(sse(BEFORE, TOOL_PIECE, done=False), cut=how == "cut", reset=how == "reset")
-    server.reply("whole")
-    chunks = await streamed(model(server))
-    assert {piece.tries for piece in chunks[:2]} <= {1, 2}
-    assert "".join(piece.text for piece in chunks if piece.tries == 2) == "whole"
-    assert chunks[-1].tries == 2
-
-
-@pytest.mark.parametrize("how", ["cut", "polite", "reset"])
-async def test_a_stream_that_breaks_after_text_is_not(server, how):
-    pieces = [sse(BEFORE, chunk({"content": "Hel"}), done=False), sse(chunk({"content": "lo"}), done=False)]
-    server.reply_sse(pieces, cut=how == "cut", reset=how == "reset", gap=0.02)
-    seen = []
-    with pytest.raises(StreamInterrupted) as caught:
-        async for piece in model(server).chat_stream(HELLO):
-            seen.append(piece.text)
-    assert caught.value.partial == "".join(seen)
-    assert caught.value.partial in {"Hel", "Hello"}
-    assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize(
     "end",
     [
@@ -538,16 +370,6 @@ async def test_nothing_at_all_is_an_interrupted_stream(server):
     assert (caught.value.partial, caught.value.tries) == ("", 3)
 
 
-@pytest.mark.parametrize(
-    "error", [b'data: {"error": {"message": "overloaded"}}\n\n', b"event: error\ndata: overloaded\n\n"]
-)
-async def test_an_error_in_the_stream_interrupts_it(server, error):
-    server.reply_sse(sse(chunk({"content": "Hel"}), done=False) + error)
-    with pytest.raises(StreamInterrupted, match="overloaded") as caught:
-        await streamed(model(server))
-    assert caught.value.partial == "Hel"
-
-
 async def test_an_error_before_any_text_counts_by_its_code(server):
     server.reply_sse(b'data: {"error": {"message": "too long", "code": "context_length_exceeded"}}\n\n')
     with pytest.raises(ContextTooLong):
@@ -557,106 +379,7 @@ async def test_an_error_before_any_text_counts_by_its_code(server):
     assert (await streamed(model(server)))[-1].tries == 2
 
 
-async def test_a_finish_reason_that_tells_of_a_break_interrupts(server):
-    server.reply_sse(sse(chunk({"content": "Hel"}), chunk({}, finish_reason="insufficient_system_resource")))
-    with pytest.raises(StreamInterrupted, match="insufficient_system_resource") as caught:
-        await streamed(model(server))
-    assert caught.value.partial == "Hel"
-
-
-@pytest.mark.parametrize("bad", ["{broken", "[1]", "3"])
-async def test_an_event_that_is_no_chunk_is_a_bad_reply(server, bad):
-    server.reply_sse(sse(chunk({"content": "Hel"}), bad))
-    with pytest.raises(BadReply) as caught:
-        await streamed(model(server))
-    assert (caught.value.partial, caught.value.head) == ("Hel", bad)
-
-
-async def test_events_that_say_nothing_are_skipped(server):
-    empty = {"choices": []}
-    null = {"choices": [{"index": 0, "delta": None, "finish_reason": None}]}
-    ping = {"type": "ping"}
-    last = {"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": 1}}
-    server.reply_sse(
-        b": hi\n\n" + sse(empty, null, ping, chunk({"content": "x"}), chunk({}, finish_reason="stop"), last)
-    )
-    chunks = await streamed(model(server))
-    assert "".join(piece.text for piece in chunks) == "x"
-    assert [piece.usage.prompt_tokens for piece in chunks if piece.usage] == [4]
-
-
-async def test_plain_json_for_a_stream_is_one_chunk(server):
-    server.reply_json(completion("whole", tool_calls=[{"id": "a", "function": {"name": "f", "arguments": {}}}]))
-    (piece,) = await streamed(model(server))
-    assert (piece.text, piece.finish_reason, piece.usage.total_tokens) == ("whole", "tool_calls", 8)
-    assert piece.tool_calls[0].function.arguments == "{}"
-
-
-async def test_a_web_page_for_a_stream_is_a_bad_reply(server):
-    page = Answer(body=b"<!doctype html>", headers={"content-type": "text/html"})
-    server.answer(page)
-    server.answer(page)
-    with pytest.raises(BadReply, match="web page"):
-        await streamed(model(server))
-
-
-async def test_an_error_status_for_a_stream_is_that_error(server):
-    server.reply_status(401)
-    with pytest.raises(AuthenticationError):
-        await streamed(model(server))
-
-
-STREAM = sse(
-    chunk({"role": "assistant", "content": ""}),
-    chunk({"content": "caf\u00e9 \u2028 \U0001f600"}),
-    chunk({"content": "!"}),
-    chunk({}, finish_reason="stop"),
-    {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}},
-    end="\r\n\r\n",
-)
-TEXT = "caf\u00e9 \u2028 \U0001f600!"
-
-
-async def test_a_body_split_anywhere_gives_the_same_text():
-    cuts = iter(range(1, len(STREAM)))
-
-    def split(_request):
-        at = next(cuts)
-        return Answer(headers={"content-type": "text/event-stream"}, pieces=[STREAM[:at], STREAM[at:]])
-
-    async with LoopbackServer(split) as server:
-        llm = model(server)
-        for _ in range(1, len(STREAM), 7):
-            assert "".join(piece.text for piece in await streamed(llm)) == TEXT
-
-
-async def test_a_body_that_ends_anywhere_gives_the_same_text_or_says_so():
-    cuts = iter(range(len(STREAM)))
-
-    def end(_request):
-        return Answer(headers={"content-type": "text/event-stream"}, pieces=[STREAM[: next(cuts)]])
-
-    outcomes = set()
-    async with LoopbackServer(end) as server:
-        llm = model(server, max_retries=0)
-        for _ in range(len(STREAM)):
-            try:
-                outcomes.add(("whole", "".join(piece.text for piece in await streamed(llm))))
-            except StreamInterrupted as error:
-                outcomes.add(("partial", error.partial))
-    assert outcomes == {("whole", TEXT), ("partial", ""), ("partial", TEXT[:-1]), ("partial", TEXT)}
-
-
 # --- time ------------------------------------------------------------------------------------------------
-
-
-async def test_no_answer_ends_at_the_deadline_with_one_request(server):
-    server.answer(Answer(body=b"{}", hold=asyncio.Event()))
-    with pytest.raises(DeadlineExceeded) as caught:
-        await model(server).chat(HELLO, deadline=0.5)
-    assert caught.value.seconds == 0.5
-    assert len(server.requests) == 1
-    await server.all_closed()
 
 
 @pytest.mark.parametrize("given", ["argument", "constructor", "scope"])
@@ -674,47 +397,9 @@ async def test_a_deadline_that_has_passed_sends_nothing(server):
     assert server.requests == []
 
 
-async def test_a_dripping_body_ends_at_the_deadline(server):
-    server.answer(Answer(pieces=[b" "] * 10_000, gap=0.005, headers={"content-type": "application/json"}))
-    with pytest.raises(DeadlineExceeded):
-        await model(server).chat(HELLO, deadline=0.1)
-
-
-async def test_a_silent_service_is_tried_again_and_then_given_up(server):
-    for _ in range(2):
-        server.answer(Answer(body=b"{}", hold=asyncio.Event()))
-    with pytest.raises(ConnectionFailed, match="nothing came") as caught:
-        await model(server, timeout=0.5, max_retries=1).chat(HELLO)
-    assert caught.value.tries == len(server.requests) == 2
-
-
 async def test_the_timeout_may_come_with_a_call(server):
     server.answer(Answer(body=b"{}", hold=asyncio.Event()))
     assert (await model(server).chat(HELLO, timeout=0.5)).tries == 2
-
-
-async def test_a_stall_inside_a_stream_interrupts_it(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.05)
-    server.reply_sse([sse(chunk({"content": "Hel"}), done=False)], hold=asyncio.Event(), hold_after=1)
-    with pytest.raises(StreamInterrupted, match="nothing came") as caught:
-        await streamed(model(server))
-    assert caught.value.partial == "Hel"
-    await server.all_closed()
-
-
-async def test_comments_are_no_progress(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.1)
-    pieces = [sse(chunk({"content": "Hel"}), done=False), *[b": ping\n\n"] * 10_000]
-    server.reply_sse(pieces, gap=0.005)
-    with pytest.raises(StreamInterrupted, match="nothing came"):
-        await streamed(model(server))
-
-
-async def test_a_deadline_inside_a_stream_keeps_what_came(server):
-    server.reply_sse([sse(chunk({"content": "Hel"}), done=False)], hold=asyncio.Event(), hold_after=1)
-    with pytest.raises(DeadlineExceeded) as caught:
-        await streamed(model(server), deadline=0.5)
-    assert caught.value.partial == "Hel"
 
 
 async def test_a_slow_reader_is_not_taken_for_a_silent_service(server, monkeypatch):
@@ -761,21 +446,6 @@ async def test_the_rate_is_kept(server):
     assert len(server.requests) == 2
 
 
-async def test_requests_per_minute(server):
-    llm = model(server, requests_per_minute=1)
-    await llm.chat(HELLO)
-    with pytest.raises(DeadlineExceeded):
-        await llm.chat(HELLO, deadline=0.05)
-
-
-async def test_tokens_per_minute_are_corrected_by_the_usage(server):
-    llm = model(server, tokens_per_minute=1000)
-    server.reply("x", usage={"prompt_tokens": 990, "completion_tokens": 5, "total_tokens": 995})
-    await llm.chat(HELLO)
-    with pytest.raises(DeadlineExceeded, match="tokens per minute"):
-        await llm.chat([{"role": "user", "content": "word " * 400}], deadline=0.05)
-
-
 async def test_every_try_counts_in_a_budget(server):
     for _ in range(5):
         server.reply_status(503)
@@ -803,8 +473,8 @@ async def test_hundreds_of_calls_get_their_own_answers(server):
             return (await llm.chat(messages)).text
         return "".join([piece.text async for piece in llm.chat_stream(messages)])
 
-    answers = await asyncio.gather(*map(ask, range(400)))
-    assert answers == [f"question {number}" for number in range(400)]
+    answers = await asyncio.gather(*map(ask, range(150)))
+    assert answers == [f"question {number}" for number in range(150)]
 
 
 def test_one_loop_after_another():
@@ -870,12 +540,12 @@ async def ask(address, **more):
 
 async def main():
     async with LoopbackServer() as server:
-        await asyncio.gather(*(ask(server.base_url) for _ in range(20)))
+        await asyncio.gather(*(ask(server.base_url) for _ in range(6)))
 
-for _ in range(3):
+for _ in range(2):
     asyncio.run(main())
 
-threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(5)]
+threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(3)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 
@@ -1005,35 +675,6 @@ def test_what_cannot_be_is_refused_when_the_model_is_made(options):
         OpenAICompatible(**{"model_name": "m", **options})
 
 
-# --- secrets ---------------------------------------------------------------------------------------------
-
-
-async def test_no_key_in_any_error_or_log(server, caplog, monkeypatch):
-    caplog.set_level("DEBUG")
-    llm = model(server, api_key=CANARY, max_retries=1)
-    texts = []
-    answers = [
-        lambda: server.reply_status(401, message=f"Incorrect API key provided: {CANARY}"),
-        lambda: [server.reply_status(500, message=f"key {CANARY}") for _ in range(2)],
-        lambda: [server.reply_raw(CANARY.encode()) for _ in range(2)],
-        lambda: [server.answer(Answer(body=f"<html>{CANARY}".encode())) for _ in range(2)],
-        lambda: server.reply_json({"error": {"message": CANARY}}),
-        lambda: server.reply_sse(sse(chunk({"content": "x"}), {"error": {"message": CANARY}})),
-        lambda: server.reply_sse(sse(chunk({"content": "x"}), "{" + CANARY)),
-        lambda: [server.reply_raw(f"HTTP/1.1 200 {CANARY}\r\nbad header {CANARY}\r\n\r\n".encode()) for _ in range(2)],
-    ]
-    for answer in answers:
-        answer()
-        with pytest.raises(SimpleLLMFuncError) as caught:
-            await streamed(llm)
-        seen = caught.value
-        while seen is not None:
-            texts += [str(seen), repr(seen), str(vars(seen))]
-            seen = seen.__cause__ or seen.__context__
-    texts += [caplog.text, repr(llm)]
-    assert not [text for text in texts if "CANARY" in text]
-
-
 # --- the openai package's client -------------------------------------------------------------------------
 
 
@@ -1077,8 +718,3 @@ async def test_openai_is_not_imported_for_a_plain_call():
         """
     )
     assert done.stdout == "False\n", done.stderr
-
-
-async def test_text_answers_take_an_unknown_finish_reason(server):
-    server.answer(text_answer("x", finish_reason="eos"))
-    assert (await model(server).chat(HELLO)).finish_reason == "eos"

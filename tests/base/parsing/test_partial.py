@@ -50,7 +50,7 @@ def grown(reader: PartialReader | ItemReader, text: str, size: int) -> list[Any]
     return [value for at in range(0, len(text), size) for value in reader.feed(text[at : at + size])]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 50, 1000])
+@pytest.mark.parametrize("size", [1, 3, 7, 50, 1000])
 def test_parts_grow_and_the_last_is_the_value(size: int) -> None:
     reader = PartialReader(compile_output(Person))
     parts = grown(reader, TEXT, size)
@@ -219,26 +219,25 @@ def test_a_cut_list_is_refused_after_its_items() -> None:
 
 
 @pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
-def test_a_megabyte_in_twenty_thousand_pieces_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
-    people = [{"name": f"name {number}", "age": number, "home": {"street": "s" * 40}} for number in range(10_000)]
+def test_a_long_answer_in_thousands_of_pieces_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
+    people = [{"name": f"name {number}", "age": number, "home": {"street": "s" * 40}} for number in range(1_500)]
     text = json.dumps(people)
-    assert len(text) > 900_000
     reader = reader_class(compile_output(list[Person]))
-    grown(reader, text, len(text) // 20_000 + 1)
+    grown(reader, text, 48)
     assert reader.characters_read <= 2 * len(text)
 
 
 def test_a_long_string_is_read_once() -> None:
-    text = json.dumps({"name": "ab\n" * 330_000, "age": 1, "home": {"street": "x"}})
+    text = json.dumps({"name": "ab\n" * 50_000, "age": 1, "home": {"street": "x"}})
     reader = PartialReader(compile_output(Person))
-    parts = grown(reader, text, len(text) // 20_000 + 1)
+    parts = grown(reader, text, 50)
     assert reader.characters_read <= 2 * len(text)
     assert sum(len(part.name) for part in parts) < 200 * len(text)
     assert len(parts) > 100
 
 
 def test_prose_and_reasoning_are_read_once() -> None:
-    text = "<think>" + "hm </thin " * 20_000 + "</think>" + "so: `x` \n" * 20_000 + "[1]"
+    text = "<think>" + "hm </thin " * 4_000 + "</think>" + "so: `x` \n" * 4_000 + "[1]"
     reader = ItemReader(compile_output(list[int]))
     assert grown(reader, text, 5) == [1]
     assert reader.characters_read <= 3 * len(text)
@@ -247,7 +246,7 @@ def test_prose_and_reasoning_are_read_once() -> None:
 # --- any split gives the same ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.builds(dict, name=st.text(), age=st.integers(0), home=st.builds(dict, street=st.text())), max_size=4),
     st.lists(st.integers(1, 9), min_size=1, max_size=20),
@@ -270,7 +269,7 @@ def test_any_split_gives_the_same_items(people: list[dict[str, Any]], sizes: lis
 @pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
 def test_space_for_ever_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
     reader = reader_class(compile_output(list[int]))
-    text = " \n" * 20_000 + "[1, 2]"
+    text = " \n" * 5_000 + "[1, 2]"
     assert grown(reader, text, 2)[-1] in (2, [1, 2])
     assert reader.characters_read <= 2 * len(text)
 
@@ -291,7 +290,7 @@ class Link(BaseModel):
     next: Link | None = None
 
 
-@pytest.mark.parametrize("levels", [100, 250, 450, 700, 990, 3000])
+@pytest.mark.parametrize("levels", [100, 450, 990, 3000])
 @pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
 def test_an_answer_of_any_depth_grows_or_is_refused(
     reader_class: type[PartialReader | ItemReader], levels: int

@@ -72,7 +72,7 @@ STREAM = sse(
 )
 
 
-@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r"])
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n"])
 def test_split_at_every_byte_it_is_the_same(end):
     stream = STREAM.replace(b"\n\n", end.encode())
     whole = chunks_of(stream)
@@ -198,7 +198,7 @@ def test_what_is_read_of_whole_replies():
 
 
 async def test_a_long_error_is_read_beside_the_loop():
-    body = json.dumps({"detail": [{"field": number} for number in range(500_000)]}).encode()
+    body = json.dumps({"detail": [{"field": number} for number in range(150_000)]}).encode()
     with pytest.raises(AttemptFailed) as caught:
         await check_status(MemoryReply(body, status=422), CHAT, "m", 1)
     error = caught.value.error
@@ -208,5 +208,5 @@ async def test_a_long_error_is_read_beside_the_loop():
 
 
 async def test_a_long_stream_that_nobody_asked_for_is_read_beside_the_loop():
-    body = sse(*(chunk({"content": "x" * 100}) for _ in range(30_000)))
-    assert (await read_reply(MemoryReply(body), CHAT, "m", 1)).text == "x" * 3_000_000
+    body = sse(*(chunk({"content": "x" * 100}) for _ in range(10_000)))
+    assert (await read_reply(MemoryReply(body), CHAT, "m", 1)).text == "x" * 1_000_000
