@@ -1,6 +1,6 @@
 """Runs code in processes of their own that need not import the libraries again: each is forked from one that has.
 
-As a script it is the process that forks. It imports what the package stands on, never the package itself. For each line on
+As a script it is the process that forks. It imports the package and what that stands on. For each line on
 its standard input, a JSON object, it forks a process that runs the code there, and answers with its exit status. Such a
 process ends as any other does: the interpreter tidies up, and what it complains about then is in its errors.
 """
@@ -29,6 +29,8 @@ _LIBRARIES = (
     "opentelemetry.trace",
     "openai",
     "click",
+    "SimpleLLMFunc.llm_decorator",
+    "SimpleLLMFunc.testing",
 )
 
 
