@@ -328,26 +328,6 @@ async def test_a_stalled_stream_gives_up_with_what_had_arrived():
     assert caught.value.partial
 
 
-async def test_breaking_off_closes_the_stream_and_leaves_no_task():
-    closed = asyncio.Event()
-
-    class Watched(ScriptedLLM):
-        async def chat_stream(self, messages, **options):
-            try:
-                async for chunk in super().chat_stream(messages, **options):
-                    yield chunk
-            finally:
-                closed.set()
-
-    request = ModelRequest(Watched("One two three"), MESSAGES)
-    async with aclosing(react_events(request, run=Run(stream=True))) as events:
-        async for event in events:
-            if isinstance(event, ReplyDelta):
-                break
-    assert closed.is_set()
-    assert len(asyncio.all_tasks()) == 1
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_execute_llm_yields_raw_responses_and_grows_the_list(stream):
     llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 2})), "It is 3.")

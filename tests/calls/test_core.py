@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from types import SimpleNamespace
 from typing import Any
@@ -33,8 +32,8 @@ from SimpleLLMFunc.calls.call_data import (
     LanguageType,
 )
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.errors import CallError, ConfigError, DeadlineExceeded
-from SimpleLLMFunc.interface.spending.deadline import current_deadline, deadline_scope
+from SimpleLLMFunc.errors import CallError, ConfigError
+from SimpleLLMFunc.interface.spending.deadline import current_deadline
 from SimpleLLMFunc.logger import get_current_context, get_current_trace_id, log_context
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -406,34 +405,6 @@ async def test_what_is_in_force_inside_does_not_leak_to_the_reader():
             assert get_current_trace_id() == ""
 
 
-async def test_a_deadline_holds_and_its_facts_stand_in_the_data():
-    async def never(asked):
-        await asyncio.Event().wait()
-
-    on = executor(ScriptedLLM(never))
-    call = await Say.instance(on)
-    with deadline_scope(0.05), pytest.raises(CallError) as caught:
-        await run(call, on)
-    assert caught.value.data["error"] == "DeadlineExceeded"
-    assert caught.value.data["seconds"] == pytest.approx(0.05, abs=0.01)
-    assert isinstance(caught.value.__cause__, DeadlineExceeded)
-
-
-async def test_a_budget_holds_and_its_facts_stand_in_the_data():
-    llm = ScriptedLLM("a", "b")
-    on = executor(llm)
-    call = await Say.instance(on)
-    with budget(requests=1) as spent:
-        await run(call, on)
-        with pytest.raises(CallError) as caught:
-            await run(call, on)
-    assert spent.requests == 1
-    assert len(llm.calls) == 1
-    data = caught.value.data
-    assert (data["error"], data["unit"], data["limit"], data["spent"]) == ("BudgetExceeded", "requests", 1, 1)
-    assert json.dumps(data)
-
-
 async def test_an_abort_signal_of_the_executor_ends_the_question():
     signal, on = AbortSignal(), executor()
 
@@ -455,25 +426,6 @@ async def test_a_broken_stream_tells_what_had_come():
     assert got == ["par", "tial"]
     assert caught.value.data["status"] == 503
     assert caught.value.trace_id.startswith("Say_")
-
-
-async def test_closing_early_closes_the_models_stream():
-    closed = asyncio.Event()
-
-    class Watched(ScriptedLLM):
-        async def chat_stream(self, messages, **options):
-            try:
-                async for chunk in super().chat_stream(messages, **options):
-                    yield chunk
-            finally:
-                closed.set()
-
-    on = executor(Watched("one two three four"))
-    call = await Say.instance(on)
-    stream = call.exec(on, call.input)
-    await anext(stream)
-    await stream.aclose()
-    assert closed.is_set()
 
 
 # --- refusals of the service ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from SimpleLLMFunc import AbortSignal, RunAborted, UsageError, budget, use_llm, watching
+from SimpleLLMFunc import AbortSignal, RunAborted, UsageError, budget, watching
 from SimpleLLMFunc.base.events import RunStarted
 from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, DataBase, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
@@ -166,12 +166,6 @@ async def test_the_nodes_known_parameters_stand_under_the_steps_own():
     await drained(StepExecutor(Task("q"), Step("s", call=Ask, node=node), llm=llm))
     await drained(StepExecutor(Task("q"), Step("s", call=Ask, params={"prompt": "own"}, node=node), llm=llm))
     assert [call.text for call in llm.calls] == ["known", "own"]
-
-
-async def test_without_a_model_the_one_in_use_is_asked():
-    executor = StepExecutor(Task("q"), Step("s", call=Ask))
-    with use_llm(ScriptedLLM("used")):
-        assert "".join(str(content) for _, content in await drained(executor)) == "used"
 
 
 # --- several steps -------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from SimpleLLMFunc import (
     Message,
     OpenAICompatible,
     OutputTruncated,
-    ToolCallLimitExceeded,
     llm_chat,
     llm_function,
     watching,
@@ -59,7 +58,6 @@ class Dialect:
         call_extra: what the first call carries that has to go back.
         reasoning: what its replies say beside the answer.
         returns_reasoning: the reasoning has to go back.
-        writes_objects: its arguments are always a JSON object, whatever is in it.
     """
 
     profile: str
@@ -69,7 +67,6 @@ class Dialect:
     call_extra: dict[str, Any] = field(default_factory=dict)
     reasoning: str = ""
     returns_reasoning: bool = False
-    writes_objects: bool = False
 
     def reply(self, calls: Sequence[Call] = (), text: str | None = None) -> Callable[[Any], Answer]:
         def answer(request: Any) -> Answer:
@@ -337,7 +334,7 @@ DIALECTS = {
         call_extra={"extra_content": {"google": {"thought_signature": SIGNATURE}}},
     ),
     "ollama": Dialect("ollama", ollama_whole, ollama_streamed),
-    "ollama-bare": Dialect("ollama", ollama_bare_whole, ollama_bare_streamed, keeps_ids=False, writes_objects=True),
+    "ollama-bare": Dialect("ollama", ollama_bare_whole, ollama_bare_streamed, keeps_ids=False),
     "vllm": Dialect("vllm", vllm_whole, vllm_streamed),
     "vllm-one-id": Dialect("vllm", one_id(vllm_whole), one_id(vllm_streamed), keeps_ids=False),
     "deepseek": Dialect("deepseek", deepseek_whole, deepseek_streamed, reasoning=THOUGHTS, returns_reasoning=True),
@@ -592,152 +589,7 @@ async def test_the_mixed_image_round(way: str, tmp_path: Any) -> None:
         assert json.loads(json.dumps(seen.history))[-2] == sent[-1]
 
 
-async def test_attack_13_a_picture_s_address_is_never_fetched() -> None:
-    hits: list[str] = []
-
-    def note_hit(request: Any) -> str:
-        hits.append(request.path)
-        return "never"
-
-    dialect = DIALECTS["openai"]
-    async with LoopbackServer(note_hit) as listener, LoopbackServer() as server:
-        address = f"http://127.0.0.1:{listener.port}/latest/meta-data/"
-
-        def link() -> list[Any]:
-            """Find pictures."""
-            return [ImgUrl(address), ImgUrl("http://[::ffff:169.254.169.254]/")]
-
-        server.answer(dialect.reply([Call("link", "{}", "call_1")]))
-        server.answer(dialect.reply(text="Seen."))
-        seen = await ask("call", server, dialect, toolkit=[link])
-        assert seen.text == "Seen."
-        parts = server.requests[1].body["messages"][-1]["content"]
-        assert parts[1] == {"type": "image_url", "image_url": {"url": address}}
-        assert hits == []
-        assert listener.connections == 0
-
-
-# --- the malformed-argument round ---
-
-# What the model wrote, and a word of what it is told.
-MALFORMED = [
-    (Call("book", '{"city": "Rome", "nights": ', "call_m1"), "JSON"),
-    (Call("book", '["Rome", 2]', "call_m2"), "object"),
-    (Call("book", '{"city": "Rome", "nights": "many"}', "call_m3"), "nights"),
-    (Call("book", '{"city": ["Rome"], "nights": 2}', "call_m4"), "city"),
-    (Call("book", '{"city": "Rome", "nights": 2, "breakfast": true}', "call_m5"), "breakfast"),
-    (Call("book", '{"tool_name": "x", "self": 1, "__class__": 1}', "call_m6"), "city"),
-    (Call("rent", '{"city": "Rome"}', "call_m7"), "book"),
-    (Call("book", '"Rome"', "call_m8"), "object"),
-]
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_the_malformed_argument_round(way: str, dialect: Dialect) -> None:
-    booked: list[tuple[str, int]] = []
-
-    def book(city: str, nights: int) -> str:
-        """Book a room."""
-        booked.append((city, nights))
-        return f"booked {city}"
-
-    bad = [(call, told) for call, told in MALFORMED if not dialect.writes_objects or is_object(call.arguments)]
-    good = Call("book", '{"city": "Rome", "nights": 2}', "call_good")
-    calls = [*(call for call, _ in bad), good]
-    async with LoopbackServer() as server:
-        server.answer(dialect.reply(calls))
-        server.answer(dialect.reply([good]))
-        server.answer(dialect.reply(text="Booked."))
-        seen = await ask(way, server, dialect, toolkit=[book])
-        assert seen.text == "Booked."
-        assert booked == [("Rome", 2), ("Rome", 2)]
-        contents = check_round(server.requests[1].body["messages"], calls, dialect)
-        for content, (call, told) in zip(contents, bad, strict=False):
-            assert told in content, call
-            assert len(content) <= 500
-            assert "booked" not in content
-        assert contents[-1] == "booked Rome"
-        assert check_round(server.requests[2].body["messages"], [good], dialect) == ["booked Rome"]
-        assert len(server.requests) == 3
-
-
-def is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_model_that_never_stops_calling_is_stopped(way: str) -> None:
-    dialect = DIALECTS["openai"]
-    async with LoopbackServer(dialect.reply([Call("weather", '{"town": 1}', "call_1")])) as server:
-        with pytest.raises(ToolCallLimitExceeded) as caught:
-            await ask(way, server, dialect, toolkit=[weather], max_tool_calls=2)
-        assert caught.value.limit == 2
-        assert len(server.requests) == 3
-        assert ["tools" in request.body for request in server.requests] == [True, True, False]
-        for request in server.requests[1:]:
-            (content,) = check_round(request.body["messages"], [Call("weather", '{"town": 1}', "call_1")], dialect)
-            assert "town" in content
-        assert [m["role"] for m in caught.value.messages[2:]] == ["assistant", "tool"] * 2
-
-
-# --- other forms of a reply ---
-
-
-async def test_row_26_whole_replies_to_requests_for_a_stream(dialect: Dialect) -> None:
-    async with LoopbackServer() as server:
-        for calls, text in ((THREE, None), ([], "21 and 7.")):
-            body = dialect.whole(calls, text)
-            server.answer(Answer(headers={"content-type": "application/json"}, body=body))
-        seen = await ask("streamed chat", server, dialect, toolkit=[weather, clock])
-        assert seen.text == "21 and 7."
-        assert check_round(server.requests[1].body["messages"], THREE, dialect) == ["21", "7", "noon"]
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_row_14_no_tool_of_a_cut_reply_runs(way: str) -> None:
-    dialect = DIALECTS["openai"]
-    async with LoopbackServer() as server:
-        body = dialect.streamed(THREE, None) if way == "streamed chat" else dialect.whole(THREE, None)
-        kind = "text/event-stream" if way == "streamed chat" else "application/json"
-        body = body.replace(b'"finish_reason":"tool_calls"', b'"finish_reason":"length"')
-        assert b"length" in body
-        server.answer(Answer(headers={"content-type": kind}, body=body))
-        seen: list[ReActEvent] = []
-        with watching(lambda _, event: seen.append(event)), pytest.raises(OutputTruncated):
-            await WAYS[way](model(server, dialect), toolkit=[weather, clock])
-        assert not any(isinstance(event, ToolCallStarted) for event in seen)
-        assert len(server.requests) == 1
-
-
 # --- single oddities, as they were seen on the wire ---
-
-
-async def test_gemini_says_nothing_of_itself_in_the_second_half_of_a_call() -> None:
-    body = (
-        b'data: {"choices":[{"delta":{"role":"assistant","tool_calls":[{"extra_content":{"google":'
-        b'{"thought_signature":"abc=="}},"function":{"arguments":"{\\"ci","name":"weather"},"id":"f1",'
-        b'"type":"function"}]},"index":0}],"object":"chat.completion.chunk"}\n\n'
-        b'data: {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"ty\\": \\"Rome\\"}"}}]},'
-        b'"index":0}],"object":"chat.completion.chunk"}\n\n'
-        b'data: {"choices":[{"delta":{"role":"assistant"},"finish_reason":"stop","index":0}],'
-        b'"object":"chat.completion.chunk"}\n\n'
-        b"data: [DONE]\n\n"
-    )
-    dialect = DIALECTS["gemini"]
-    async with LoopbackServer() as server:
-        server.reply_sse(body)
-        server.answer(dialect.reply(text="21"))
-        await ask("streamed chat", server, dialect, toolkit=[weather])
-        (call,) = server.requests[1].body["messages"][2]["tool_calls"]
-        assert call == {
-            "id": "f1",
-            "type": "function",
-            "function": {"name": "weather", "arguments": '{"city": "Rome"}'},
-            "extra_content": {"google": {"thought_signature": "abc=="}},
-        }
 
 
 async def test_gemini_signs_the_message_itself_where_there_is_no_call() -> None:
@@ -775,21 +627,3 @@ async def test_an_unclosed_thought_is_no_answer() -> None:
         with pytest.raises(OutputTruncated):
             await ask("call", server, DIALECTS["think"])
         assert len(server.requests) == 1
-
-
-async def test_thoughts_alone_count_as_empty() -> None:
-    dialect = DIALECTS["think"]
-    async with LoopbackServer() as server:
-        server.answer(dialect.reply(text=""))
-        server.answer(dialect.reply(text="21"))
-        seen = await ask("call", server, dialect)
-        assert seen.text == "21"
-        assert server.requests[1].body["messages"] == server.requests[0].body["messages"]
-
-
-async def test_a_tag_in_the_middle_of_an_answer_belongs_to_it() -> None:
-    for way in WAYS:
-        async with LoopbackServer() as server:
-            text = "Write <think>like this</think>, or < think."
-            server.answer(DIALECTS["openai"].reply(text=text))
-            assert (await ask(way, server, DIALECTS["openai"])).text == text

@@ -1,4 +1,7 @@
-"""The type checkers believe the decorators: `api.py` is clean, `wrong.py` is refused line by line."""
+"""The type checkers believe the decorators: `api.py` and the first pages are clean, `wrong.py` is refused line by line.
+
+Each checker runs once, over all of it, with the settings and the cache of ``make check``.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +9,59 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import blocks
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
+PAGES = ("README.md", "README.zh-CN.md", "docs/tutorial.md", "docs/how-to/chat.md")
+API, WRONG = HERE / "api.py", HERE / "wrong.py"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """The two files, and the pages as modules; a notebook's `await` needs an async function around it."""
+    files = [API, WRONG]
+    for page in PAGES:
+        code = "\n".join(block.code for block in blocks((ROOT / page).read_text("utf-8")))
+        module = tmp_path / (page.translate(str.maketrans("/.-", "___")) + ".py")
+        module.write_text("async def page() -> None:\n" + textwrap.indent(code, "    "), encoding="utf-8")
+        files.append(module)
+    return files
 
 
 def run(*command: str) -> str:
-    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
     assert done.returncode in {0, 1}, f"the checker did not run: {done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 
 
-def mypy_lines(file: Path) -> set[int]:
-    said = run("mypy", "--strict", "--no-error-summary", "--follow-imports=silent", str(file))
-    return {int(line) for line in re.findall(rf"{file.name}:(\d+): error", said)}
+def marked() -> set[tuple[str, int]]:
+    """The lines that have to be refused."""
+    lines = WRONG.read_text("utf-8").splitlines()
+    # The docstring speaks of the mark.
+    return {(WRONG.name, number) for number, line in enumerate(lines, 1) if number > 1 and "# wrong" in line}
 
 
-def pyright_lines(file: Path) -> set[int]:
-    said = run("pyright", "--outputjson", str(file))
+@pytest.mark.timeout(300)
+def test_mypy_refuses_what_is_wrong_and_nothing_else(files: list[Path]) -> None:
+    said = run("mypy", "--strict", "--no-error-summary", *map(str, files))
+    found = re.findall(r"^(.*?):(\d+): error", said, re.MULTILINE)
+    assert {(Path(file).name, int(line)) for file, line in found} == marked(), said
+    assert "type: ignore" not in API.read_text("utf-8")
+
+
+@pytest.mark.timeout(300)
+def test_pyright_refuses_what_is_wrong_and_nothing_else(files: list[Path]) -> None:
+    said = run("pyright", "--outputjson", *map(str, files))
     report = json.JSONDecoder().raw_decode(said[said.index("{") :])[0]  # what else it has to say may follow
-    found = report["generalDiagnostics"]
-    return {entry["range"]["start"]["line"] + 1 for entry in found if entry["severity"] == "error"}
-
-
-CHECKERS = [pytest.param(mypy_lines, id="mypy"), pytest.param(pyright_lines, id="pyright")]
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("errors_of", CHECKERS)
-def test_right_use_is_clean(errors_of):
-    file = HERE / "api.py"
-    assert errors_of(file) == set()
-    assert "type: ignore" not in file.read_text("utf-8")
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("errors_of", CHECKERS)
-def test_wrong_use_is_refused_where_it_is_wrong(errors_of):
-    file = HERE / "wrong.py"
-    wrong = {number for number, line in enumerate(file.read_text("utf-8").splitlines(), 1) if "# wrong" in line}
-    wrong.discard(1)  # the docstring speaks of the mark
-    assert errors_of(file) == wrong
+    assert report["summary"]["filesAnalyzed"] == len(files)
+    errors = [entry for entry in report["generalDiagnostics"] if entry["severity"] == "error"]
+    found = {(Path(entry["file"]).name, entry["range"]["start"]["line"] + 1) for entry in errors}
+    assert found == marked(), errors

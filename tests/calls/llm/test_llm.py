@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc import OpenAICompatible, use_llm
+from SimpleLLMFunc import OpenAICompatible
 from SimpleLLMFunc.calls.call_data import (
     CallIds,
     CallOutputType,
@@ -26,7 +26,7 @@ from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
 from SimpleLLMFunc.calls.llm import llm as llm_module
 from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
 from SimpleLLMFunc.calls.task import Task, TaskRuntime
-from SimpleLLMFunc.errors import CallError, RateLimited, StreamInterrupted, TemplateError
+from SimpleLLMFunc.errors import CallError, RateLimited, TemplateError
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden
 from tests.support.server import Answer, LoopbackServer, chunk, sse
@@ -473,13 +473,6 @@ async def test_input_of_ones_own():
         await anext(call.exec(executor, {"message": "text"}))
 
 
-async def test_without_a_model_use_llm_counts():
-    llm = ScriptedLLM("ok")
-    with use_llm(llm):
-        assert await run(SimpleNamespace(task=Task("q")))
-    assert len(llm.calls) == 1
-
-
 @pytest.mark.parametrize("failure", [RateLimited("m", retry_after=2.5), RuntimeError("broken")])
 async def test_errors_are_call_errors(failure):
     with pytest.raises(CallError) as caught:
@@ -488,33 +481,6 @@ async def test_errors_are_call_errors(failure):
     assert str(caught.value).startswith("大模型: ")
     if isinstance(failure, RateLimited):
         assert caught.value.data["retry_after"] == 2.5
-
-
-async def test_what_arrived_before_an_error_was_given_out():
-    broken = StreamInterrupted("m", partial="今天")
-    executor = executor_of(ScriptedLLM(["今天", broken]))
-    call = await LLM.instance(executor, None)
-    got = []
-    with pytest.raises(CallError, match="ended before the answer did") as caught:
-        async for piece in call._exec(call.input):
-            got.append(piece.content)
-    assert got == ["今天"]
-    assert caught.value.data["partial"] == "今天"
-
-
-async def test_closing_the_stream_closes_the_connection():
-    async with LoopbackServer() as server:
-        pieces = [sse(chunk({"content": "今天"}), done=False), b"never"]
-        server.answer(
-            Answer(headers={"content-type": "text/event-stream"}, pieces=pieces, hold=asyncio.Event(), hold_after=1)
-        )
-        executor = executor_of(OpenAICompatible("m", api_key="k", base_url=server.base_url))
-        call = await LLM.instance(executor, None)
-        stream = call.exec(executor, call.input)
-        assert (await anext(stream)).content == "今天"
-        await stream.aclose()
-        await server.all_closed()
-    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_ids_and_the_rest_of_the_task_need_not_be_there():

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc import OpenAICompatible, use_llm
+from SimpleLLMFunc import OpenAICompatible
 from SimpleLLMFunc.calls.call_data import CallOutputType, DataBase, ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.summary import Summary, SummaryOutput, summarize
 from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
 from SimpleLLMFunc.calls.task import Task
-from SimpleLLMFunc.errors import CallError, ConfigError, ServerUnavailable
-from SimpleLLMFunc.runtime.sync import run_sync
+from SimpleLLMFunc.errors import CallError, ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden
 from tests.support.server import Answer, LoopbackServer, chunk, sse
@@ -285,29 +284,6 @@ async def test_one_fact_as_a_text_is_one_fact():
     llm = ScriptedLLM("ok")
     await summarize([], "one fact", llm=llm)
     assert between(prompt_of(llm), "facts") == "\n<fact>\none fact\n</fact>"
-
-
-def test_it_works_in_any_loop_one_after_the_other_and_through_the_bridge():
-    async def ask():
-        async with LoopbackServer() as server:
-            server.reply("done")
-            return await summarize(CHAT, llm=OpenAICompatible("m", api_key="k", base_url=server.base_url))
-
-    assert [asyncio.run(ask()), asyncio.run(ask()), run_sync(ask())] == ["done"] * 3
-
-
-async def test_many_at_once_do_not_mix():
-    llm = ScriptedLLM(*[lambda asked: asked.text.partition("<fact>\n")[2].partition("\n")[0]] * 20)
-    facts = [f"fact {n}" for n in range(20)]
-    assert await asyncio.gather(*(summarize([], [fact], llm=llm) for fact in facts)) == facts
-
-
-async def test_without_a_model_use_llm_counts_and_none_at_all_is_an_error():
-    with use_llm(ScriptedLLM("ok")):
-        assert await summarize(CHAT) == "ok"
-    with pytest.raises(CallError) as caught:
-        await summarize(CHAT)
-    assert isinstance(caught.value.__cause__, ConfigError)
 
 
 @pytest.mark.parametrize(
