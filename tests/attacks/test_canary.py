@@ -611,12 +611,13 @@ async def test_attack_19_the_doctor_shows_no_key(canary, outputs, monkeypatch):
             *([] if "/" in key else [f"{path}:{key}/m"]),
             f"{key}.json:p/m",
         ):
-            for address in (
-                server.base_url,
+            addresses = [
                 f"{server.base_url}?key={url}",
+                server.base_url,
                 f"https://u:{url}@x.example/v1",
                 "http://127.0.0.1:9/v1?code=" + url,
-            ):
+            ]
+            for address in addresses if model == "openai:m" else addresses[:1]:
                 environ = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": address, "SIMPLELLMFUNC_MODEL": model}
                 for name, value in environ.items():
                     monkeypatch.setenv(name, value)

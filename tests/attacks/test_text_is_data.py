@@ -226,17 +226,15 @@ def dresses(text):
 
 
 @pytest.mark.parametrize("return_type", [int, float, bool, list[int], dict[str, int], Strict], ids=str)
-@pytest.mark.parametrize("text", CODE)
-def test_attack_05_an_answer_of_code_is_refused(return_type, text, in_empty_folder):
-    for dressed in dresses(text):
+def test_attack_05_an_answer_of_code_is_refused(return_type, in_empty_folder):
+    for dressed in (each for text in CODE for each in dresses(text)):
         with pytest.raises(ResponseParseError):
             pytest.fail(f"{dressed!r} gave {parse_text(dressed, return_type).value!r}")
 
 
 @pytest.mark.parametrize("return_type", [list, dict, tuple, set, Any, str], ids=str)
-@pytest.mark.parametrize("text", CODE)
-def test_attack_05_or_is_text_where_text_may_stand(return_type, text, in_empty_folder):
-    for dressed in dresses(text):
+def test_attack_05_or_is_text_where_text_may_stand(return_type, in_empty_folder):
+    for dressed in (each for text in CODE for each in dresses(text)):
         try:
             value = parse_text(dressed, return_type).value
         except ResponseParseError:
@@ -293,19 +291,31 @@ DEEP = {
     "open surrogate": '"\\ud800',
     "commas": "[" + "," * 100_000,
     "tags": "<think>" * 20_000,
-    "fences": "```" * 20_000,
+    "fences": "```\n" * 20_000,
+    "half keys": '{"' * 50_000,
+    "quotes inside": '{"name": "' + 'x"y' * 30_000,
+    "prose": "word " * 40_000,
+    "a cut text": '{"name": "' + "x" * 200_000,
+    "null characters": "\x00" * 100_000,
+    "surrogates": "\ud800" * 100_000,
+    "numbers": "1 " * 30_000,
 }
 TYPES = [int, float, str, bool, None, list[int], dict[str, Any], Strict, Any, list[Any], Strict | None]
 
 
-@pytest.mark.parametrize("return_type", TYPES, ids=str)
 @pytest.mark.parametrize("name", DEEP)
-def test_attack_12_deep_and_odd_answers_are_read_or_refused(name, return_type):
-    try:
-        value = parse_text(DEEP[name], return_type).value
-    except ResponseParseError as error:
-        assert len(str(error)) < 5000
-        return
+def test_attack_12_deep_and_odd_answers_are_read_or_refused(name):
+    for return_type in TYPES:
+        try:
+            value = parse_text(DEEP[name], return_type).value
+        except ResponseParseError as error:
+            assert error.violations
+            assert len(str(error)) < 5000
+        else:
+            check_that_it_says_so(name, return_type, value)
+
+
+def check_that_it_says_so(name, return_type, value):
     if name == "twice":
         assert return_type in {str, None, Any}, "which of the two?"
     if name == "surrogate" and isinstance(value, Strict):
@@ -313,7 +323,7 @@ def test_attack_12_deep_and_odd_answers_are_read_or_refused(name, return_type):
     if isinstance(value, float):
         assert math.isfinite(value)
     if return_type in {list[int], Strict}:
-        assert name in {"surrogate"}, value
+        assert name in {"surrogate", "numbers"}, value
 
 
 @pytest.mark.parametrize("name", DEEP)
@@ -361,7 +371,7 @@ async def test_attack_12_as_arguments_they_are_answered(name):
             assert read(DEEP[name]) in (None, {}) or name in {"twice", "surrogate"}
 
 
-@pytest.mark.parametrize("name", [name for name in DEEP if name not in {"twice", "surrogate"}])
+@pytest.mark.parametrize("name", [name for name in DEEP if name not in {"twice", "surrogate", "surrogates"}])
 async def test_attack_12_on_the_wire_they_are_bad_replies(name):
     text = DEEP[name].encode()
     async with LoopbackServer() as server:
@@ -425,7 +435,7 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize("return_type", [Strict, list[str], float], ids=str)
+@pytest.mark.parametrize("return_type", [Strict, list[str]], ids=str)
 @pytest.mark.parametrize("name", PIECES)
 def test_attack_12_eight_times_the_text_takes_no_sixty_four_times_the_time(name, return_type):
     piece = PIECES[name]
@@ -439,8 +449,8 @@ def test_attack_12_eight_times_the_text_takes_no_sixty_four_times_the_time(name,
             best.append(time.process_time() - started)
         return min(best)
 
-    seconds(1000)
-    assert seconds(16_000) < 8 * 4 * max(seconds(2_000), 0.001)
+    seconds(500)
+    assert seconds(12_000) < 8 * 4 * max(seconds(1_500), 0.001)
 
 
 @pytest.mark.heavy

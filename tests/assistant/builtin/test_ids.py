@@ -19,8 +19,8 @@ def test_the_form():
     assert FORM.fullmatch(new_ai_id())
 
 
-def test_a_hundred_thousand_are_all_different():
-    assert len({new_ai_id() for _ in range(100_000)}) == 100_000
+def test_ten_thousand_are_all_different():
+    assert len({new_ai_id() for _ in range(10_000)}) == 10_000
 
 
 def test_those_of_threads_are_different():
@@ -103,8 +103,8 @@ def test_the_frequency_number_is_the_same_for_ever():
 
 
 def test_other_ids_have_other_numbers():
-    numbers = {frequency_number(new_ai_id()) for _ in range(20_000)}
-    assert len(numbers) == 20_000
+    numbers = {frequency_number(new_ai_id()) for _ in range(2_000)}
+    assert len(numbers) == 2_000
     assert all(re.fullmatch(r"FN(-\d{4}){4}", number) for number in numbers)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.observability.otel.content import LONGEST, chat_input, json_text, output_messages, parsed
@@ -17,6 +17,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(VALUES, st.none() | st.integers(1, 300))
 def test_the_text_is_always_json_and_never_too_long(value, limit):
     text = json_text(value, limit)
