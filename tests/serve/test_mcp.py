@@ -319,6 +319,7 @@ def test_on_the_wire(folder: Path) -> None:
     assert "Warning" not in told
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_ends_it_while_stdin_is_open(folder: Path) -> None:
     with Client("shop", cwd=folder) as client:
@@ -330,6 +331,7 @@ def test_ctrl_c_ends_it_while_stdin_is_open(folder: Path) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.heavy
 def test_the_end_of_stdin_ends_a_call_that_runs(folder: Path, tmp_path: Path) -> None:
     note = tmp_path / "note"
     with Client("shop:waits", cwd=folder) as client:
@@ -345,6 +347,7 @@ def test_the_end_of_stdin_ends_a_call_that_runs(folder: Path, tmp_path: Path) ->
     assert "Traceback" not in told
 
 
+@pytest.mark.heavy
 def test_lines_that_are_no_messages_do_no_harm(folder: Path) -> None:
     with Client("shop:count", cwd=folder) as client:
         assert client.process.stdin is not None
@@ -364,6 +367,7 @@ def test_lines_that_are_no_messages_do_no_harm(folder: Path) -> None:
         assert answer["result"]["structuredContent"] == {"result": 7}
 
 
+@pytest.mark.heavy
 def test_from_a_program_of_one_s_own(folder: Path) -> None:
     code = "import shop; from SimpleLLMFunc.serve import serve_mcp; serve_mcp({'rate': shop.grade})"
     with Client(

@@ -235,6 +235,7 @@ async def test_a_file_of_1_0_gets_the_index_and_keeps_all(path, memory):
     assert await memory.recall("u", "杭州 tea violin", "other") == ""
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 async def test_what_the_parent_draws_keeps_no_child_from_drawing(path):
     code = f"""
@@ -280,6 +281,7 @@ async def test_user_ids_and_texts_with_any_characters(memory, user_id):
     assert [await memory.memories(other) for other in NASTY if other != user_id] == [[]] * (len(NASTY) - 1)
 
 
+@pytest.mark.heavy
 async def test_a_session_goes_on_in_another_process(path):
     memory = SqliteMemory(path)
     llm = ScriptedLLM("Hello Anna.")
@@ -313,6 +315,7 @@ def _write(path: str, number: int) -> None:
     memory.close()
 
 
+@pytest.mark.heavy
 async def test_several_processes_share_a_file(path, memory):
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_write, args=(str(path), number)) for number in range(3)]

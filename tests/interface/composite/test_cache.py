@@ -445,6 +445,7 @@ def _ask_in_process(place, number, results):
     results.put(asyncio.run(ask()))
 
 
+@pytest.mark.heavy
 def test_processes_share_the_file(path):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
@@ -462,6 +463,7 @@ def test_processes_share_the_file(path):
     store.close()
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_opens_its_own(path):
     # In a process of its own: forking the test runner would take its threads' locks along.
@@ -487,6 +489,7 @@ assert ask("a") and ask("b")
     assert (done.returncode, without_slow_steps(done.stderr)) == (0, "")
 
 
+@pytest.mark.heavy
 def test_nothing_is_left_open_at_the_end_of_the_interpreter(path):
     program = """
 import sys

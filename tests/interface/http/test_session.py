@@ -104,6 +104,7 @@ def program(text):
     return textwrap.dedent(PRELUDE) + textwrap.dedent(text)
 
 
+@pytest.mark.heavy
 def test_a_loop_that_nobody_closes():
     done = run_program(
         program(
@@ -120,6 +121,7 @@ def test_a_loop_that_nobody_closes():
     assert done.stdout == "asked\nclosed\n"
 
 
+@pytest.mark.heavy
 def test_loops_that_are_closed_by_hand_leave_no_complaint():
     text = """
             for _ in range(3):
@@ -135,6 +137,7 @@ def test_loops_that_are_closed_by_hand_leave_no_complaint():
     assert (done.stderr, done.returncode) == ("", 0)
 
 
+@pytest.mark.heavy
 def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
     done = run_program(
         program(
@@ -227,6 +230,7 @@ def test_a_forked_child_makes_its_own(where):
     assert done.stdout == "child\nparent\n"
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_ends_quietly():
     done = run_program(

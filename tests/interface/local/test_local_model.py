@@ -313,6 +313,7 @@ async def test_the_default_limit_ends_endless_text(monkeypatch: pytest.MonkeyPat
     assert reply.usage.completion_tokens == 8
 
 
+@pytest.mark.heavy
 @pytest.mark.local_model
 async def test_a_seed_makes_the_answer_the_same() -> None:
     texts = {(await LocalModel(seed=11).chat(STORY, max_tokens=20)).text for _ in range(3)}
@@ -406,6 +407,7 @@ def test_a_port_that_is_taken(weights: Path) -> None:
             start_server(ServerOptions("m", weights, 1, 256), port=port)
 
 
+@pytest.mark.heavy
 @pytest.mark.local_model
 def test_says_nothing_and_ends_cleanly(weights: Path) -> None:
     done = run_python(
@@ -431,6 +433,7 @@ def test_ends_cleanly_in_the_middle_of_an_answer(weights: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
 
 
+@pytest.mark.heavy
 @pytest.mark.local_model
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.parametrize("is_used", [False, True])
@@ -452,6 +455,7 @@ def test_a_forked_child_starts_its_own_and_ends(weights: Path, is_used: bool) ->
     assert (done.returncode, done.stdout, done.stderr) == (0, "7 True\n", "")
 
 
+@pytest.mark.heavy
 @pytest.mark.local_model
 def test_a_proxy_of_the_environment_is_not_asked(weights: Path) -> None:
     done = run_python(
@@ -463,6 +467,7 @@ def test_a_proxy_of_the_environment_is_not_asked(weights: Path) -> None:
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+@pytest.mark.heavy
 @pytest.mark.local_model
 async def test_many_calls_after_closed_connections() -> None:
     llm = LocalModel()

