@@ -210,19 +210,6 @@ def test_attack_22_the_browser_itself_refuses_markup(browser, store):
         assert visit.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'went out', () => 'refused')") == "refused"
 
 
-def test_attack_22_the_page_holds_no_data_and_data_is_no_page(store):
-    fill(store)
-    client = client_of(app_of(store))
-    for path in ("/", "/index.html"):
-        assert "pwned" not in client.get(path).text
-    for path in ("runs", "runs/1", "functions", "filters", "changes?since=0", "runs/3/test"):
-        reply = client.get(f"/api/{path}")
-        assert reply.status_code == 200, path
-        assert reply.headers["content-type"] == "application/json"
-        assert reply.headers["x-content-type-options"] == "nosniff"
-        assert "script-src 'self'" in reply.headers["content-security-policy"]
-
-
 def test_attack_22_a_copied_test_runs_nothing_of_what_it_copies(store):
     import ast
 
@@ -265,21 +252,6 @@ def test_attack_22_it_listens_on_this_machine_only(store):
         for address in others:
             with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
                 socket.create_connection((address, port), timeout=2)
-
-
-@pytest.mark.parametrize(
-    "host", ["evil.com", "evil.com:{port}", "127.0.0.1.evil.com:{port}", "rebind.network", "[::ffff:7f00:1]"]
-)
-def test_attack_22_a_rebound_name_gets_nothing(store, host):
-    """DNS rebinding: the name of another site leads to this machine, so that its scripts could read the page."""
-    fill(store)
-    with Served(app_of(store)) as served:
-        port = _port(served)
-        for path in ("/", "/api/runs", "/app.js"):
-            request = f"GET {path} HTTP/1.1\r\nHost: {host.format(port=port)}\r\nX-SimpleLLMFunc-Token: {TOKEN}\r\nConnection: close\r\n\r\n"
-            answer = raw(port, request.encode())
-            assert answer.startswith(b"HTTP/1.1 421"), answer[:80]
-            assert b"pwned" not in answer
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_the_page_itself_holds_no_data_and_needs_no_token(store):
 @pytest.mark.parametrize(
     "host",
     ["evil.com", "evil.com:8000", "127.0.0.1.evil.com", "localhost.evil.com", "", "127.0.0.1@evil.com", "[::1", "[::1]x",
-     "127.0.0.1:80@evil.com", "0.0.0.0", "127.0.0.1, evil.com", "localhost:80:90"],
+     "127.0.0.1:80@evil.com", "0.0.0.0", "127.0.0.1, evil.com", "localhost:80:90", "[::ffff:7f00:1]"],
 )  # fmt: skip
 def test_a_name_of_another_site_is_refused(client, host):
     for path in ("/", "/app.js", "/api/runs"):
