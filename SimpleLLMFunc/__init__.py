@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.base.post_process import parse_text
     from SimpleLLMFunc.base.run import AbortSignal, Preview, Result, watching
     from SimpleLLMFunc.batch import MapReport
+    from SimpleLLMFunc.interface.anthropic import Anthropic
     from SimpleLLMFunc.interface.attempts import APIKeyPool, TokenBucket, forbid_real_calls
     from SimpleLLMFunc.interface.composite import CachedLLM, FallbackLLM
     from SimpleLLMFunc.interface.current import use_llm
+    from SimpleLLMFunc.interface.gemini import Gemini
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
     from SimpleLLMFunc.interface.local import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -80,9 +82,11 @@ _HOME = {
     "SimpleLLMFunc.base.post_process": ("parse_text",),
     "SimpleLLMFunc.base.run": ("AbortSignal", "Preview", "Result", "watching"),
     "SimpleLLMFunc.batch": ("MapReport",),
+    "SimpleLLMFunc.interface.anthropic": ("Anthropic",),
     "SimpleLLMFunc.interface.attempts": ("APIKeyPool", "TokenBucket", "forbid_real_calls"),
     "SimpleLLMFunc.interface.composite": ("CachedLLM", "FallbackLLM"),
     "SimpleLLMFunc.interface.current": ("use_llm",),
+    "SimpleLLMFunc.interface.gemini": ("Gemini",),
     "SimpleLLMFunc.interface.llm_interface": ("LLM_Interface",),
     "SimpleLLMFunc.interface.local": ("LocalModel",),
     "SimpleLLMFunc.interface.openai_compatible": ("OpenAICompatible",),
@@ -114,6 +118,7 @@ __all__ = [
     "APIKeyPool",
     "AbortSignal",
     "Abstain",
+    "Anthropic",
     "Audio",
     "AuthenticationError",
     "BadReply",
@@ -132,6 +137,7 @@ __all__ = [
     "EmptyResponseError",
     "FallbackLLM",
     "File",
+    "Gemini",
     "ImgPath",
     "ImgUrl",
     "LLM_Interface",

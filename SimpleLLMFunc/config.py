@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -32,7 +32,9 @@ __all__ = [
     "speaks_chinese",
 ]
 
-MODEL_FORMS = "openai:gpt-5-mini, local, provider.json:openai/gpt-4o"
+MODEL_FORMS = (
+    "openai:gpt-5-mini, anthropic:claude-sonnet-4-5, gemini:gemini-3.8-flash, local, provider.json:openai/gpt-4o"
+)
 """What SIMPLELLMFUNC_MODEL may look like."""
 
 
@@ -139,21 +141,27 @@ def missing_model_message() -> str:
     )
 
 
-def missing_key_message(model_name: str, base_url: str | None = None) -> str:
+def missing_key_message(
+    model_name: str, base_url: str | None = None, variables: Sequence[str] = ("OPENAI_API_KEY",)
+) -> str:
     """Return what a user reads whose model has no key: what was looked at, the line to write, the offline way."""
+    names, made = ", ".join(variables), _MADE_BY.get(variables[0], "OpenAICompatible")
     address = _shown_address(base_url) if base_url else ""
     if speaks_chinese():
         return (
             f"模型 {model_name}{f'（{address}）' if address else ''} 没有密钥。已经查找过：api_key、api_key_pool、环境变量 "
-            f'OPENAI_API_KEY，都是空的。请写 OpenAICompatible("{model_name}", api_key=…)，或设置 OPENAI_API_KEY。'
+            f'{names}，都是空的。请写 {made}("{model_name}", api_key=…)，或设置 {variables[0]}。'
             f"没有密钥、没有网络时：先 {install_line('local')}，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
         )
     return (
         f"No key for {model_name}{f' at {address}' if address else ''}. Looked at: api_key, api_key_pool, and the "
-        f'environment variable OPENAI_API_KEY; all of them are empty. Write OpenAICompatible("{model_name}", '
-        "api_key=…), or set OPENAI_API_KEY. Without a key and without a network: LocalModel(), or "
+        f'environment variable {" or ".join(variables)}; all of them are empty. Write {made}("{model_name}", '
+        f"api_key=…), or set {variables[0]}. Without a key and without a network: LocalModel(), or "
         f"SIMPLELLMFUNC_MODEL=local, after {install_line('local')}."
     )
+
+
+_MADE_BY = {"ANTHROPIC_API_KEY": "Anthropic", "GOOGLE_API_KEY": "Gemini"}
 
 
 def _shown_address(base_url: str) -> str:
@@ -171,7 +179,7 @@ def _shown_address(base_url: str) -> str:
 
 
 class ProviderEntry(BaseModel):
-    """One model of one provider, as `OpenAICompatible` takes it; `api_keys` are ready to use.
+    """One model of one provider, as `ServiceModel` takes it; `api_keys` are ready to use.
 
     They are in no repr, nor is what may hold a secret as well: the address and the headers among `api_params`.
     """
@@ -197,6 +205,7 @@ class ProviderEntry(BaseModel):
     tokens_per_minute: Annotated[float, Field(gt=0)] | None = None
     context_window: Annotated[int, Field(gt=0)] | None = None
     api_params: Annotated[dict[str, Any], Field(repr=False)] = {}
+    wire: Literal["chat", "responses", "messages", "gemini"] | None = None
 
 
 def read_provider_file(

@@ -13,9 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from SimpleLLMFunc.interface.anthropic import Anthropic
     from SimpleLLMFunc.interface.attempts import APIKeyPool, TokenBucket, forbid_real_calls
     from SimpleLLMFunc.interface.composite import CachedLLM, FallbackLLM
     from SimpleLLMFunc.interface.current import use_llm
+    from SimpleLLMFunc.interface.gemini import Gemini
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
     from SimpleLLMFunc.interface.local import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APIKeyPool",
+    "Anthropic",
     "CachedLLM",
     "Deadline",
     "FallbackLLM",
+    "Gemini",
     "LLM_Interface",
     "LocalModel",
     "OpenAICompatible",
@@ -38,25 +42,30 @@ __all__ = [
 ]
 
 __all__ += [
+    "anthropic",
     "attempts",
     "body_json",
     "composite",
     "current",
     "failed_attempt",
+    "gemini",
     "http",
     "llm_interface",
     "local",
     "openai_compatible",
     "profile",
+    "service_model",
     "spending",
     "wires",
 ]  # for other rooms
 
 _HOMES = {
     "APIKeyPool": "attempts",
+    "Anthropic": "anthropic",
     "CachedLLM": "composite",
     "Deadline": "spending",
     "FallbackLLM": "composite",
+    "Gemini": "gemini",
     "LLM_Interface": "llm_interface",
     "LocalModel": "local",
     "OpenAICompatible": "openai_compatible",

@@ -129,6 +129,9 @@ def _from_environment() -> LLM_Interface:
         return _built[1]
 
 
+_MAKERS = {"openai": "OpenAICompatible", "anthropic": "Anthropic", "gemini": "Gemini"}
+
+
 def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
     """Return the model that a text names: ``local``, ``openai:gpt-5-mini``, ``provider.json:openai/gpt-4o``.
 
@@ -139,8 +142,12 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
         from SimpleLLMFunc.interface.local import LocalModel
 
         return LocalModel()
-    if value.startswith("openai:") and value.removeprefix("openai:").strip():
-        return OpenAICompatible(value.removeprefix("openai:").strip())
+    maker, _, model = value.partition(":")
+    if maker in _MAKERS and model.strip():
+        from SimpleLLMFunc import interface
+
+        made: LLM_Interface = getattr(interface, _MAKERS[maker])(model.strip())
+        return made
     named = _FROM_FILE.fullmatch(value)
     if named is None:
         kind, colon, name = value.partition(":")

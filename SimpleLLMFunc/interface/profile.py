@@ -23,6 +23,7 @@ class Profile:
         tool_choice: it honours `tool_choice`.
         stream_usage: it takes `stream_options={"include_usage": true}`.
         keep_reasoning: reasoning has to go back in the history.
+        schema_with_tools: it takes a schema for the answer and the function's own tools in one request.
         max_tokens_field: the name under which it takes the limit of output tokens.
     """
 
@@ -34,6 +35,7 @@ class Profile:
     stream_usage: bool = True
     keep_reasoning: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    schema_with_tools: bool = True
 
 
 GENERIC = Profile()

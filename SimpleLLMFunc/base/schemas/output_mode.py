@@ -277,6 +277,8 @@ def choose_output_mode(
     if "native" not in refused:
         if not profile.native:
             why.append(f"profile {profile.name!r} takes no response_format")
+        elif has_tools and not profile.schema_with_tools:
+            why.append(f"profile {profile.name!r} takes no schema beside the function's own tools")
         elif profile.strict and spec.strict_problem:
             why.append(f"the schema does not fit the strict subset ({spec.strict_problem})")
         else:

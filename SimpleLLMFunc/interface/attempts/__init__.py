@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from SimpleLLMFunc.interface.attempts.asked_key import KeySource
 from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.attempts.guard import (
     RealCallsForbidden,
@@ -29,6 +30,7 @@ __all__ = [
     "Call",
     "Credentials",
     "HttpModel",
+    "KeySource",
     "LimitSettings",
     "Limits",
     "RealCallsForbidden",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 from SimpleLLMFunc.config import (
     ProviderEntry,
-    Settings,
     clean_key,
     is_local_address,
     missing_key_message,
     read_provider_file,
 )
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited
+from SimpleLLMFunc.interface.attempts.asked_key import AskedKey, KeySource
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, Lease
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.logger import push_warning, remember_secret
@@ -25,25 +28,39 @@ _LIMITED_KEY_SECONDS = 1.0
 
 
 class Credentials:
-    """The keys of one model, in the order in which they count: its own, the pool's, OPENAI_API_KEY.
+    """The keys of one model, in the order in which they count: its own, the pool's, the environment's.
 
     Args:
         base_url: where the key goes; a local address needs none.
+        api_key: the key, or a function that gives it.
+        variables: names of the environment in which a key may stand, the first one first.
+        seconds: how long the key of a function is kept.
 
     Attributes:
         own: the model's own key, which all its requests go out with; None where it has none.
+        asked: the key that a function gives; None where there is no function.
         is_single: whether all requests go out with one and the same key, or none.
     """
 
     # No __dict__, which would show the key to whoever prints what an object holds.
-    __slots__ = ("_base_url", "_model_name", "_pool", "is_single", "own")
+    __slots__ = ("_base_url", "_model_name", "_pool", "_variables", "asked", "is_single", "own")
 
-    def __init__(self, model_name: str, base_url: str, api_key: str | None, pool: APIKeyPool | None) -> None:
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str,
+        api_key: str | KeySource | None,
+        pool: APIKeyPool | None,
+        variables: Sequence[str] = ("OPENAI_API_KEY",),
+        seconds: float = 300.0,
+    ) -> None:
         self._model_name = model_name
         self._base_url = base_url
-        self.own = None if api_key is None else clean_key(api_key, "api_key")
+        self._variables = variables
+        self.asked = AskedKey(api_key, seconds) if callable(api_key) else None
+        self.own = None if api_key is None or callable(api_key) else clean_key(api_key, "api_key")
         self._pool = pool
-        self.is_single = pool is None or self.own is not None or len(pool) < 2
+        self.is_single = pool is None or api_key is not None or len(pool) < 2
         if self.own is not None:
             remember_secret(self.own)
 
@@ -73,9 +90,13 @@ class Credentials:
 
     def spare(self, key: str, failed: AttemptFailed) -> None:
         """Let other keys of the pool go first after the service refused or limited this one."""
+        error = failed.error
+        if self.asked is not None:
+            if isinstance(error, AuthenticationError):
+                self.asked.forget(key)
+            return
         if self._pool is None or self.own is not None:
             return
-        error = failed.error
         if isinstance(error, AuthenticationError) or (isinstance(error, RateLimited) and error.kind == "quota"):
             self._pool.cool_down(key, _REFUSED_KEY_SECONDS)
         elif isinstance(error, RateLimited):
@@ -85,14 +106,14 @@ class Credentials:
         if self.own is not None:
             return self.own
         # Read at each call: a key may be set after the model was made.
-        key = Settings.from_environment().openai_api_key
-        if key is not None:
-            key = clean_key(key, "OPENAI_API_KEY")
-            remember_secret(key)
-            return key
+        for name in self._variables:
+            if key := os.environ.get(name, "").strip():
+                key = clean_key(key, name)
+                remember_secret(key)
+                return key
         if is_local_address(self._base_url):
             return ""
-        raise ConfigError(missing_key_message(self._model_name, self._base_url))
+        raise ConfigError(missing_key_message(self._model_name, self._base_url, self._variables))
 
 
 def entry_from_file(path: str, provider: str, model_name: str) -> ProviderEntry | None:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from SimpleLLMFunc.errors import RateLimited
+from SimpleLLMFunc.errors import AuthenticationError, RateLimited
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.credentials import Credentials
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
@@ -55,6 +55,7 @@ class Call:
         key, ticket, lease, exchange: of the latest try; no ticket where the circuit was open. Not in an exit stack, which takes two kilobytes: ten thousand
             calls may be in flight.
         is_flying: the latest try has left, and nothing of it has come back.
+        has_new_key: the key was refused, and asked for again.
         failures: so far, by the kind of error; those without a request too, because the circuit was open.
     """
 
@@ -75,6 +76,7 @@ class Call:
     exchange: Exchange | ClientExchange | None = None
     failures: Counter[type[Exception]] = field(default_factory=Counter)
     kept: Kept = field(default_factory=Kept)
+    has_new_key: bool = False
 
 
 class HttpModel(LLM_Interface):
@@ -286,7 +288,9 @@ class HttpModel(LLM_Interface):
         call.ticket = None
         call.ticket = await self._circuit.enter(call.deadline, call.tries)
         if self._client is None:
-            if self._keys.own is not None:
+            if self._keys.asked is not None:
+                call.key = await self._keys.asked.key()
+            elif self._keys.own is not None:
                 call.key = self._keys.own
             else:
                 lease = self._keys.lease()
@@ -334,6 +338,9 @@ class HttpModel(LLM_Interface):
         """
         if call.ticket is not None:
             self._note_failure(call.key, call.ticket, failed)
+        if self._keys.asked is not None and isinstance(failed.error, AuthenticationError) and not call.has_new_key:
+            call.has_new_key = True  # the old one may just have run out: asked for once more, whatever `max_retries` is
+            return
         kind = type(failed.error)
         earlier = call.failures[kind]
         call.failures[kind] += 1
@@ -368,5 +375,7 @@ class HttpModel(LLM_Interface):
             "User-Agent": user_agent(),
         }
         if call.key:
-            headers.update(self.wire.auth(call.key))
+            # What a function gives is a token, such as a cloud's, and goes where tokens go.
+            is_token = self._keys.asked is not None
+            headers.update({"Authorization": f"Bearer {call.key}"} if is_token else self.wire.auth(call.key))
         return Hidden({**headers, **self._whose, **self._extra_headers, **call.headers})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from SimpleLLMFunc.interface.body_json import decode, encode
@@ -38,6 +38,8 @@ class GeminiWire:
 
     service: str = ""
     version: str = "v1beta"
+
+    version_spoken: ClassVar[str] = "v1beta"
 
     @property
     def name(self) -> str:

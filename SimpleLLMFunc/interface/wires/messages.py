@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
@@ -40,6 +40,8 @@ class MessagesWire:
     service: str = ""
     version: str = "2023-06-01"
     caches: bool = True
+
+    version_spoken: ClassVar[str] = "2023-06-01"
 
     @property
     def name(self) -> str:

@@ -35,7 +35,7 @@ class Family:
     is_bound: bool = False
 
 
-_UNKNOWN = Family()
+_UNKNOWN = Family(native=False)
 """Of another maker: a compatible server takes what it can, and says what it cannot."""
 
 _NAME = re.compile(

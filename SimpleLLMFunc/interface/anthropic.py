@@ -1,0 +1,39 @@
+"""Anthropic: Claude, and every server that speaks ``/v1/messages``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from SimpleLLMFunc.interface.profile import Profile, find_profile
+from SimpleLLMFunc.interface.service_model import ServiceModel
+from SimpleLLMFunc.interface.wires import Wire
+from SimpleLLMFunc.interface.wires.blocks import family_of
+from SimpleLLMFunc.interface.wires.messages import MessagesWire
+
+__all__ = ["Anthropic"]
+
+
+class Anthropic(ServiceModel):
+    """A model behind the Messages API; the key is ANTHROPIC_API_KEY, the address ANTHROPIC_BASE_URL (without ``/v1``).
+
+    The arguments are those of `OpenAICompatible`, without `wire` and `client`. `api_version` is what the header
+    `anthropic-version` says.
+    """
+
+    own_url = "https://api.anthropic.com"
+    url_variable = "ANTHROPIC_BASE_URL"
+    key_variables = ("ANTHROPIC_API_KEY",)
+    reads_reasoning = True
+
+    def _wire(self, service: str) -> Wire:
+        caches = self.prompt_cache == "auto"
+        return MessagesWire(service, self.api_version or MessagesWire.version_spoken, caches)
+
+    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
+        if profile is not None:
+            return find_profile(profile, address)
+        family = family_of(self.model_name)
+        return Profile("messages", native=family.native, strict=True, tool_choice=family.forced)
+
+    def _remake(self, **given: Any) -> None:
+        Anthropic.__init__(self, **given)

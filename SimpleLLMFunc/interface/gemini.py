@@ -1,0 +1,37 @@
+"""Gemini: Google's models, behind ``generateContent``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from SimpleLLMFunc.interface.profile import Profile, find_profile
+from SimpleLLMFunc.interface.service_model import ServiceModel
+from SimpleLLMFunc.interface.wires import Wire
+from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+from SimpleLLMFunc.interface.wires.parts import gemini_family
+
+__all__ = ["Gemini"]
+
+
+class Gemini(ServiceModel):
+    """A model behind Google's generateContent; the key is GOOGLE_API_KEY, else GEMINI_API_KEY.
+
+    The address is GOOGLE_GEMINI_BASE_URL, without a version; `api_version` is "v1beta" unless it is said. The other
+    arguments are those of `OpenAICompatible`, without `wire` and `client`.
+    """
+
+    own_url = "https://generativelanguage.googleapis.com"
+    url_variable = "GOOGLE_GEMINI_BASE_URL"
+    key_variables = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    reads_reasoning = True
+
+    def _wire(self, service: str) -> Wire:
+        return GeminiWire(service, self.api_version or GeminiWire.version_spoken)
+
+    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
+        if profile is not None:
+            return find_profile(profile, address)
+        return Profile("gemini", native=True, schema_with_tools=gemini_family(self.model_name).schema_with_tools)
+
+    def _remake(self, **given: Any) -> None:
+        Gemini.__init__(self, **given)

@@ -1,0 +1,250 @@
+"""What the models of all services have in common, whichever wire they speak: their arguments, their file, their pickle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
+
+from SimpleLLMFunc.config import ProviderEntry, read_provider_file
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.attempts import (
+    APIKeyPool,
+    Call,
+    Credentials,
+    HttpModel,
+    KeySource,
+    Limits,
+    LimitSettings,
+    entry_from_file,
+)
+from SimpleLLMFunc.interface.http import Address, Headers
+from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop
+from SimpleLLMFunc.interface.profile import Profile, find_profile
+from SimpleLLMFunc.interface.wires import Asked, Wire, check_base_url, extra_headers_of, number
+from SimpleLLMFunc.logger import border, redact
+
+__all__ = ["FIRST_BYTE_SECONDS", "KEY_SECONDS", "ServiceModel"]
+
+FIRST_BYTE_SECONDS = 600.0
+KEY_SECONDS = 300.0
+
+
+class ServiceModel(HttpModel):
+    """A model of a service.
+
+    Args:
+        model_name: what the service calls it.
+        api_key: the key, or a function (sync or async) that gives it; else the pool's, else the environment's. A local
+            `base_url` needs none.
+        api_key_pool: several keys; each call takes the one with the fewest calls in flight.
+        base_url: by default that of the environment, else the maker's own.
+        max_retries: further tries after the first.
+        retry_delay: seconds before the first further try; doubles, with jitter.
+        rate_limit_capacity, rate_limit_refill_rate: a bucket of requests, and how many it regains per second.
+        requests_per_minute, tokens_per_minute: what the service allows; calls wait for their turn.
+        context_window: tokens that the model reads and writes together, None when unknown.
+        timeout: seconds to the first byte of one try; connecting may take 10, a pause inside an answer 60.
+        deadline: seconds for a whole call, its queueing and tries included.
+        api_params: goes out with every request; what a call gives comes before it. `extra_headers` in it are headers.
+        profile: what the service can do, or the name of a known one; by default told from the address and the model.
+        api_key_seconds: how long the key of a function is kept.
+        api_version: of the protocol, where it has versions; by default the one this wire was written for.
+        prompt_cache: "auto" tells the service what it may keep of a prompt, "off" tells it nothing.
+
+    Raises:
+        ConfigError: an argument that cannot be.
+    """
+
+    own_url: ClassVar[str] = ""
+    url_variable: ClassVar[str] = ""
+    key_variables: ClassVar[tuple[str, ...]] = ()
+    reads_reasoning = True
+
+    @border
+    def __init__(
+        self,
+        model_name: str,
+        *,
+        api_key: str | KeySource | None = None,
+        api_key_pool: APIKeyPool | None = None,
+        base_url: str | None = None,
+        max_retries: int = 2,
+        retry_delay: float = 0.5,
+        rate_limit_capacity: float | None = None,
+        rate_limit_refill_rate: float | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        context_window: int | None = None,
+        timeout: float = FIRST_BYTE_SECONDS,
+        deadline: float | None = None,
+        api_params: Mapping[str, Any] | None = None,
+        profile: Profile | str | None = None,
+        api_key_seconds: float = KEY_SECONDS,
+        api_version: str | None = None,
+        prompt_cache: Literal["auto", "off"] = "auto",
+        _client: ClientPerLoop | None = None,
+        _whose: Headers | None = None,
+        _guarded: bool = True,
+    ) -> None:
+        name: object = model_name
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigError("model_name is empty. Write what the service calls the model, such as gpt-5-mini.")
+        if prompt_cache not in {"auto", "off"}:
+            raise ConfigError(f'prompt_cache is "auto" or "off", not {prompt_cache!r}.')
+        address = Address(check_base_url(base_url or os.environ.get(self.url_variable, "").strip() or self.own_url))
+        self.provider = find_profile(None, address).name
+        self.prompt_cache = prompt_cache
+        self.api_version = api_version
+        self.context_window = context_window
+        extra_headers, params = extra_headers_of(api_params or {})
+        super().__init__(
+            model_name,
+            address,
+            keys=Credentials(
+                model_name,
+                address,
+                api_key,
+                api_key_pool,
+                self.key_variables,
+                number("api_key_seconds", api_key_seconds, above=0),
+            ),
+            limits=Limits(
+                LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
+            ),
+            client=_client,
+            whose=Headers({}) if _whose is None else _whose,
+            extra_headers=Headers(extra_headers),
+            api_params=params,
+            timeout=number("timeout", timeout, above=0),
+            deadline=None if deadline is None else number("deadline", deadline, above=0),
+            max_retries=int(number("max_retries", max_retries, least=0)),
+            retry_delay=number("retry_delay", retry_delay, least=0),
+            guarded=_guarded,
+        )
+        self.profile = self._profile(profile, address)
+        self._source: tuple[str, str] | None = None
+        self._lost: list[str] = []
+        host = urlsplit(address).hostname or ""
+        if getattr(type(self), "wire", None) is None:  # else a class of the user's brings its own
+            self.wire = self._wire(host)
+
+    # --- what a maker's class says -----------------------------------------------------------------------
+
+    def _wire(self, service: str) -> Wire:
+        """Return the wire to a host."""
+        raise NotImplementedError
+
+    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
+        """Return what the service can do."""
+        return find_profile(profile, address)
+
+    def _remake(self, **given: Any) -> None:
+        """Begin again, with the arguments that a pickle held."""
+        ServiceModel.__init__(self, **given)
+
+    # --- from a file -------------------------------------------------------------------------------------
+
+    @classmethod
+    @border
+    def load_from_json_file(cls, path: str | PathLike[str]) -> dict[str, dict[str, Self]]:
+        """Return every model of a provider file, as ``{provider: {model_name: model}}``.
+
+        An entry with the wire ``messages`` is an `Anthropic`, one with ``gemini`` a `Gemini`.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ConfigError: it is not what it should be; names provider, entry and field.
+        """
+        # Absolute, because a pickle may be loaded somewhere else.
+        place = str(Path(path).resolve())
+        providers = read_provider_file(path)
+        return {
+            provider: {entry.model_name: cls._from_entry(entry, place, provider) for entry in entries}
+            for provider, entries in providers.items()
+        }
+
+    @classmethod
+    def _from_entry(cls, entry: ProviderEntry, path: str, provider: str) -> Self:
+        given = {name: getattr(entry, name) for name in type(entry).model_fields if name not in {"api_keys", "wire"}}
+        pool = APIKeyPool(entry.api_keys, provider) if entry.api_keys else None
+        model: Self = cls._of_wire(entry.wire)(**given, api_key_pool=pool)
+        model._source = (path, provider)
+        return model
+
+    @classmethod
+    def _of_wire(cls, wire: str | None) -> Any:
+        """Return what makes a model of an entry."""
+        from SimpleLLMFunc.interface.anthropic import Anthropic
+        from SimpleLLMFunc.interface.gemini import Gemini
+
+        return {"messages": Anthropic, "gemini": Gemini}.get(wire or "", cls)
+
+    async def _begin(self, asked: Asked, *, stream: bool) -> Call:
+        self._check_whole()
+        return await super()._begin(asked, stream=stream)
+
+    # --- as an object ------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model_name!r}, base_url={redact(self.base_url or '')!r})"
+
+    def _check_whole(self) -> None:
+        if self._lost:
+            raise ConfigError(
+                f"{self.model_name} came out of a pickle, and secrets are never in a pickle: {', '.join(self._lost)}. "
+                "Make the model anew, or load it from its provider file."
+            )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._client is not None:
+            raise ConfigError(
+                f"{self.model_name}: a model made with client= cannot be pickled. Make it anew over there."
+            )
+        secret = set(self._extra_headers.secrets)
+        headers = {name: value for name, value in self._extra_headers.items() if name not in secret}
+        lost = [f"the header {name}" for name in secret] + [f"{name} in base_url" for name in self._address.secrets]
+        if self._keys.asked is not None:
+            lost.append("the function given as api_key=")
+        return {
+            "source": self._source,
+            "lost": [*self._lost, *lost],
+            "given": {
+                "model_name": self.model_name,
+                "base_url": self.base_url,
+                "max_retries": self.max_retries,
+                "retry_delay": self.retry_delay,
+                "context_window": self.context_window,
+                "timeout": self.timeout,
+                "deadline": self.deadline,
+                "api_params": {
+                    **self.api_params,
+                    **({"extra_headers": headers} if headers else {}),
+                },
+                "profile": self.profile,
+                "api_version": self.api_version,
+                "prompt_cache": self.prompt_cache,
+                "_guarded": self._guarded,
+                **self._limits.settings.as_arguments(),
+            },
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given: dict[str, Any] = state["given"]
+        source: tuple[str, str] | None = state["source"]
+        lost: list[str] = state["lost"]
+        entry = None if source is None else entry_from_file(*source, given["model_name"])
+        if entry is not None and lost:
+            given, lost = {**given, "base_url": entry.base_url, "api_params": entry.api_params}, []
+        pool = APIKeyPool(entry.api_keys, source[1]) if source and entry and entry.api_keys else None
+        self._remake(**given, api_key_pool=pool)
+        self._source, self._lost = source, lost
