@@ -226,6 +226,7 @@ def test_a_short_entry_has_defaults(file):
         "tokens_per_minute": None,
         "context_window": None,
         "api_params": {},
+        "wire": None,
     }
 
 
@@ -240,6 +241,7 @@ def test_a_full_entry_is_read_as_it_stands(file):
         "tokens_per_minute": 90000,
         "context_window": 128000,
         "api_params": {"temperature": 0.5, "extra": {"a": [1, None]}},
+        "wire": "responses",
     }
     (entry,) = read_provider_file(file({"openai": [full]}))["openai"]
     assert entry.model_dump() == full

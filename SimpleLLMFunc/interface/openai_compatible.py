@@ -117,7 +117,7 @@ class OpenAICompatible(ServiceModel):
         return ResponsesWire(service, self.prompt_cache == "auto")
 
     def _remake(self, **given: Any) -> None:
-        del given["api_version"]
+        given.pop("api_version", None)
         OpenAICompatible.__init__(self, **given)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -126,8 +126,11 @@ class OpenAICompatible(ServiceModel):
 
     @classmethod
     def _of_wire(cls, wire: str | None) -> Any:
-        made = super()._of_wire(wire)
-        return partial(cls, wire=wire) if made is cls and wire is not None else made
+        from SimpleLLMFunc.interface.anthropic import Anthropic
+        from SimpleLLMFunc.interface.gemini import Gemini
+
+        makers: dict[str, Any] = {"messages": Anthropic, "gemini": Gemini}
+        return makers.get(wire or "") or partial(cls, wire=wire)
 
     # --- the openai package's client ---------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -36,6 +36,14 @@ class Profile:
     keep_reasoning: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     schema_with_tools: bool = True
+
+    def __setstate__(self, state: list[object]) -> None:
+        # A pickle of an older version holds fewer fields.
+        known = fields(self)
+        for field in known[len(state) :]:
+            object.__setattr__(self, field.name, field.default)
+        for field, value in zip(known, state, strict=False):
+            object.__setattr__(self, field.name, value)
 
 
 GENERIC = Profile()

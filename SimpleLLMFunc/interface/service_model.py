@@ -153,8 +153,6 @@ class ServiceModel(HttpModel):
     def load_from_json_file(cls, path: str | PathLike[str]) -> dict[str, dict[str, Self]]:
         """Return every model of a provider file, as ``{provider: {model_name: model}}``.
 
-        An entry with the wire ``messages`` is an `Anthropic`, one with ``gemini`` a `Gemini`.
-
         Raises:
             FileNotFoundError: there is no such file.
             ConfigError: it is not what it should be; names provider, entry and field.
@@ -176,12 +174,9 @@ class ServiceModel(HttpModel):
         return model
 
     @classmethod
-    def _of_wire(cls, wire: str | None) -> Any:
+    def _of_wire(cls, wire: str | None) -> Any:  # noqa: ARG003 - a class that speaks one has nothing to choose
         """Return what makes a model of an entry."""
-        from SimpleLLMFunc.interface.anthropic import Anthropic
-        from SimpleLLMFunc.interface.gemini import Gemini
-
-        return {"messages": Anthropic, "gemini": Gemini}.get(wire or "", cls)
+        return cls
 
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         self._check_whole()

@@ -170,13 +170,15 @@ async def test_a_local_address_needs_no_key(server):
     assert "authorization" not in server.requests[0].headers
 
 
-async def test_without_a_key_the_first_call_says_so_in_both_languages():
+@pytest.mark.parametrize(("language", "word"), [("en", "No key"), ("zh", "密钥")])
+async def test_without_a_key_the_first_call_says_so(monkeypatch, language, word):
+    monkeypatch.setenv("SIMPLELLMFUNC_LANG", language)
     llm = OpenAICompatible("gpt-5-mini")
     for ask in (llm.chat(HELLO), streamed(llm)):
         with pytest.raises(ConfigError) as caught:
             await ask
         assert "OPENAI_API_KEY" in str(caught.value)
-        assert "密钥" in str(caught.value)
+        assert word in str(caught.value)
         assert caught.value.__cause__ is None
 
 

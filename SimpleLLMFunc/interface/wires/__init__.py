@@ -56,3 +56,4 @@ __all__ = [
     "tool_name",
     "without_thoughts",
 ]
+__all__ += ["blocks", "gemini", "messages", "parts", "responses"]  # for other rooms

@@ -819,7 +819,7 @@ async def test_it_can_be_emptied(server, cached):
 
 
 def test_it_looks_like_its_model(path):
-    inner = OpenAICompatible("gpt-5-mini", context_window=4000, api_params={"seed": 1})
+    inner = OpenAICompatible("gpt-5-mini", wire="chat", context_window=4000, api_params={"seed": 1})
     llm = CachedLLM(inner, path)
     for name in ("model_name", "provider", "profile", "context_window", "base_url"):
         assert getattr(llm, name) == getattr(inner, name)

@@ -551,7 +551,7 @@ def test_it_has_the_features_that_all_members_share():
 
 def test_it_looks_like_its_first_member(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-CANARY0123456789")
-    first = OpenAICompatible("gpt-5-mini", context_window=4000, api_params={"seed": 1})
+    first = OpenAICompatible("gpt-5-mini", wire="chat", context_window=4000, api_params={"seed": 1})
     llm = FallbackLLM([first, ScriptedLLM("x")])
     assert (llm.model_name, llm.provider, llm.base_url) == ("gpt-5-mini", "openai", first.base_url)
     assert llm.render(HELLO, stream=True, temperature=0) == first.render(HELLO, stream=True, temperature=0)

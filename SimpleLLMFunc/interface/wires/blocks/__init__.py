@@ -8,3 +8,4 @@ from SimpleLLMFunc.interface.wires.blocks.reply import completion_of
 from SimpleLLMFunc.interface.wires.blocks.request import build_request
 
 __all__ = ["BlockReader", "Family", "build_request", "completion_of", "family_of"]
+__all__ += ["reply"]  # for other rooms

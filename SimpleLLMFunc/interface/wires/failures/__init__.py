@@ -1,1 +1,5 @@
 """What the wires share to read a failure: the errors of services, what they refuse, and how long they want us to wait; pure."""
+
+from __future__ import annotations
+
+__all__ = ["headers", "refusals", "service_error"]  # for other rooms

@@ -8,3 +8,4 @@ from SimpleLLMFunc.interface.wires.parts.reply import completion_of
 from SimpleLLMFunc.interface.wires.parts.request import build_request
 
 __all__ = ["GeminiFamily", "PartReader", "build_request", "completion_of", "gemini_family"]
+__all__ += ["reply"]  # for other rooms

@@ -1,0 +1,201 @@
+"""Models of three makers: where they ask, with which key, by which wire; from the environment, a file, a pickle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible, llm_function, use_llm
+from SimpleLLMFunc.errors import AuthenticationError, ConfigError
+from SimpleLLMFunc.interface.current import named_model
+from tests.support.server import LoopbackServer
+from tests.support.services import GeminiService, MessagesService, ResponsesService
+
+HELLO: list[Any] = [{"role": "user", "content": "hello"}]
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch):
+    for name in (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "GOOGLE_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_each_maker_has_its_address():
+    assert Anthropic("claude-opus-5").url() == "https://api.anthropic.com/v1/messages"
+    assert Gemini("gemini-3.8-flash").url() == (
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.8-flash:generateContent"
+    )
+    assert (
+        Gemini("gemini-3.8-flash", api_version="v1")
+        .url(stream=True)
+        .endswith("/v1/models/gemini-3.8-flash:streamGenerateContent?alt=sse")
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "path"),
+    [
+        (None, None, "/v1/responses"),
+        (None, "chat", "/v1/chat/completions"),
+        ("https://r.openai.azure.com/openai/v1", None, "/openai/v1/responses"),
+        ("https://r.openai.azure.com/openai/v1/", "chat", "/openai/v1/chat/completions"),
+        ("https://r.openai.azure.com/openai/deployments/d", None, "/openai/deployments/d/chat/completions"),
+        ("https://openrouter.ai/api/v1", None, "/api/v1/chat/completions"),
+        ("https://openrouter.ai/api/v1", "responses", "/api/v1/responses"),
+    ],
+)
+def test_openai_is_asked_by_responses_and_all_others_by_chat_completions(address, said, path):
+    assert OpenAICompatible("gpt-5.6", base_url=address, wire=said).url().endswith(path)
+
+
+def test_a_wire_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match="Anthropic"):
+        OpenAICompatible("m", wire="messages")  # type: ignore[arg-type]
+
+
+def test_the_environment_names_a_model(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    claude = named_model("anthropic:claude-opus-5")
+    assert isinstance(claude, Anthropic)
+    assert claude.url() == "http://127.0.0.1:1/v1/messages"
+    assert isinstance(named_model("gemini:gemini-3.8-flash"), Gemini)
+    with pytest.raises(ConfigError, match="anthropic:claude"):
+        named_model("anthropic:")
+
+
+def test_a_provider_file_names_the_wire(tmp_path):
+    entries = {
+        "a": [{"model_name": "claude-opus-5", "api_keys": ["k"], "wire": "messages"}],
+        "g": [{"model_name": "gemini-3.8-flash", "api_keys": ["k"], "wire": "gemini"}],
+        "o": [
+            {"model_name": "m", "api_keys": ["k"], "base_url": "https://h/v1", "wire": "responses"},
+            {"model_name": "n", "api_keys": ["k"], "wire": "chat"},
+        ],
+    }
+    (tmp_path / "p.json").write_text(json.dumps(entries))
+    models = OpenAICompatible.load_from_json_file(tmp_path / "p.json")
+    assert [type(models["a"]["claude-opus-5"]), type(models["g"]["gemini-3.8-flash"])] == [Anthropic, Gemini]
+    assert models["o"]["m"].url() == "https://h/v1/responses"
+    assert models["o"]["n"].url() == "https://api.openai.com/v1/chat/completions"
+    again = pickle.loads(pickle.dumps(models["a"]["claude-opus-5"]))
+    assert (type(again), again.url()) == (Anthropic, "https://api.anthropic.com/v1/messages")
+    entries["a"][0]["wire"] = "smoke"
+    (tmp_path / "p.json").write_text(json.dumps(entries))
+    with pytest.raises(ConfigError, match="field 'wire'"):
+        OpenAICompatible.load_from_json_file(tmp_path / "p.json")
+
+
+def test_a_pickle_speaks_the_same_wire():
+    for llm in (
+        OpenAICompatible("m", base_url="https://h/v1", wire="responses"),
+        Anthropic("claude-opus-5", api_version="2026-10-21", prompt_cache="off"),
+        Gemini("gemini-3.8-flash", api_version="v1"),
+    ):
+        again = pickle.loads(pickle.dumps(llm))
+        assert (type(again), again.url(), again.wire) == (type(llm), llm.url(), llm.wire)
+
+
+@pytest.mark.parametrize(
+    ("maker", "variable", "header"),
+    [
+        (Anthropic, "ANTHROPIC_API_KEY", "x-api-key"),
+        (Gemini, "GOOGLE_API_KEY", "x-goog-api-key"),
+        (Gemini, "GEMINI_API_KEY", "x-goog-api-key"),
+    ],
+)
+async def test_the_key_goes_where_the_service_wants_it(monkeypatch, maker, variable, header):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-this-one")
+    service = MessagesService() if maker is Anthropic else GeminiService()
+    async with LoopbackServer(service) as server:
+        monkeypatch.setenv(variable, "sk-canary-1234")
+        llm = maker("m", base_url=server.base_url.removesuffix("/v1"))
+        assert (await llm.chat(HELLO)).text == "ok"
+        sent = server.requests[0].headers
+        assert sent[header] == "sk-canary-1234"
+        assert "authorization" not in sent
+        assert sent.get("anthropic-version") == ("2023-06-01" if maker is Anthropic else None)
+
+
+@pytest.mark.parametrize("maker", [Anthropic, Gemini])
+async def test_a_missing_key_is_told_with_its_own_name(monkeypatch, maker):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-this-one")
+    with pytest.raises(ConfigError, match=maker.key_variables[0]) as caught:
+        await maker("m").chat(HELLO)
+    assert f'{maker.__name__}("m", api_key=' in str(caught.value)
+    assert "OPENAI_API_KEY" not in str(caught.value)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("maker", [Anthropic, Gemini, OpenAICompatible])
+async def test_a_function_gives_the_key_and_is_asked_once_more_when_it_has_run_out(maker, is_async):
+    services = {Anthropic: MessagesService, Gemini: GeminiService, OpenAICompatible: ResponsesService}
+    service = services[maker]()
+    keys = iter(["token-one-1234", "token-two-1234", "token-three-1234"])
+    asked = []
+
+    def give() -> str:
+        asked.append(1)
+        return next(keys)
+
+    async def give_later() -> str:
+        await asyncio.sleep(0.01)
+        return give()
+
+    valid = {"token-one-1234"}
+
+    def checked(request):
+        given = request.headers.get("authorization", "")
+        if given.removeprefix("Bearer ") not in valid:
+            return service.error(401, "invalid key")
+        return service(request)
+
+    async with LoopbackServer(checked) as server:
+        base = server.base_url if maker is OpenAICompatible else server.base_url.removesuffix("/v1")
+        more: Any = {"wire": "responses"} if maker is OpenAICompatible else {}
+        llm = maker("m", base_url=base, api_key=give_later if is_async else give, max_retries=0, **more)
+        await asyncio.gather(*(llm.chat(HELLO) for _ in range(5)))
+        assert len(asked) == 1  # at most once at a time, and kept
+        valid.clear()
+        valid.add("token-two-1234")
+        assert (await llm.chat(HELLO)).text == "ok"
+        assert len(asked) == 2
+        valid.clear()
+        with pytest.raises(AuthenticationError):
+            await llm.chat(HELLO)
+        assert len(asked) == 3
+        assert "token-" not in repr(llm) + str(vars(llm))
+
+
+async def test_a_function_that_gives_no_key_is_a_config_error():
+    def broken() -> str:
+        raise OSError("no metadata server")
+
+    async with LoopbackServer(MessagesService()) as server:
+        base = server.base_url.removesuffix("/v1")
+        with pytest.raises(ConfigError, match="no metadata server"):
+            await Anthropic("m", base_url=base, api_key=broken).chat(HELLO)
+        with pytest.raises(ConfigError, match="the key is empty"):
+            await Anthropic("m", base_url=base, api_key=lambda: " ").chat(HELLO)
+        assert not server.requests
+
+
+async def test_the_same_function_runs_on_all():
+    @llm_function
+    async def count(text: str) -> int:
+        """Count the words."""
+        raise NotImplementedError
+
+    for maker, service in ((Anthropic, MessagesService), (Gemini, GeminiService)):
+        async with LoopbackServer(service({"texts": ['{"value": 42}']})) as server:
+            with use_llm(maker("claude-opus-5", base_url=server.base_url.removesuffix("/v1"), api_key="sk-test-1234")):
+                assert await count("a b") == 42
