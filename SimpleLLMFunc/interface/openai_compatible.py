@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.config import Settings
@@ -130,7 +130,7 @@ class OpenAICompatible(ServiceModel):
         from SimpleLLMFunc.interface.gemini import Gemini
 
         makers: dict[str, Any] = {"messages": Anthropic, "gemini": Gemini}
-        return makers.get(wire or "") or partial(cls, wire=wire)
+        return makers.get(wire or "") or partial(cls, wire=cast("OpenAIWire | None", wire))
 
     # --- the openai package's client ---------------------------------------------------------------------
 
