@@ -53,7 +53,7 @@ from shop.grading import grade
 both = FallbackLLM(OpenAICompatible("a", api_key="k" * 20), OpenAICompatible("b", api_key="k" * 20))
 
 
-@llm_chat(llm_interface=both, extra_headers={"X-Team": "a-secret-of-the-team"})
+@llm_chat(llm_interface=both, extra_body={"team": "a-secret-of-the-team"})
 async def talk(history: list, message: str) -> AsyncIterator[ChatPair]:
     """Talk."""
     raise NotImplementedError
@@ -126,7 +126,7 @@ def test_model_and_parameters(shop):
     assert grade.parameters == {"seed": 1, "temperature": 0.2}
     assert found["shop.grading:name_it"].model == ()
     assert found["shop.chatting:talk"].model == ("a", "b")
-    assert found["shop.chatting:talk"].parameters == {"extra_headers": {"X-Team": "***"}}
+    assert found["shop.chatting:talk"].parameters == {"extra_body": {"team": "***"}}
 
 
 def test_neither_keys_nor_addresses_reach_the_file(shop, tmp_path):

@@ -53,7 +53,7 @@ class AIAssistant:
         toolkit_confirm: asked before a tool marked `confirm=True` runs.
         max_sessions: how many sessions are kept in memory.
         session_seconds: how long an unused session is kept.
-        **llm_kwargs: go to the provider with each request.
+        **llm_kwargs: request parameters and `extra_body`, which go to the provider with each request.
 
     Raises:
         ConfigError: a model, a language, a search, a store or a limit that cannot be used.

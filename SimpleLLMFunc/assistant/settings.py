@@ -8,17 +8,25 @@ from typing import Any
 from SimpleLLMFunc.assistant.prompts import SYSTEM_PROMPT
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.wires import check_options
 
 __all__ = ["check_settings"]
 
-_OURS = frozenset({"messages", "stream", "trace_id", "func_name", "response_format"})
+_MODEL = "Say which model is asked as llm=OpenAICompatible('gpt-5-mini')"
+_PLACES: Mapping[str, str] = {
+    **dict.fromkeys(("llm_interface", "model", "model_name"), _MODEL),
+    "max_tool_calls": "Write max_tool_rounds=",
+    "response_format": "An assistant answers with text",
+    "stream": "Call stream_query(...)",
+    "toolkit": "Give tools and functions as tools=[...]",
+}
 
 
-def check_settings(*, params: Iterable[str], **given: Any) -> None:
+def check_settings(*, params: Mapping[str, Any], **given: Any) -> None:
     """Make sure that the arguments of an `AIAssistant` can be used.
 
     Args:
-        params: names of what goes to the provider.
+        params: what goes to the provider.
         **given: the arguments by name.
 
     Raises:
@@ -38,8 +46,7 @@ def check_settings(*, params: Iterable[str], **given: Any) -> None:
         raise ConfigError('detector= is a callable that takes the answer, or "model".')
     _check_others(given)
     _check_numbers(given)
-    if contradicting := sorted(_OURS.intersection(params)):
-        raise ConfigError(f"{', '.join(contradicting)} cannot be given here: the assistant fills it for each request.")
+    check_options(params, given, _PLACES)
 
 
 def _check_others(given: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.tools import NotConfirmed, Tool
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
 
@@ -74,7 +74,7 @@ class ModelRequest:
         The messages are a copy: what an interface does to them is not seen by the run.
         """
         if self.actions:
-            params = dict(self.params)
+            params = dict(given_to(self.llm, self.params))
             params.pop("parallel_tool_calls", None)
             choice = params.pop("tool_choice", None)
             actions = replace(self.actions, choice="none" if is_last else choice)
@@ -85,7 +85,7 @@ class ModelRequest:
                 "response_format": actions.response_format,
             }
         offered = [] if is_last else list(self.tools or ())
-        params = dict(self.params)
+        params = dict(given_to(self.llm, self.params))
         if self.answer_tool:
             if self.llm.profile.tool_choice and "tool_choice" not in params:
                 params["tool_choice"] = (

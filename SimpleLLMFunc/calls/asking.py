@@ -32,6 +32,7 @@ from SimpleLLMFunc.calls.call_data import LanguageType
 from SimpleLLMFunc.errors import BadRequest, ConfigError, RunError, SchemaError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.wires import check_options
 from SimpleLLMFunc.logger import async_log_context
 from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context
@@ -136,6 +137,7 @@ class _Question:
 
     def request(self, llm: LLM_Interface) -> ModelRequest:
         """Return what is sent first: plain, or in the output mode that suits the model."""
+        check_options(self.params, (), {"model": "A Call asks the model of its executor: StepExecutor(..., llm=...)"})
         spec = self.spec
         if spec is None:
             return ModelRequest(llm, self.messages, params=self.params)

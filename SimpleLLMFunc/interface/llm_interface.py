@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import price_of
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
-__all__ = ["LLM_Interface", "answering_models"]
+__all__ = ["LLM_Interface", "answering_models", "given_to"]
 
 
 class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
@@ -29,6 +29,8 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
             one.
         reads_reasoning: the class promises to put the reasoning in a reply apart, and to give each tool call an id of
             its own, so that the loop does not look again; each class says so for itself.
+        takes_extra_body: the parameter `extra_body` is given as it stands; to any other model its entries are given as
+            parameters.
         wants_schema: the parameter `wanted_schema` is given with every request: the JSON schema of the wanted type,
             None for text. For doubles in tests; it goes on no wire.
     """
@@ -41,6 +43,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     members: tuple[LLM_Interface, ...] = ()
     pays_requests: bool = False
     reads_reasoning: bool = False
+    takes_extra_body: bool = False
     wants_schema: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -128,6 +131,13 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         if told is None and model and model != self.model_name:
             return price_of(usage, self.model_name, self.provider, self.base_url)
         return told
+
+
+def given_to(llm: LLM_Interface, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return parameters as `llm` takes them: where it does not take `extra_body`, its entries in its place."""
+    if llm.takes_extra_body or "extra_body" not in params:
+        return params
+    return {**{name: value for name, value in params.items() if name != "extra_body"}, **(params["extra_body"] or {})}
 
 
 def answering_models(llm: LLM_Interface) -> list[LLM_Interface]:

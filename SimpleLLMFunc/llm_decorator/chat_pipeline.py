@@ -34,7 +34,7 @@ class ChatPipeline(Pipeline):
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same chat with other options."""
-        return type(self)(self.definition, self.options.changed(options))
+        return type(self)(self.definition, self.options.changed(options, self.kind))
 
     def as_method(self) -> Self:
         """Return the pipeline of the same chat as a method."""

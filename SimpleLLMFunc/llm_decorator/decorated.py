@@ -110,11 +110,10 @@ class _Decorated(Generic[L]):
     def with_options(self, **options: Any) -> Self:
         """Return the same function with other decorator arguments.
 
-        Takes every argument of the decorator, and `template_params` for the fields of the docstring; what is
-        none of these goes to the provider.
+        Takes every argument of the decorator, and `template_params` for the fields of the docstring.
 
         Raises:
-            ConfigError: a value that the argument cannot have.
+            ConfigError: there is no such argument, or it cannot have this value.
         """
         return type(self)(self._pipeline.with_options(options), self._instance)
 
@@ -170,11 +169,10 @@ class _Function(_Views[FunctionPipeline, P], Generic[P]):
     def with_options(self, **options: Any) -> Self:
         """Return the same function with other decorator arguments.
 
-        Takes every argument of the decorator, and `template_params` for the fields of the docstring; what is
-        none of these goes to the provider.
+        Takes every argument of the decorator, and `template_params` for the fields of the docstring.
 
         Raises:
-            ConfigError: a value that the argument cannot have.
+            ConfigError: there is no such argument, or it cannot have this value.
         """
         pipeline = self._pipeline.with_options(options)
         if not pipeline.definition.is_resolved:

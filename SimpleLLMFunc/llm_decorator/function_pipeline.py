@@ -63,7 +63,7 @@ class FunctionPipeline(Pipeline):
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same function with other options."""
         kept = self.examples if self.definition.is_resolved and not options.keys() & _EXAMPLES else None
-        return type(self)(self.definition, self.options.changed(options), kept)
+        return type(self)(self.definition, self.options.changed(options, self.kind), kept)
 
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""

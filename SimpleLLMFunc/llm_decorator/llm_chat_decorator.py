@@ -106,7 +106,7 @@ def llm_chat(
         tool_context: the `context` of every `ToolContext`.
         watching: sinks that see every event of every run; see `watching`.
         abort_signal: ends a run when it is set; `_abort_signal=` at the call comes before it.
-        **llm_kwargs: go to the provider.
+        **llm_kwargs: request parameters, which go to the provider; as of `llm_function`.
 
     Raises:
         SignatureError: what is decorated is not a function.

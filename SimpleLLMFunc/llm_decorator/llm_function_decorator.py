@@ -158,7 +158,8 @@ def llm_function(
         fallback_reserve: seconds of a deadline that are kept for `fallback`; with less left the model is not asked.
         sample: share of the calls, from 0 to 1, in which plain code and the model are both asked; `f.agreement` counts
             how often they say the same.
-        **llm_kwargs: go to the provider (`temperature`, `seed` …).
+        **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
+            those that only your service knows: its entries stand at the top level of the request's body.
 
     Raises:
         SignatureError: what is decorated is not a function, its return type cannot be asked for, or an example or plain

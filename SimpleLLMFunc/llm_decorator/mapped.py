@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models, given_to
 from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.shipped import Parts, Reducer, parts_of, reducers_of
@@ -150,7 +150,7 @@ def _again(kind: type[MappedFunction[Any]], parts: Parts) -> MappedFunction[Any]
 
 def _body(llm: LLM_Interface, tools: Sequence[ToolSpec] | None, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return what goes out with every question."""
-    body = dict(llm.render([{"role": "user", "content": ""}], tools=tools, **params))
+    body = dict(llm.render([{"role": "user", "content": ""}], tools=tools, **given_to(llm, params)))
     for name in ("messages", "tools", "response_format"):
         body.pop(name, None)
     return body

@@ -13,7 +13,6 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.http import Headers
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
@@ -33,19 +32,13 @@ def parts_of(pipeline: FunctionPipeline) -> Parts:
     """Return what makes `pipeline` again in another process; the model it would ask now goes along, without its keys.
 
     Raises:
-        ConfigError: there is no model to ask, an option holds a secret, or plain code needs the object of a method.
+        ConfigError: there is no model to ask, or plain code needs the object of a method.
     """
     own = pipeline.options.llm_interface
     llm = resolve_llm(own)
     name = _name_of(pipeline)
     if name is not None:
         return pipeline_of_name, (name, None if llm is own else llm)
-    headers = pipeline.options.llm_kwargs.get("extra_headers")
-    if isinstance(headers, dict) and (secrets := Headers(headers).secrets):
-        raise ConfigError(
-            f"{pipeline.definition.name}: extra_headers holds a secret ({', '.join(secrets)}), and secrets do not travel. Define "
-            "the function in a module that the other process can import, or leave the header out."
-        )
     if pipeline.definition.is_method and (pipeline.options.first is not None or pipeline.options.fallback is not None):
         raise ConfigError(
             f"{pipeline.definition.name}: plain code beside a method needs the object, which does not travel. Decorate a function."

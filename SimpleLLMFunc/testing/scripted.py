@@ -19,6 +19,7 @@ from SimpleLLMFunc.errors import DeadlineExceeded, UsageError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires import check_call_params
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.testing.answering import answer_message, tool_calls
 from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply, text_chunk
@@ -217,6 +218,7 @@ class ScriptedLLM(LLM_Interface):
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check()
         wanted = params.pop("wanted_schema", None)
+        check_call_params(params)
         asked = ScriptedRequest(
             messages=copied(messages),
             tools=copied(tools) if tools else None,

@@ -39,8 +39,11 @@ from SimpleLLMFunc.testing import ScriptedLLM
         ({"search_timeout": -1}, "search_timeout="),
         ({"deadline": 0}, "deadline="),
         ({"deadline": "x"}, "deadline="),
-        ({"stream": True}, "stream cannot be given"),
-        ({"messages": [], "response_format": {}}, "messages, response_format cannot be given"),
+        ({"temprature": 0}, "Did you mean temperature"),
+        ({"model": "x"}, "llm="),
+        ({"extra_body": {"model": "x"}}, "model in extra_body"),
+        ({"stream": True}, "stream_query"),
+        ({"messages": [], "response_format": {}}, "no option messages.*no option response_format"),
     ],
 )
 def test_what_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:

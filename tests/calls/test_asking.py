@@ -318,3 +318,11 @@ async def test_what_is_no_model_is_said_at_once(language):
     with pytest.raises(CallError, match="llm= is a model") as caught:
         await fill_slots(SCHEMA, "q", llm="gpt-5-mini", language=language)
     assert isinstance(caught.value.__cause__, ConfigError)
+
+
+async def test_a_parameter_that_nobody_knows_is_told():
+    llm = ScriptedLLM("a")
+    with pytest.raises(ConfigError, match="Did you mean temperature"):
+        async for _ in Asker("call", llm).text(ASKED, {"temprature": 0}, streaming=False):
+            pass
+    assert llm.calls == []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import pickle
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from enum import Enum
 from typing import Generic, TypeVar
 
+import openai
 import pytest
 from pydantic import BaseModel
 
@@ -17,6 +20,8 @@ from SimpleLLMFunc import (
     BadRequest,
     ConfigError,
     EmptyResponseError,
+    FallbackLLM,
+    OpenAICompatible,
     OutputTruncated,
     ResponseParseError,
     Result,
@@ -32,8 +37,10 @@ from SimpleLLMFunc import (
 )
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.llm_decorator.steps.common.options import CHAT_ONLY, FUNCTION_ONLY, Options
 from SimpleLLMFunc.logger import get_current_trace_id
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.server import LoopbackServer
 
 NATIVE = PROFILES["openai"]
 ANY_SERVER = PROFILES["openai-compatible"]
@@ -705,9 +712,9 @@ def test_the_class_of_a_model_is_named_as_what_was_given():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"toolkits": []}, "no argument toolkits. Did you mean toolkit?"),
+        ({"toolkits": []}, "no option toolkits. Did you mean toolkit?"),
         ({"max_reask": 1}, "Did you mean max_reasks?"),
-        ({"llm": ScriptedLLM("x")}, "no argument llm. Did you mean llm_interface?"),
+        ({"llm": ScriptedLLM("x")}, "no option llm. Say which model is asked as llm_interface="),
         ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
     ],
 )
@@ -722,14 +729,102 @@ def test_what_only_a_provider_knows_is_sent():
     theirs = {
         "top_k": 3,
         "samplers": ["top_k"],
-        "stream_options": {},
         "do_sample": True,
         "timeouts": 1,
-        "max_tokens": 9,
     }
-    grade, llm = grader(GOOD, **theirs)
+    grade, llm = grader(GOOD, max_tokens=9, extra_body=theirs)
     grade("x")
-    assert llm.calls[0].params.items() >= theirs.items()
+    assert llm.calls[0].params.items() >= {"max_tokens": 9, **theirs}.items()
+    assert "extra_body" not in llm.calls[0].params
+
+
+@pytest.mark.parametrize("through_client", [False, True])
+async def test_extra_body_stands_at_the_top_of_the_body_as_it_was_given(through_client):
+    extra = {"enable_thinking": False, "nothing": None, "max_tokens": 3, "own": {"a": [1, None]}}
+    async with LoopbackServer() as server:
+        client = openai.AsyncOpenAI(api_key="sk-test-12345678", base_url=server.base_url)
+        always = {"extra_body": {"service": "a", "own": 1}}
+        options = {"client": client} if through_client else {"base_url": server.base_url}
+        llm = OpenAICompatible("m", profile="openai", api_params=always, **options)
+
+        @llm_function(FallbackLLM(llm), temperature=0, extra_body=extra)
+        async def say(text: str) -> str:
+            """Say it."""
+            raise NotImplementedError
+
+        await say("x")
+        await client.close()
+    body = server.requests[0].body
+    assert body == say.preview("x").body
+    assert {name: body[name] for name in (*extra, "service", "temperature")} == {
+        **extra, "service": "a", "temperature": 0,
+    }  # fmt: skip
+    assert "extra_body" not in body
+
+
+def test_a_model_of_ones_own_gets_extra_body_as_parameters():
+    class Own(ScriptedLLM):
+        pass
+
+    for wrapped in (lambda llm: llm, FallbackLLM):
+        llm = Own("a")
+        with use_llm(wrapped(llm)):
+            named("x")
+        assert llm.calls[0].params == {"top_k": 3, "own": 1}
+
+
+@llm_function(top_k=3, extra_body={"own": 1})
+def named(text: str) -> str:
+    """Name it."""
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"temprature": 0}, "Did you mean temperature?"),
+        ({"foo": 1}, "extra_body="),
+        ({"model": "x"}, "llm_interface="),
+        ({"timeout": 3}, "deadline="),
+        ({"max_retries": 3}, "OpenAICompatible(..., max_retries=3)"),
+        ({"system_prompt": "x"}, "docstring"),
+        ({"extra_headers": {}}, "api_params="),
+        ({"extra_body": {"tools": []}}, "tools in extra_body"),
+    ],
+)
+def test_an_option_that_is_none_is_an_error_at_decoration(option, said):
+    """Also of chats, and for a double as for a service."""
+    grade, llm = grader(GOOD)
+    talk = llm_chat(llm)(chatting)
+    for decorate in (llm_function, llm_chat, grade.with_options, talk.with_options):
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            decorate(**option)
+    assert llm.calls == []
+
+
+def chatting(history: list, message: str) -> Iterator[tuple[str, list]]:
+    """Talk."""
+    raise NotImplementedError
+
+
+def test_options_of_the_other_decorator_are_told_as_that():
+    grade, llm = grader(GOOD)
+    talk = llm_chat(llm)(chatting)
+    for decorate in (llm_function, grade.with_options):
+        with pytest.raises(ConfigError, match=re.escape("Call .stream(...)")):
+            decorate(stream=True)
+        with pytest.raises(ConfigError, match="of @llm_chat, not of @llm_function"):
+            decorate(compact=list)
+    for decorate in (llm_chat, talk.with_options):
+        with pytest.raises(ConfigError, match="of @llm_function, not of @llm_chat"):
+            decorate(votes=3)
+
+
+def test_the_options_are_the_parameters_of_the_decorators():
+    """What `with_options` takes is what the decorator does, and `template_params`."""
+    known = {each.name for each in dataclasses.fields(Options)}
+    for decorator, others in ((llm_function, CHAT_ONLY), (llm_chat, FUNCTION_ONLY)):
+        assert set(inspect.signature(decorator).parameters) | {"template_params"} == known - others
 
 
 @pytest.mark.parametrize("decorate", [llm_function, llm_function(), llm_chat, llm_chat()])

@@ -466,3 +466,11 @@ async def test_an_unmatched_request_shows_no_secret() -> None:
 def test_a_rule_without_a_reply() -> None:
     with pytest.raises(UsageError, match="when"):
         when("rain")
+
+
+@pytest.mark.parametrize("params", [{"stream": True}, {"api_key": "x"}, {"extra_body": {"model": "x"}}])
+async def test_it_refuses_what_services_refuse(params):
+    llm = ScriptedLLM("a")
+    with pytest.raises(UsageError):
+        await llm.chat([{"role": "user", "content": "x"}], **params)
+    assert llm.calls == []

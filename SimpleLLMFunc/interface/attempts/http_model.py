@@ -98,6 +98,7 @@ class HttpModel(LLM_Interface):
     """
 
     pays_requests = True
+    takes_extra_body = True
     wire: Wire
 
     def __init__(
@@ -233,8 +234,10 @@ class HttpModel(LLM_Interface):
 
     def _request(self, asked: Asked, *, stream: bool) -> tuple[WireRequest, float | None]:
         """Return what goes out, and the time limit of a try where the call gives one."""
-        rest, timeout = taken_apart({**self.api_params, **asked.params} if self.api_params else asked.params)
-        return self.wire.request(replace(asked, params=rest), self.model_name, self.profile, stream=stream), timeout
+        rest, extra, timeout = taken_apart(asked.params, self.api_params)
+        request = self.wire.request(replace(asked, params=rest), self.model_name, self.profile, stream=stream)
+        request.body.update(extra)  # as it was given, whatever wire it goes over
+        return request, timeout
 
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         check_call_params(asked.params)

@@ -26,7 +26,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.attempts import tell_failed_try
 from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump, race
 from SimpleLLMFunc.interface.composite.question import Question
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.spending import (
     Deadline,
@@ -77,6 +77,8 @@ class FallbackLLM(LLM_Interface):
     Raises:
         ConfigError: no member, or something that is no model.
     """
+
+    takes_extra_body = True  # each member is given it as it takes it
 
     @border
     def __init__(
@@ -298,7 +300,7 @@ class FallbackLLM(LLM_Interface):
 
     def render(self, messages: Sequence[Message], **asked: Any) -> dict[str, Any]:
         """Return the body that goes out to the first member; takes what `LLM_Interface.render` does."""
-        return self.members[0].render(messages, **asked)
+        return self.members[0].render(messages, **given_to(self.members[0], asked))
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs with the first member, or with the one of this name."""

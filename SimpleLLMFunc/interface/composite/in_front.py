@@ -18,6 +18,7 @@ class ModelInFront(LLM_Interface):
         self.members = (llm,)
         self.model_name, self.provider, self.base_url = llm.model_name, llm.provider, llm.base_url
         self.profile, self.context_window = llm.profile, llm.context_window
+        self.takes_extra_body = llm.takes_extra_body
 
     @property
     def llm(self) -> LLM_Interface:

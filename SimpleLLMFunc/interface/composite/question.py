@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.type import ChatCompletionChunk, Message
 
@@ -44,11 +44,13 @@ class Question:
 
     def chat(self, member: LLM_Interface) -> Any:
         """Return the coroutine that asks `member`."""
-        return member.chat(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **self.options)
+        options = given_to(member, self.options)
+        return member.chat(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
 
     def stream(self, member: LLM_Interface) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Return the stream of `member`."""
-        return member.chat_stream(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **self.options)
+        options = given_to(member, self.options)
+        return member.chat_stream(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
 
     def failure(self) -> SimpleLLMFuncError:
         """Return the error of the last member, behind which those of the others stand."""

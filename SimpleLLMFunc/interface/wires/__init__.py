@@ -10,13 +10,12 @@ from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
 from SimpleLLMFunc.interface.wires.failures.headers import header_number
 from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
+from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
     check_base_url,
-    check_call_params,
     endpoint,
-    extra_headers_of,
     number,
     taken_apart,
 )
@@ -41,6 +40,7 @@ __all__ = [
     "build_body",
     "check_base_url",
     "check_call_params",
+    "check_options",
     "chunk_of_reply",
     "endpoint",
     "extra_headers_of",

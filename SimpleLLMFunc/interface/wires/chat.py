@@ -21,6 +21,45 @@ __all__ = ["CHAT", "ChatCompletionsWire"]
 
 _PATH = "/chat/completions"
 
+_PARAMETERS = frozenset(
+    {
+        "audio",
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "metadata",
+        "modalities",
+        "moderation",
+        "n",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning_effort",
+        "safety_identifier",
+        "seed",
+        "service_tier",
+        "stop",
+        "store",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "top_logprobs",
+        "top_p",
+        "user",
+        "verbosity",
+        "web_search_options",
+        # Not OpenAI's, but of most other services and servers that speak it.
+        "min_p",
+        "repetition_penalty",
+        "top_k",
+    }
+)
+
 _HEAD = 8000
 """Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
 
@@ -37,6 +76,7 @@ class ChatCompletionsWire:
 
     name = "chat"
     models_path = "/models"
+    parameters = _PARAMETERS
 
     def path(self, model_name: str, *, stream: bool) -> str:  # noqa: ARG002 - both stand in the body
         """Return where requests go, after the base address."""

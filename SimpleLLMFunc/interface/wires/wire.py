@@ -19,7 +19,7 @@ class Asked:
     """What a model is asked: the arguments of `LLM_Interface.chat`.
 
     Attributes:
-        params: go to the provider as they are.
+        params: go to the provider as they are; without `extra_body`, which no wire has to know.
         trace_id: of the run, for logs.
         deadline: seconds left for the request and its tries; None for no limit.
     """
@@ -141,6 +141,11 @@ class Wire(Protocol):
     @property
     def name(self) -> str:
         """What it is called."""
+        ...
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The request parameters that it knows, beside what the library writes itself."""
         ...
 
     @property

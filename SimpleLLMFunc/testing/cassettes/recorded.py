@@ -13,6 +13,7 @@ from SimpleLLMFunc.interface.composite import ModelInFront
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.interface.wires import check_call_params
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.testing.cassettes.cassette_file import Exchange, plain_request, scrubbed
 from SimpleLLMFunc.testing.reply_chunks import assembled, split_reply
@@ -119,6 +120,8 @@ class CassetteLLM(ModelInFront):
     async def _begin(
         self, messages: Sequence[Message], trace_id: str, options: Mapping[str, Any]
     ) -> tuple[Exchange, bool]:
+        check_call_params(params)
+
         # Hashing images and comparing long prompts takes its time.
         def begin() -> tuple[Exchange, bool]:
             request = plain_request(messages, **options)
@@ -129,6 +132,8 @@ class CassetteLLM(ModelInFront):
 
 class RecordedLLM(LLM_Interface):
     """A model of which there is only what a cassette holds: its name, and what it could do."""
+
+    takes_extra_body = True  # as the services that are recorded
 
     def __init__(self, model_name: str, profile: str) -> None:
         self.model_name = model_name

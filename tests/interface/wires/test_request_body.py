@@ -5,9 +5,7 @@ from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
     check_base_url,
-    check_call_params,
     endpoint,
-    extra_headers_of,
     number,
     taken_apart,
 )
@@ -55,32 +53,18 @@ def test_tool_options_go_out_only_with_tools():
     assert "tool_choice" not in body(Profile(tool_choice=False), tools=[TOOL], tool_choice="auto")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "base_url", "api_base", "api_key", "extra_headers", "default_headers", "organization", "project", "client",
-        "extra_query", "http_client", "headers", "api_key_pool", "azure_endpoint", "proxy",
-    ],
-)  # fmt: skip
-def test_a_call_cannot_change_where_the_key_goes(name):
-    with pytest.raises(UsageError, match=name):
-        check_call_params({name: "x", "temperature": 1})
-    with pytest.raises(ConfigError, match=name) if name != "extra_headers" else pytest.raises(ConfigError):
-        extra_headers_of({name: "x"})
-
-
-def test_ordinary_parameters_pass():
-    check_call_params({"temperature": 1, "extra_body": {"a": 1}, "timeout": 3, "user": "u"})
-    with pytest.raises(UsageError, match="chat_stream"):
-        check_call_params({"stream": True})
-
-
 def test_extra_body_and_timeout_are_taken_apart():
-    assert taken_apart({"a": 1, "b": None, "extra_body": {"c": 2, "a": 3}, "timeout": 5}) == ({"a": 3, "c": 2}, 5)
-    assert taken_apart({}) == ({}, None)
+    given = {"a": 1, "b": None, "extra_body": {"c": 2, "a": None}, "timeout": 5}
+    assert taken_apart(given) == ({"a": 1}, {"c": 2, "a": None}, 5)
+    assert taken_apart({}) == ({}, {}, None)
 
 
-@pytest.mark.parametrize("params", [{"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"extra_body": [1]}])
+def test_what_goes_out_always_stands_under_what_a_call_gives():
+    always = {"a": 1, "b": 2, "extra_body": {"c": 3, "d": 4}}
+    assert taken_apart({"a": None, "extra_body": {"d": 5}}, always) == ({"b": 2}, {"c": 3, "d": 5}, None)
+
+
+@pytest.mark.parametrize("params", [{"timeout": 0}, {"timeout": "5"}, {"timeout": True}])
 def test_what_cannot_be_taken_apart_is_refused(params):
     with pytest.raises(UsageError):
         taken_apart(params)
@@ -117,24 +101,6 @@ def test_a_password_in_the_address_is_refused_and_not_shown():
 def test_the_endpoint_keeps_the_query():
     assert endpoint("https://x.example/v1?a=1", "/chat/completions") == "https://x.example/v1/chat/completions?a=1"
     assert endpoint("https://x.example", "/chat/completions") == "https://x.example/chat/completions"
-
-
-def test_headers_and_parameters_are_told_apart():
-    assert extra_headers_of({"extra_headers": {"X-Title": "t"}, "top_p": 1}) == ({"X-Title": "t"}, {"top_p": 1})
-    assert extra_headers_of({}) == ({}, {})
-
-
-@pytest.mark.parametrize("name", ["Authorization", "api-key", "X-API-Key", "Cookie"])
-def test_a_header_that_holds_a_key_is_refused_and_not_shown(name):
-    with pytest.raises(ConfigError) as caught:
-        extra_headers_of({"extra_headers": {name: "Bearer sk-CANARY"}})
-    assert "CANARY" not in str(caught.value)
-
-
-@pytest.mark.parametrize("headers", [[1], {"a": 1}, "x"])
-def test_headers_are_texts(headers):
-    with pytest.raises(ConfigError):
-        extra_headers_of({"extra_headers": headers})
 
 
 def test_numbers_are_checked():

@@ -456,7 +456,7 @@ async def test_no_secret_reaches_the_file(tmp_path, path, canary, chunk_size):
         """Log in."""
         return f"logged in with {secret}"
 
-    @llm_function(toolkit=[login], extra_headers={"X-Whose": secret}, user=secret)
+    @llm_function(toolkit=[login], extra_body={"whose": secret}, user=secret)
     async def use(key: str) -> str:
         """Use the key."""
         raise NotImplementedError

@@ -4,21 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from SimpleLLMFunc.base.metadata import code_version
+from SimpleLLMFunc.base.metadata import FunctionKind, code_version
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.wires import check_options
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples
 from SimpleLLMFunc.tools import Tool
 
-__all__ = ["Options"]
+__all__ = ["CHAT_ONLY", "FUNCTION_ONLY", "Options"]
 
-# The loop fills these itself; from a caller they could only contradict it.
-_OURS = frozenset({"messages", "stream", "trace_id", "func_name"})
+CHAT_ONLY = frozenset({"compact", "return_mode", "stream"})
+FUNCTION_ONLY = frozenset(
+    {
+        "escalate_to",
+        "examples",
+        "fallback",
+        "fallback_reserve",
+        "first",
+        "max_examples",
+        "max_reasks",
+        "min_agreement",
+        "output_mode",
+        "repair",
+        "sample",
+        "system_prompt_template",
+        "user_prompt_template",
+        "vote_on",
+        "votes",
+    }
+)
+_MODEL = "Say which model is asked as llm_interface=OpenAICompatible('gpt-5-mini')"
+_DOCSTRING = "Write it as the docstring, which is the system prompt"
+_PLACES: Mapping[str, str] = {
+    **dict.fromkeys(("llm", "model", "model_name"), _MODEL),
+    **dict.fromkeys(("instructions", "system", "system_prompt"), _DOCSTRING),
+    **dict.fromkeys(FUNCTION_ONLY, "It is an argument of @llm_function, not of @llm_chat"),
+    **dict.fromkeys(CHAT_ONLY, "It is an argument of @llm_chat, not of @llm_function"),
+    **dict.fromkeys(("functions", "function_call"), "Give tools and functions as toolkit=[...]"),
+    "stream": "Call .stream(...) of the function; only @llm_chat has stream=True",
+    "response_format": "The return annotation says what comes back, output_mode= how it is asked for",
+    "template_params": "Give it to with_options(template_params=...), or to the call as _template_params=",
+}
+"""Where names belong that are no option here."""
 
 MOST_VOTES = 1000
 
@@ -28,7 +59,7 @@ class Options:
     """The arguments of `@llm_function` and `@llm_chat`; see there.
 
     Attributes:
-        llm_kwargs: everything else; goes to the provider.
+        llm_kwargs: request parameters, and `extra_body`; they go to the provider.
     """
 
     llm_interface: LLM_Interface | None = None
@@ -93,14 +124,9 @@ class Options:
         if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
             raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
         self._check_answering()
-        if contradicting := sorted(_OURS & set(self.llm_kwargs)):
-            raise ConfigError(
-                f"{', '.join(contradicting)} cannot be given here: the library fills it for each request."
-            )
-        for name, value in self.llm_kwargs.items():
-            # Sent to the provider, it would be refused there with words that tell nobody what was meant.
-            if meant := "llm_interface" if isinstance(value, LLM_Interface) else _meant(name):
-                raise ConfigError(f"There is no argument {name}. Did you mean {meant}?")
+        own = [known.name for known in fields(self) if known.name != "llm_kwargs"]
+        models = [name for name, value in self.llm_kwargs.items() if isinstance(value, LLM_Interface)]
+        check_options(self.llm_kwargs, own, {**dict.fromkeys(models, _MODEL), **_PLACES})
 
     def _check_answering(self) -> None:
         """Check what says who answers: several votes, plain code."""
@@ -149,22 +175,17 @@ class Options:
                 found[kind] = code_version(code)
         return found
 
-    def changed(self, options: Mapping[str, Any]) -> Options:
-        """Return these options with some of them changed; unknown names go to the provider, over the earlier ones."""
-        names = {known.name for known in fields(self)} - {"llm_kwargs"}
+    def changed(self, options: Mapping[str, Any], kind: FunctionKind) -> Options:
+        """Return these options with some of them changed; request parameters come over the earlier ones.
+
+        Raises:
+            ConfigError: one is no option of this kind of function, or has a value that it cannot have.
+        """
+        others = {"llm_kwargs", *(FUNCTION_ONLY if kind == "chat" else CHAT_ONLY)}
+        names = {known.name for known in fields(self)} - others
         ours = {name: value for name, value in options.items() if name in names}
         theirs = {name: value for name, value in options.items() if name not in names}
         return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs})
-
-
-@lru_cache(maxsize=256)
-def _meant(name: str) -> str | None:
-    """Return the argument that `name` is a misspelling of; None for everything that may be a provider's."""
-    from difflib import get_close_matches
-
-    # Names of providers come close as well: "samplers" is 0.86 of "sample", "toolkits" 0.93 of "toolkit".
-    close = get_close_matches(name, [known.name for known in fields(Options)], n=1, cutoff=0.9)
-    return close[0] if close else None
 
 
 def _kind_of(value: object) -> str:

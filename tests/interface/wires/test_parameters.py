@@ -1,0 +1,112 @@
+"""Which parameters a request may carry."""
+
+import pytest
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.wires.parameters import (
+    WIRES,
+    check_call_params,
+    check_options,
+    extra_headers_of,
+    is_known,
+)
+
+OURS = {"model", "messages", "tools", "response_format"}
+GONE = {"functions", "function_call"}  # tools have taken their place
+
+
+def test_the_chat_wire_knows_what_the_openai_package_does():
+    (chat,) = [wire for wire in WIRES if wire.name == "chat"]
+    theirs = set(CompletionCreateParamsBase.__annotations__) - OURS - GONE
+    assert chat.parameters == theirs | {"min_p", "repetition_penalty", "top_k"}
+
+
+def test_known_is_what_some_wire_knows():
+    for wire in WIRES:
+        assert all(is_known(name) for name in wire.parameters)
+    assert is_known("extra_body")
+    assert not is_known("temprature")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"temprature": 0}, r"no option temprature\. Did you mean temperature\?"),
+        ({"shoes": 0}, r"no option shoes\. Did you mean shoe\?"),
+        (
+            {"qqqq": 1},
+            r"no option qqqq\. A parameter that your service alone knows goes into extra_body={'qqqq': \.\.\.}",
+        ),
+        ({"sock": 1, "seed": 2, "qqqq": 1}, r"no option sock\. Wear it\. There is no option qqqq"),
+        ({"timeout": 10}, "deadline="),
+        ({"api_key": "x"}, "constructor of the model"),
+        ({"extra_body": [1]}, "mapping"),
+        ({"extra_body": {"model": "x", "stream": True}}, "model, stream in extra_body"),
+        ({"extra_body": {"base_url": "x"}}, "base_url in extra_body"),
+    ],
+)
+def test_an_option_that_nobody_knows_is_told(given, said):
+    with pytest.raises(ConfigError, match=said):
+        check_options(given, ["shoe"], {"sock": "Wear it"})
+
+
+def test_what_is_known_passes():
+    check_options({"temperature": 0, "extra_body": {"enable_thinking": True}}, [], {})
+    check_options({"extra_body": None}, [], {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "base_url", "api_base", "api_key", "extra_headers", "default_headers", "organization", "project", "client",
+        "extra_query", "http_client", "headers", "api_key_pool", "azure_endpoint", "proxy",
+    ],
+)  # fmt: skip
+def test_a_call_cannot_change_where_the_key_goes(name):
+    with pytest.raises(UsageError, match=name):
+        check_call_params({name: "x", "temperature": 1})
+    with pytest.raises(ConfigError, match=name) if name != "extra_headers" else pytest.raises(ConfigError):
+        extra_headers_of({name: "x"})
+
+
+def test_ordinary_parameters_pass():
+    check_call_params({"temperature": 1, "extra_body": {"a": 1}, "timeout": 3, "user": "u"})
+    with pytest.raises(UsageError, match="chat_stream"):
+        check_call_params({"stream": True})
+
+
+def test_headers_and_parameters_are_told_apart():
+    assert extra_headers_of({"extra_headers": {"X-Title": "t"}, "top_p": 1}) == ({"X-Title": "t"}, {"top_p": 1})
+    assert extra_headers_of({}) == ({}, {})
+
+
+@pytest.mark.parametrize("name", ["Authorization", "api-key", "X-API-Key", "Cookie"])
+def test_a_header_that_holds_a_key_is_refused_and_not_shown(name):
+    with pytest.raises(ConfigError) as caught:
+        extra_headers_of({"extra_headers": {name: "Bearer sk-CANARY"}})
+    assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize("headers", [[1], {"a": 1}, "x"])
+def test_headers_are_texts(headers):
+    with pytest.raises(ConfigError):
+        extra_headers_of({"extra_headers": headers})
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"temprature": 0}, "did you mean temperature"),
+        ({"model": "x"}, "model in api_params"),
+        ({"extra_body": {"messages": []}}, "messages in extra_body"),
+    ],
+)
+def test_what_would_go_out_with_every_request_and_cannot_be_meant(params, said):
+    with pytest.raises(ConfigError, match=said):
+        extra_headers_of(params)
+
+
+def test_a_service_may_know_more_parameters_than_any_wire():
+    params = {"enable_thinking": False, "samplers": ["top_k"], "top_a": 0.1}
+    assert extra_headers_of(params) == ({}, params)
