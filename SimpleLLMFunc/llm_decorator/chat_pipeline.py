@@ -41,6 +41,11 @@ class ChatPipeline(Pipeline):
         definition = self.definition.as_method()
         return self if definition is self.definition else type(self)(definition, self.options)
 
+    @property
+    def history_param(self) -> str | None:
+        """The parameter that takes the history, None where there is none."""
+        return message.find_history_param(self.definition.signature.parameters)
+
     # --- steps 2 to 5 ---
 
     async def _events(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
 from SimpleLLMFunc.errors import SignatureError
+from SimpleLLMFunc.llm_decorator.steps.common.arguments import ArgumentChecks
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.common.signature import extract_function_metadata
 from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
@@ -187,6 +188,11 @@ class Definition:
             item_type = (get_args(self.return_type) or (Any,))[0]
             return compile_output(GenericAlias(list, (item_type,)))
         return compile_output(self.return_type)
+
+    @cached_property
+    def argument_checks(self) -> ArgumentChecks:
+        """What says whether arguments fit."""
+        return ArgumentChecks(self.name, self.signature, self.hints)
 
     @cached_property
     def fixed_prompt(self) -> FixedPrompt:

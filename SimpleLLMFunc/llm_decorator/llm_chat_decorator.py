@@ -60,6 +60,7 @@ def llm_chat(
     tool_context: Any = None,
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
+    check_arguments: bool = True,
     **llm_kwargs: Any,
 ) -> ChatDecorator: ...
 def llm_chat(
@@ -78,6 +79,7 @@ def llm_chat(
     tool_context: Any = None,
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
+    check_arguments: bool = True,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a documented function into a dialogue: the docstring is the system prompt.
@@ -106,6 +108,8 @@ def llm_chat(
         tool_context: the `context` of every `ToolContext`.
         watching: sinks that see every event of every run; see `watching`.
         abort_signal: ends a run when it is set; `_abort_signal=` at the call comes before it.
+        check_arguments: make sure, before anything is sent, that the arguments fit their annotations, as pydantic reads
+            them (``"3"`` is an int, None is no str); they are not converted.
         **llm_kwargs: request parameters, which go to the provider; as of `llm_function`.
 
     Raises:

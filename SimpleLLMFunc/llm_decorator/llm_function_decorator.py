@@ -72,6 +72,7 @@ def llm_function(
     tool_context: Any = None,
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
+    check_arguments: bool = True,
     examples: GivenExamples | None = None,
     max_examples: int = 8,
     votes: int | None = None,
@@ -102,6 +103,7 @@ def llm_function(
     tool_context: Any = None,
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
+    check_arguments: bool = True,
     examples: GivenExamples | None = None,
     max_examples: int = 8,
     votes: int | None = None,
@@ -142,6 +144,8 @@ def llm_function(
         tool_context: the `context` of every `ToolContext`.
         watching: sinks that see every event of every run; see `watching`.
         abort_signal: ends a run when it is set; `_abort_signal=` at the call comes before it.
+        check_arguments: make sure, before anything is sent, that the arguments fit their annotations, as pydantic reads
+            them (``"3"`` is an int, None is no str); they are not converted.
         examples: calls and what they should return, shown to the model as messages: ``[(arguments, value), …]``, where
             a tuple is positional arguments, a dict keywords, anything else the single argument; or the path of a JSONL
             file with lines ``{"args": …, "value": …}``, looked for beside the module too.

@@ -119,11 +119,13 @@ class MappedFunction(Generic[R_co]):
         }
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by parameter name, defaults applied."""
+        """Return the arguments by parameter name, checked, defaults applied."""
         try:
-            return bind_function_arguments(self.signature, args, kwargs).arguments
+            arguments = bind_function_arguments(self.signature, args, kwargs).arguments
         except SignatureError as error:
             raise SignatureError(f"{self.name}() {error}") from error.__cause__
+        self.pipeline.check(arguments)
+        return arguments
 
     def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
         """Return the exact request of a row, without sending it.

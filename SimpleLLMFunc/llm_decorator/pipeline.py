@@ -52,6 +52,11 @@ class Pipeline(ABC):
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
 
+    @property
+    def history_param(self) -> str | None:
+        """The parameter that takes a history, None where there is none."""
+        return None
+
     # --- step 1 ---
 
     def start(
@@ -62,7 +67,7 @@ class Pipeline(ABC):
         stream: bool = False,
         params: Mapping[str, Any] | None = None,
     ) -> FunctionRun:
-        """Step 1: bind the arguments; return the run, which begins when it is read.
+        """Step 1: bind and check the arguments; return the run, which begins when it is read.
 
         Args:
             args: as the function is called, without an instance.
@@ -77,6 +82,7 @@ class Pipeline(ABC):
         bound, template_params = signature.parse_function_signature(
             self.definition.func, args, kwargs, self.definition.metadata
         )
+        self.check(bound.bound_args.arguments)
         return FunctionRun(
             self,
             bound,
@@ -86,6 +92,15 @@ class Pipeline(ABC):
             params=params,
             stream=stream,
         )
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Return if the arguments fit their annotations, or need not.
+
+        Raises:
+            SignatureError: some do not.
+        """
+        if self.options.check_arguments:
+            self.definition.argument_checks.check(arguments, self.history_param)
 
     # --- the views that functions and chats have in common ---
 

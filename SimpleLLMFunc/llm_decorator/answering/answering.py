@@ -33,7 +33,8 @@ from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreem
 from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 from SimpleLLMFunc.llm_decorator.answering.voting import Emit, Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
-from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, problems_of
+from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
+from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text
 from SimpleLLMFunc.logger import border, push_warning, shown_error, shown_value
 from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped

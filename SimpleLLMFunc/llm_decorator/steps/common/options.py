@@ -80,6 +80,7 @@ class Options:
     tool_context: Any = None
     watching: EventSink | Sequence[EventSink] | None = None
     abort_signal: Abort | None = None
+    check_arguments: bool = True
     examples: GivenExamples | None = None
     max_examples: int = 8
     votes: int | None = None
@@ -121,6 +122,8 @@ class Options:
             template = getattr(given, name)
             if template is not None and not isinstance(template, str):
                 raise ConfigError(f"{name} must be text, not {type(template).__name__}.")
+        if not isinstance(given.check_arguments, bool):
+            raise ConfigError(f"check_arguments must be True or False, not {given.check_arguments!r}.")
         if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
             raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
         self._check_answering()

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
-from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.type import Message, ToolCallDict
 
-__all__ = ["answer_messages", "answer_text", "as_answer", "problems_of"]
+__all__ = ["answer_messages", "answer_text", "as_answer"]
 
 
 def answer_messages(
@@ -75,17 +73,6 @@ def _with_numbers(plain: Any, value: Any) -> Any:
     if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
         return [_with_numbers(part, own) for part, own in zip(plain, value, strict=True)]
     return plain
-
-
-def problems_of(error: Exception | None) -> str:
-    """Say what pydantic found wrong, in one line."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    parts = []
-    for problem in error.errors(include_url=False, include_context=False)[:5]:
-        place = ".".join(str(part) for part in problem["loc"])
-        parts.append(f"{place + ': ' if place else ''}{problem['msg']}, got {shown_value(problem['input'], 120)}")
-    return "; ".join(parts)
 
 
 def _json(value: Any) -> str:

@@ -18,10 +18,11 @@ from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
+from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
-from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer, problems_of
+from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
 from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.runtime import LARGE
