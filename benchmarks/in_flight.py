@@ -94,10 +94,12 @@ async def ours(url: str, kind: str) -> tuple[Ask, Read, Close]:
 
     @llm_function(llm_interface=llm)
     async def answer(message: str) -> str:
+        """Answer."""
         raise NotImplementedError
 
     @llm_function(llm_interface=llm)
     async def ticket(message: str) -> Ticket:
+        """Make a ticket."""
         raise NotImplementedError
 
     @llm_chat(llm_interface=llm, stream=True)

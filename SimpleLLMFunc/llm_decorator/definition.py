@@ -5,11 +5,20 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from functools import cached_property
 from pathlib import Path
-from types import FrameType, GenericAlias
-from typing import Any, Literal, get_args, get_origin
+from types import FrameType, GenericAlias, SimpleNamespace
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
 from SimpleLLMFunc.errors import SignatureError
@@ -20,30 +29,31 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, quotes_line
 from SimpleLLMFunc.type import confident_type
 
-__all__ = ["Definition", "iterator_kind", "iterator_kind_of"]
+__all__ = ["Definition", "iterator_kind"]
 
-_SYNC_KINDS = (Iterator, Generator)
+_SYNC_KINDS = (Iterator, Generator, Iterable)
 _ASYNC_KINDS = (AsyncIterator, AsyncGenerator, AsyncIterable)
-_WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator)\s*(?:\[|$)")
+_WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator|Iterable)\s*(?:\[|$)")
+
+IteratorKind: TypeAlias = Literal["sync", "async"] | None
+"""Whether a type is an iterator, and which; None for any other type."""
 
 
-def iterator_kind(return_type: Any) -> Literal["sync", "async"] | None:
-    """Say whether a return type is an iterator, and which; None for any other type."""
-    origin = get_origin(return_type) or return_type
+def iterator_kind(return_type: Any) -> IteratorKind:
+    """Say whether a return type is an iterator, and which."""
+    plain = _plain(return_type)
+    origin = get_origin(plain) or plain
     if origin in _ASYNC_KINDS:
         return "async"
     return "sync" if origin in _SYNC_KINDS else None
 
 
-def iterator_kind_of(func: Callable[..., Any]) -> Literal["sync", "async"] | None:
-    """Say the same of a function as written, also where its annotation is text that cannot be resolved yet."""
-    annotation = getattr(func, "__annotations__", {}).get("return")
-    if not isinstance(annotation, str):
-        return iterator_kind(annotation)
-    written = _WRITTEN.match(annotation.strip())
-    if written is None:
-        return None
-    return "async" if written["is_async"] else "sync"
+def _plain(hint: Any) -> Any:
+    """Return what an alias (``type Items = ...``) or an `Annotated` stands for."""
+    if get_origin(hint) is Annotated:
+        return _plain(hint.__origin__)
+    value = getattr(hint, "__value__", None)
+    return hint if value is None or isinstance(hint, type) else _plain(value)
 
 
 class Definition:
@@ -148,6 +158,30 @@ class Definition:
         return extract_parameter_type_hints(self.metadata[1])
 
     @property
+    def returned(self) -> Any:
+        """The annotation behind the arrow as far as it can be read by now, else its text; `Any` where there is none."""
+        if self.is_resolved:
+            return self.metadata[1].get("return", Any)
+        written = self.func.__annotations__.get("return", Any)
+        alone = SimpleNamespace(__annotations__={"return": written})
+        names = {**getattr(self.func, "__globals__", {}), **self._names_in_sight()}
+        try:  # a parameter may be what is defined later
+            return get_type_hints(alone, names)["return"]
+        except Exception:  # noqa: BLE001 - the first call says what is wrong with it
+            return written
+
+    @property
+    def iterator_kind(self) -> IteratorKind:
+        """Whether it returns an iterator, and which; of one that is defined later its name tells."""
+        returned = self.returned
+        if not isinstance(returned, str):
+            return iterator_kind(returned)
+        written = _WRITTEN.match(returned.strip())
+        if written is None:
+            return None
+        return "async" if written["is_async"] else "sync"
+
+    @property
     def return_type(self) -> Any:
         """What it returns."""
         return self.metadata[2]
@@ -185,7 +219,7 @@ class Definition:
         if self.confident_of:
             return compile_output(self.confident_of[0])
         if iterator_kind(self.return_type):
-            item_type = (get_args(self.return_type) or (Any,))[0]
+            item_type = (get_args(_plain(self.return_type)) or (Any,))[0]
             return compile_output(GenericAlias(list, (item_type,)))
         return compile_output(self.return_type)
 

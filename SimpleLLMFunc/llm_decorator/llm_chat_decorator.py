@@ -7,14 +7,15 @@ order; `steps/` holds each.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from SimpleLLMFunc.base.run import Abort, EventSink
+from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat
-from SimpleLLMFunc.llm_decorator.definition import Definition, iterator_kind_of
+from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact
 from SimpleLLMFunc.logger import border
@@ -30,17 +31,17 @@ class ChatDecorator(Protocol):
     """What `llm_chat(...)` returns: it takes the function and gives back the same one, answered by a model."""
 
     @overload
-    def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMChat[P, T]: ...
+    def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterable[T]]], /) -> AsyncLLMChat[P, T]: ...
     @overload
-    def __call__(self, func: Callable[P, AsyncIterator[T]], /) -> AsyncLLMChat[P, T]: ...
+    def __call__(self, func: Callable[P, AsyncIterable[T]], /) -> AsyncLLMChat[P, T]: ...
     @overload
     def __call__(self, func: Callable[P, Iterator[T]], /) -> LLMChat[P, T]: ...
 
 
 @overload
-def llm_chat(llm_interface: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMChat[P, T]: ...
+def llm_chat(llm_interface: Callable[P, Coroutine[Any, Any, AsyncIterable[T]]], /) -> AsyncLLMChat[P, T]: ...
 @overload
-def llm_chat(llm_interface: Callable[P, AsyncIterator[T]], /) -> AsyncLLMChat[P, T]: ...
+def llm_chat(llm_interface: Callable[P, AsyncIterable[T]], /) -> AsyncLLMChat[P, T]: ...
 @overload
 def llm_chat(llm_interface: Callable[P, Iterator[T]], /) -> LLMChat[P, T]: ...
 @overload
@@ -113,7 +114,7 @@ def llm_chat(
         **llm_kwargs: request parameters, which go to the provider; as of `llm_function`.
 
     Raises:
-        SignatureError: what is decorated is not a function.
+        SignatureError: what is decorated is not a function, or its annotation says that it returns no iterator.
         ToolDefinitionError: a tool the model could not be told about.
         ConfigError: an argument that cannot be.
     """
@@ -132,7 +133,13 @@ def llm_chat(
 
 def _decorated(definition: Definition, options: Options) -> Any:
     pipeline, func = ChatPipeline(definition, options), definition.func
-    kind = iterator_kind_of(func)
+    kind, returned = definition.iterator_kind, definition.returned
+    if kind is None and returned not in (Any, None, type(None)) and not isinstance(returned, str):
+        raise SignatureError(
+            f"{definition.name} is annotated -> {inspect.formatannotation(returned)}, which is no iterator, and a chat yields "
+            "(text, history) pairs. Annotate it -> AsyncIterator[ChatPair], of a def -> Iterator[ChatPair]; "
+            "for one answer use @llm_function."
+        )
     is_async = kind == "async" or (
         kind is None and (inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func))
     )

@@ -7,14 +7,15 @@ order; `steps/` holds each.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+import warnings
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
-from SimpleLLMFunc.llm_decorator.definition import Definition, iterator_kind_of
+from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples
@@ -28,13 +29,20 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+_UNDOCUMENTED = """\
+{name} has no docstring (an f-string is none), so the model is not told what to do. Write a plain one, whose fields a call fills:
+    \"\"\"Grade the essay for a {{audience}}.\"\"\"    and    {name}.with_options(template_params={{"audience": "teacher"}})(...)
+or give the words to the decorator:
+    @llm_function(system_prompt_template="Grade the essay.")"""
+
+
 class FunctionDecorator(Protocol):
     """What `llm_function(...)` returns: it takes the function and gives back the same one, filled by a model."""
 
     @overload
-    def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+    def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterable[T]]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, func: Callable[P, AsyncIterator[T]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+    def __call__(self, func: Callable[P, AsyncIterable[T]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, func: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncLLMFunction[P, R]: ...  # type: ignore[overload-overlap]
     @overload
@@ -44,9 +52,9 @@ class FunctionDecorator(Protocol):
 
 
 @overload
-def llm_function(llm_interface: Callable[P, Coroutine[Any, Any, AsyncIterator[T]]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+def llm_function(llm_interface: Callable[P, Coroutine[Any, Any, AsyncIterable[T]]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
 @overload
-def llm_function(llm_interface: Callable[P, AsyncIterator[T]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
+def llm_function(llm_interface: Callable[P, AsyncIterable[T]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]
 @overload
 def llm_function(llm_interface: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncLLMFunction[P, R]: ...  # type: ignore[overload-overlap]
 @overload
@@ -165,6 +173,8 @@ def llm_function(
         **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
             those that only your service knows: its entries stand at the top level of the request's body.
 
+    A function without a docstring is a `UserWarning`, unless `system_prompt_template` is given.
+
     Raises:
         SignatureError: what is decorated is not a function, its return type cannot be asked for, or an example or plain
             code does not fit it.
@@ -192,7 +202,9 @@ def _is_function(thing: Any) -> bool:
 
 def _decorated(definition: Definition, options: Options) -> Any:
     pipeline, func = FunctionPipeline(definition, options), definition.func
-    match iterator_kind_of(func):
+    if options.system_prompt_template is None and not (inspect.getdoc(func) or "").strip():
+        warnings.warn(_UNDOCUMENTED.format(name=definition.name), stacklevel=3)
+    match definition.iterator_kind:
         case "async":
             return AsyncLLMStream(pipeline)
         case "sync":

@@ -858,10 +858,11 @@ def test_an_argument_under_a_wrong_name_is_named():
 
 
 def test_without_a_docstring_the_name_says_what_to_do():
-    @llm_function(ScriptedLLM("Bern"))
     def capital_of(country: str) -> str:
         raise NotImplementedError
 
+    with pytest.warns(UserWarning, match="no docstring"):
+        capital_of = llm_function(ScriptedLLM("Bern"))(capital_of)
     assert "Function:\ncapital_of\n" in capital_of.preview("Switzerland").messages[0]["content"]
 
 

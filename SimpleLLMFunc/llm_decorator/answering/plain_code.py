@@ -135,6 +135,8 @@ def _without_abstention(hint: Any) -> Any:
 
 def _may_be(given: Any, wanted: Any) -> bool:
     """Say whether a value of the one type may be one of the other; only plain classes are judged."""
+    if Any in (given, wanted):  # on Python 3.11 it is a class
+        return True
     if isinstance(given, type) and isinstance(wanted, type) and not get_origin(given) and not get_origin(wanted):
         return issubclass(given, wanted) or (given is int and wanted is float) or typing.is_typeddict(wanted)
     return True

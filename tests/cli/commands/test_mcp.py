@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.llm_decorator import llm_function
+from SimpleLLMFunc.llm_decorator.decorated import LLMFunction
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "from SimpleLLMFunc import llm_chat, llm_function\n"
@@ -85,7 +85,7 @@ def test_a_chat_cannot_be_served(folder: Path) -> None:
 def test_the_functions_are_the_module_s_own() -> None:
     found = functions_of(["mcp_one:a"])
     assert found["a"] is sys.modules["mcp_one"].a
-    assert isinstance(found["a"], type(llm_function(lambda: "x")))  # type: ignore[arg-type, return-value]
+    assert isinstance(found["a"], LLMFunction)
 
 
 def test_help() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -176,6 +176,16 @@ def test_order_and_types_of_the_code_are_compared():
     with pytest.raises(SignatureError, match="returns int"):
         llm_function(first=other_return)(ask)
     assert llm_function(first=renamed)(ask)("ab", 2) == "abab"
+
+
+def test_code_that_may_return_anything():
+    def code(question: str, limit: int) -> Any:
+        return question * limit
+
+    def ask(question: str, limit: Any) -> str:
+        """Ask."""
+
+    assert llm_function(first=code)(ask)("ab", 2) == "abab"
 
 
 def test_keywords_defaults_and_methods():

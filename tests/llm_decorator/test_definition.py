@@ -1,0 +1,172 @@
+"""A function as it is written: what its annotations say, and its docstring."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from typing import Annotated, Any, TypeAlias
+
+import pytest
+from typing_extensions import TypeAliasType
+
+from SimpleLLMFunc import SignatureError, llm_chat, llm_function
+from SimpleLLMFunc.llm_decorator.decorated import (
+    AsyncLLMChat,
+    AsyncLLMFunction,
+    AsyncLLMStream,
+    LLMChat,
+    LLMFunction,
+    LLMStream,
+)
+from SimpleLLMFunc.llm_decorator.definition import iterator_kind
+from SimpleLLMFunc.testing import ScriptedLLM
+
+Numbers: TypeAlias = Iterator[int]
+Later: TypeAlias = AsyncIterator[int]
+Named = TypeAliasType("Named", Iterator[int])
+Pairs: TypeAlias = AsyncIterator[tuple[str, list[Any]]]
+
+
+@pytest.mark.parametrize(
+    ("hint", "kind"),
+    [
+        (Iterator[int], "sync"),
+        (Iterable[int], "sync"),
+        (Iterable, "sync"),
+        (AsyncIterable[int], "async"),
+        (Annotated[Iterator[int], "numbers"], "sync"),
+        (Named, "sync"),
+        (list[int], None),
+        (str, None),
+        (None, None),
+    ],
+)
+def test_which_types_are_iterators(hint, kind):
+    assert iterator_kind(hint) == kind
+
+
+@pytest.mark.parametrize(
+    "hint", [Iterable[int], Annotated[Iterator[int], "numbers"], Named, "Iterable[int]", "Numbers"]
+)
+def test_each_item_as_it_comes(hint):
+    def count(to: int):
+        """Count."""
+        raise NotImplementedError
+
+    count.__annotations__["return"] = hint
+    counted = llm_function(ScriptedLLM("[1, 2]", repeat=True))(count)
+    assert isinstance(counted, LLMStream)
+    assert list(counted(2)) == [1, 2]
+    assert counted.call(2).value == [1, 2]
+
+
+async def test_aliased_iterators_stream_where_annotations_are_text():
+    @llm_function(ScriptedLLM("[1, 2]"))
+    async def count(to: int) -> Later:
+        """Count."""
+        raise NotImplementedError
+
+    assert isinstance(count, AsyncLLMStream)
+    assert [number async for number in count(2)] == [1, 2]
+
+    @llm_chat(ScriptedLLM("hello"))
+    async def talk(history: list[Any], message: str) -> Pairs:
+        """Talk."""
+        raise NotImplementedError
+
+    assert isinstance(talk, AsyncLLMChat)
+    assert [text async for text, _ in talk([], "x")] == ["hello", ""]
+
+
+def test_so_do_those_of_a_function_whose_parameter_is_defined_later():
+    @llm_function
+    def count(to: Target) -> Numbers:  # noqa: F821
+        """Count."""
+        raise NotImplementedError
+
+    @llm_function
+    def know(to: Target) -> Unknown:  # noqa: F821
+        """Know."""
+        raise NotImplementedError
+
+    @llm_chat
+    def talk(history: list[Target], message: str) -> Unknown:  # noqa: F821
+        """Talk."""
+        raise NotImplementedError
+
+    assert isinstance(count, LLMStream)
+    assert isinstance(know, LLMFunction)
+    assert isinstance(talk, LLMChat)
+
+
+@pytest.mark.parametrize("returned", [str, "str", list[str], int | None, tuple[str, list]])
+def test_a_chat_that_returns_no_iterator_is_told_of_the_other_decorator(returned):
+    def talk(history: list[Any], message: str):
+        """Talk."""
+        raise NotImplementedError
+
+    talk.__annotations__["return"] = returned
+    for decorate in (llm_chat, llm_chat(), llm_chat(ScriptedLLM(), stream=True)):
+        with pytest.raises(SignatureError, match=r"talk is annotated -> .*, which is no iterator.* use @llm_function"):
+            decorate(talk)
+
+
+@pytest.mark.parametrize("returned", [Any, None, "None", "Any", Iterable[Any], "AsyncIterable[Any]"])
+def test_a_chat_may_say_less(returned):
+    async def talk(history: list[Any], message: str):
+        """Talk."""
+        raise NotImplementedError
+
+    talk.__annotations__["return"] = returned
+    is_sync = returned == Iterable[Any]
+    assert isinstance(llm_chat(talk), LLMChat if is_sync else AsyncLLMChat)
+
+
+def test_a_chat_without_annotation():
+    @llm_chat
+    def talk(history, message):
+        """Talk."""
+
+    assert isinstance(talk, LLMChat)
+
+
+# --- docstrings ------------------------------------------------------------------------------------------
+
+
+def undocumented(text: str) -> str:
+    raise NotImplementedError
+
+
+async def formatted(text: str) -> str:
+    f"""Sum up for {__name__}."""  # noqa: B021 - what is tested
+    raise NotImplementedError
+
+
+def blank(text: str) -> str:
+    """ """
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("function", [undocumented, formatted, blank])
+@pytest.mark.parametrize("decorate", [llm_function, llm_function(), llm_function(temperature=0)])
+def test_a_function_without_docstring_is_warned_of_at_the_users_line(function, decorate):
+    with pytest.warns(UserWarning, match=f"{function.__name__} has no docstring") as caught:
+        made = decorate(function)
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert 'template_params={"audience": "teacher"}' in str(warning.message)
+    assert "system_prompt_template=" in str(warning.message)
+    with warnings.catch_warnings():  # said once
+        warnings.simplefilter("error")
+        made.with_options(temperature=1).preview  # noqa: B018
+    assert isinstance(made, (LLMFunction, AsyncLLMFunction))
+
+
+def test_a_template_a_docstring_or_a_chat_is_not():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        llm_function(system_prompt_template="Sum up.")(undocumented)
+
+        @llm_chat
+        def talk(history, message):
+            raise NotImplementedError
