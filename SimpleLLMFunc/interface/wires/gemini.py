@@ -22,6 +22,30 @@ from SimpleLLMFunc.type import ChatCompletion, mappings
 
 __all__ = ["GeminiWire"]
 
+_PARAMETERS = frozenset(
+    {
+        "cachedContent",
+        "frequency_penalty",
+        "generationConfig",
+        "labels",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "n",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "safetySettings",
+        "seed",
+        "stop",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+    }
+)
+
 _HEAD = 8000
 
 
@@ -40,6 +64,7 @@ class GeminiWire:
     version: str = "v1beta"
 
     version_spoken: ClassVar[str] = "v1beta"
+    parameters = _PARAMETERS
 
     @property
     def name(self) -> str:

@@ -22,6 +22,34 @@ from SimpleLLMFunc.type import ChatCompletion
 __all__ = ["MessagesWire"]
 
 _PATH = "/v1/messages"
+_PARAMETERS = frozenset(
+    {
+        "betas",
+        "cache_control",
+        "container",
+        "context_management",
+        "inference_geo",
+        "max_completion_tokens",
+        "max_tokens",
+        "mcp_servers",
+        "metadata",
+        "n",
+        "output_config",
+        "parallel_tool_calls",
+        "reasoning_effort",
+        "service_tier",
+        "speed",
+        "stop",
+        "stop_sequences",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "top_k",
+        "top_p",
+        "user",
+    }
+)
+
 _HEAD = 8000
 
 
@@ -42,6 +70,7 @@ class MessagesWire:
     caches: bool = True
 
     version_spoken: ClassVar[str] = "2023-06-01"
+    parameters = _PARAMETERS
 
     @property
     def name(self) -> str:

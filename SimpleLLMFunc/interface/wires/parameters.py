@@ -9,10 +9,7 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.wires.chat import CHAT
 from SimpleLLMFunc.interface.wires.wire import Wire
 
-__all__ = ["WIRES", "check_call_params", "check_options", "extra_headers_of", "is_known"]
-
-WIRES: tuple[Wire, ...] = (CHAT,)
-"""All protocols; each says which parameters it knows."""
+__all__ = ["check_call_params", "check_options", "extra_headers_of", "is_known", "known_parameters"]
 
 _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools", "response_format"})
 """What we write into a body ourselves."""
@@ -65,9 +62,20 @@ _PLACES = {
 """Where names belong that mean something here; whoever takes options adds its own."""
 
 
+def known_parameters() -> frozenset[str]:
+    """Return the request parameters that some wire knows: each says which."""
+    # A start need not pay for wires that a program does not speak.
+    from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+    from SimpleLLMFunc.interface.wires.messages import MessagesWire
+    from SimpleLLMFunc.interface.wires.responses import ResponsesWire
+
+    wires: tuple[Wire, ...] = (CHAT, ResponsesWire(), MessagesWire(), GeminiWire())
+    return frozenset({"extra_body"}).union(*(wire.parameters for wire in wires))
+
+
 def is_known(name: str) -> bool:
     """Say whether some wire knows a request parameter of this name."""
-    return name == "extra_body" or any(name in wire.parameters for wire in WIRES)
+    return name in CHAT.parameters or name in known_parameters()
 
 
 def check_options(given: Mapping[str, Any], own: Iterable[str], places: Mapping[str, str]) -> None:
@@ -90,13 +98,9 @@ def check_options(given: Mapping[str, Any], own: Iterable[str], places: Mapping[
 def _told(name: str, own: Iterable[str], places: Mapping[str, str]) -> str:
     if name in places:
         return f"There is no option {name}. {places[name]}."
-    near = _nearest(name, [*own, *_known_names()], 0.6)
+    near = _nearest(name, [*own, *sorted(known_parameters())], 0.6)
     meant = f" Did you mean {near}?" if near else ""
     return f"There is no option {name}.{meant} A parameter that your service alone knows goes into extra_body={{{name!r}: ...}}."
-
-
-def _known_names() -> list[str]:
-    return sorted({"extra_body"}.union(*(wire.parameters for wire in WIRES)))
 
 
 def _nearest(name: str, names: list[str], cutoff: float) -> str | None:
@@ -158,7 +162,7 @@ def extra_headers_of(api_params: Mapping[str, Any]) -> tuple[dict[str, str], dic
     if written := sorted(_WRITTEN & params.keys()):
         raise ConfigError(f"{', '.join(written)} in api_params: the library writes it for each request. Leave it out.")
     for name in params:
-        if not is_known(name) and (near := _nearest(name, _known_names(), _CLOSE)):
+        if not is_known(name) and (near := _nearest(name, sorted(known_parameters()), _CLOSE)):
             raise ConfigError(f"{name} in api_params: did you mean {near}? Else write extra_body={{{name!r}: ...}}.")
     _check_extra_body(params.get("extra_body"))
     return dict(headers), params

@@ -21,6 +21,38 @@ from SimpleLLMFunc.type import ChatCompletion
 __all__ = ["ResponsesWire"]
 
 _PATH = "/responses"
+_PARAMETERS = frozenset(
+    {
+        "context_management",
+        "include",
+        "logprobs",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_tokens",
+        "metadata",
+        "moderation",
+        "n",
+        "parallel_tool_calls",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning",
+        "reasoning_effort",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "stream_options",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "user",
+        "verbosity",
+    }
+)
+
 _HEAD = 8000
 
 
@@ -37,6 +69,8 @@ class ResponsesWire:
 
     service: str = ""
     caches: bool = True
+
+    parameters = _PARAMETERS
 
     @property
     def name(self) -> str:

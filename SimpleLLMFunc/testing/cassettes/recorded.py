@@ -120,7 +120,7 @@ class CassetteLLM(ModelInFront):
     async def _begin(
         self, messages: Sequence[Message], trace_id: str, options: Mapping[str, Any]
     ) -> tuple[Exchange, bool]:
-        check_call_params(params)
+        check_call_params(options)
 
         # Hashing images and comparing long prompts takes its time.
         def begin() -> tuple[Exchange, bool]:
