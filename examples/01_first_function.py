@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import ChatPair, LocalModel, Message, llm_chat, llm_function
 
-llm = LocalModel(seed=1)
+llm = LocalModel()
 
 
 class Person(BaseModel):
@@ -27,15 +27,15 @@ class Person(BaseModel):
 
 
 # The docstring is the prompt, the return type is the shape of the answer. The body is never run.
-@llm_function(llm_interface=llm, temperature=0)
+@llm_function(llm_interface=llm)
 def read_person(text: str) -> Person:
     """Extract the person that the text is about."""
     raise NotImplementedError
 
 
-@llm_chat(llm_interface=llm, stream=True, temperature=0, max_tokens=100)
-def guide(history: list[Message], message: str) -> Iterator[ChatPair]:
-    """You are a friendly guide. Answer in one short sentence."""
+@llm_chat(llm_interface=llm, stream=True, max_tokens=100)
+def answer(history: list[Message], message: str) -> Iterator[ChatPair]:
+    """You are a helpful assistant. Answer in one short sentence."""
     raise NotImplementedError
 
 
@@ -52,7 +52,7 @@ def main() -> None:
     begun = time.monotonic()
     question = "What is the capital of France?"
     print(f"\n> {question}")
-    for piece, _history in guide([], question):
+    for piece, _history in answer([], question):
         print(piece, end="", flush=True)
     print(f"\n{time.monotonic() - begun:.1f} s")
 

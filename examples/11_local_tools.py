@@ -14,7 +14,7 @@ same as with any other model. The weights (93 MB) are fetched at the first run, 
 from SimpleLLMFunc import LocalModel, llm_function
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, ToolCallFinished, ToolCallStarted
 
-llm = LocalModel(seed=1)
+llm = LocalModel()
 
 
 def temperature(city: str) -> str:
@@ -23,9 +23,7 @@ def temperature(city: str) -> str:
 
 
 # "required": a model of this size would rather guess. One round of calls, then it must answer.
-@llm_function(
-    llm_interface=llm, toolkit=[temperature], tool_choice="required", max_tool_calls=1, temperature=0, max_tokens=200
-)
+@llm_function(llm_interface=llm, toolkit=[temperature], tool_choice="required", max_tool_calls=1, max_tokens=200)
 def ask(question: str) -> str:
     """Answer the question in one sentence. Use the tools."""
     raise NotImplementedError

@@ -18,7 +18,7 @@ from typing import Literal
 from SimpleLLMFunc import LocalModel
 from SimpleLLMFunc.calls import LLM, CallOutputType, RunTool, Slot, Step, StepExecutor, StepStatus, Summary, Task
 
-llm = LocalModel(seed=1)
+llm = LocalModel()
 
 
 def weather(city: Literal["Rome", "Oslo", "Hangzhou"], days: Literal[1, 2, 3] = 1) -> dict[str, object]:

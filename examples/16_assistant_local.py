@@ -12,7 +12,7 @@ from SimpleLLMFunc.assistant import AIAssistant
 
 
 def main() -> None:
-    assistant = AIAssistant(LocalModel(seed=1), tools=(), language="en", temperature=0, max_tokens=80)
+    assistant = AIAssistant(LocalModel(), tools=(), language="en", max_tokens=80)
     session = None
     for question in ("What is the capital of France?", "Which river flows through it?"):
         print(f"> {question}")

@@ -25,6 +25,7 @@ class Profile:
         keep_reasoning: reasoning has to go back in the history.
         schema_with_tools: it takes a schema for the answer and the function's own tools in one request.
         max_tokens_field: the name under which it takes the limit of output tokens.
+        short_prompt: it is a small model, which a short system prompt serves better.
     """
 
     name: str = "generic"
@@ -36,6 +37,7 @@ class Profile:
     keep_reasoning: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     schema_with_tools: bool = True
+    short_prompt: bool = False
 
     def __setstate__(self, state: list[object]) -> None:
         # A pickle of an older version holds fewer fields.
@@ -57,7 +59,7 @@ PROFILES: dict[str, Profile] = {
         Profile("openai-compatible", native=True),
         Profile("openai", native=True, strict=True, max_tokens_field="max_completion_tokens"),
         Profile("azure", native=True, strict=True, max_tokens_field="max_completion_tokens"),
-        Profile("local", native=True, tools="json", tool_choice=False),
+        Profile("local", native=True, tools="json", tool_choice=False, short_prompt=True),
         Profile("llama.cpp", native=True, tool_choice=False),
         Profile("ollama", native=True, tool_choice=False),
         Profile("vllm", native=True),

@@ -8,7 +8,7 @@ import threading
 
 
 class PackageIndex:
-    """A simple index with one project of one wheel; a context manager that serves in threads of its own.
+    """A simple index of projects with one wheel each; a context manager that serves in threads of its own.
 
     Attributes:
         wheel: what it serves.
@@ -16,7 +16,9 @@ class PackageIndex:
         cut: hang up after so many bytes of the wheel; None sends it whole.
         stall: do not hang up at `cut` before this is set.
         reached_cut: set when `cut` was reached.
-        downloads: how often the wheel was asked for.
+        cut_after: so many downloads come whole before `cut` holds.
+        downloads: how often a wheel was asked for.
+        also: further projects by name, each with its file's name and its wheel.
         environment: variables that make pip use this index and nothing else.
     """
 
@@ -26,19 +28,24 @@ class PackageIndex:
         self.cut: int | None = None
         self.stall: threading.Event | None = None
         self.reached_cut = threading.Event()
+        self.cut_after = 0
         self.downloads = 0
+        self.also: dict[str, tuple[str, bytes]] = {}
         index = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                if self.path == f"/files/{file_name}":
-                    index.downloads += 1
-                    self.answer(200, "application/octet-stream", index.wheel, cut=index.cut)
-                elif self.path == f"/simple/{project}/":
-                    page = f'<!DOCTYPE html><html><body><a href="/files/{file_name}">{file_name}</a></body></html>'
-                    self.answer(index.page_status, "text/html", page.encode())
-                else:
-                    self.answer(404, "text/html", b"nothing here")
+                for name, (file, wheel) in {project: (file_name, index.wheel), **index.also}.items():
+                    if self.path == f"/files/{file}":
+                        index.downloads += 1
+                        is_cut = index.downloads > index.cut_after
+                        self.answer(200, "application/octet-stream", wheel, cut=index.cut if is_cut else None)
+                        return
+                    if self.path == f"/simple/{name}/":
+                        page = f'<!DOCTYPE html><html><body><a href="/files/{file}">{file}</a></body></html>'
+                        self.answer(index.page_status, "text/html", page.encode())
+                        return
+                self.answer(404, "text/html", b"nothing here")
 
             def answer(self, status: int, kind: str, body: bytes, cut: int | None = None) -> None:
                 self.send_response(status)

@@ -221,7 +221,7 @@ def chat(
     memory = SqliteMemory(memory_path or ":memory:", llm=llm, language=language)
     offers = not isinstance(llm, LocalModel) if tools is None else tools
     # A small model wanders off where it may.
-    params: dict[str, Any] = {"max_tokens": 200, "temperature": 0} if isinstance(llm, LocalModel) else {}
+    params: dict[str, Any] = {"max_tokens": 200} if isinstance(llm, LocalModel) else {}
     assistant = AIAssistant(llm, _search(search), memory, None if offers else (), language, **params)
     talk = _Talk(assistant, memory, user)
     click.secho(f"{llm.model_name}. /help lists the commands.", dim=True)

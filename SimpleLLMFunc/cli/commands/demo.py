@@ -28,22 +28,22 @@ class Person(BaseModel):
     city: str
 
 
-@llm_function(temperature=0)
+@llm_function()
 def read_person(text: str) -> Person:
     """Extract the person that the text is about."""
     raise NotImplementedError
 
 
-@llm_chat(stream=True, temperature=0, max_tokens=100)
+@llm_chat(stream=True, max_tokens=100)
 def answer(history: list[Message], message: str) -> Iterator[ChatPair]:
-    """You are a friendly guide. Answer in one short sentence."""
+    """You are a helpful assistant. Answer in one short sentence."""
     raise NotImplementedError
 
 
 @click.command(short_help="A typed function and a chat, without a key.")
 def demo() -> None:
     """Run a typed function and a chat on the small model inside this process; no key."""
-    run_demo(LocalModel(seed=1))
+    run_demo(LocalModel())
 
 
 def run_demo(llm: LLM_Interface) -> None:

@@ -91,6 +91,8 @@ class _Response(aiohttp.ClientResponse):
             raise StaleConnection
         if protocol is not None:
             _latest[protocol] = self.content
+            if self.headers.get("Server") == "llama.cpp" and self.content_type == "text/event-stream":
+                protocol.force_close()  # the server promises to keep the connection, and closes it after a stream
         return self
 
     @property

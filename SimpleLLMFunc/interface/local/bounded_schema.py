@@ -6,17 +6,33 @@ patterns it does not know are taken out here; the value is checked against the t
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["MAX_ITEMS", "MAX_STRING", "bounded", "bounded_response_format"]
+__all__ = ["BoundedFormat", "Bounds", "bounded_format", "is_ended_by", "most_tokens"]
 
-MAX_STRING = 1000
-"""Characters of a string whose schema sets no limit."""
 
-MAX_ITEMS = 32
-"""Items of a list whose schema sets no limit."""
+class Bounds(NamedTuple):
+    """What a string and a list may have at most where their schema sets no limit.
+
+    The numbers are odd on purpose: a string or list that is exactly so long was ended by its bound, not by the model.
+    """
+
+    string: int
+    items: int
+
+
+_BOUNDS = (Bounds(1001, 33), Bounds(501, 33), Bounds(251, 33), Bounds(251, 17), Bounds(121, 17), Bounds(61, 17))
+"""From wide to narrow."""
+
+_MOST_OF_A_TYPE = {"integer": 20, "number": 40, "boolean": 5, "null": 4}
+_OF_A_PATTERN = 256
+_OF_A_FORMAT = 64
+_OVERHEAD = 4
+"""Tokens of quotes, commas and white space around a value or a key."""
 
 _ONE_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 _LIST_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
@@ -25,35 +41,128 @@ _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": " \\t\\n\\r"}
 _ESCAPE_OR_CLASS = re.compile(r"\\(.)|([\[\]])", re.DOTALL)
 
 
-def bounded_response_format(response_format: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a copy of `response_format` whose schema is bounded; other kinds come back as they are."""
-    if response_format is None:
-        return None
+class BoundedFormat(NamedTuple):
+    """A response format whose schema is bounded.
+
+    Attributes:
+        format: what is sent.
+        bounds: of its strings and lists; None where there is no schema.
+        longest: tokens of its longest answer; None where it has no end.
+    """
+
+    format: dict[str, Any]
+    bounds: Bounds | None
+    longest: int | None
+
+
+def bounded_format(response_format: Mapping[str, Any], room: int) -> BoundedFormat:
+    """Return `response_format` with the widest bounds under which the longest answer has at most `room` tokens."""
+    found = BoundedFormat(dict(response_format), None, None)
     wrapper = response_format.get("json_schema")
     if not isinstance(wrapper, Mapping) or not isinstance(wrapper.get("schema"), Mapping):
-        return dict(response_format)
-    return {**response_format, "json_schema": {**wrapper, "schema": bounded(wrapper["schema"])}}
+        return found
+    for bounds in _BOUNDS:
+        schema = bounded(wrapper["schema"], bounds)
+        longest = most_tokens(schema)
+        found = BoundedFormat({**response_format, "json_schema": {**wrapper, "schema": schema}}, bounds, longest)
+        if longest is None or longest <= room:
+            break
+    return found
 
 
-def bounded(schema: Any) -> Any:
+def most_tokens(schema: Any) -> int | None:
+    """Estimate the tokens of the longest sensible JSON text that fits a bounded schema; None where it has no end.
+
+    A character is taken for a token, which is enough for any language.
+    """
+    longest = _Estimate(schema).of(schema, frozenset())
+    return None if math.isinf(longest) else int(longest) + _OVERHEAD
+
+
+class _Estimate:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def of(self, schema: Any, inside: frozenset[str]) -> float:
+        """Return the most tokens of a value; `inside` are the references on the way to it."""
+        if not isinstance(schema, Mapping):
+            return math.inf  # any JSON
+        if "$ref" in schema:
+            ref = str(schema["$ref"])
+            return math.inf if ref in inside else self.of(self._target(ref), inside | {ref})
+        for name in ("anyOf", "oneOf"):
+            if name in schema:
+                return max((self.of(each, inside) for each in schema[name]), default=0)
+        if "allOf" in schema:
+            return sum(self.of(each, inside) for each in schema["allOf"])
+        if "enum" in schema or "const" in schema:
+            values = schema["enum"] if "enum" in schema else [schema["const"]]
+            return max((len(json.dumps(each)) for each in values), default=0) + _OVERHEAD
+        kinds = schema.get("type", ())
+        kinds = (kinds,) if isinstance(kinds, str) else kinds
+        return max((self._of_type(kind, schema, inside) for kind in kinds), default=math.inf)
+
+    def _of_type(self, kind: str, schema: Mapping[str, Any], inside: frozenset[str]) -> float:
+        if kind == "string":
+            return int(schema.get("maxLength", _OF_A_PATTERN if "pattern" in schema else _OF_A_FORMAT)) + _OVERHEAD
+        if kind == "array":
+            first = [self.of(each, inside) for each in schema.get("prefixItems", ())]
+            rest = int(schema.get("maxItems", len(first))) - len(first)
+            last = self.of(schema.get("items"), inside) if rest > 0 else 0
+            return sum(first) + rest * last + _OVERHEAD
+        if kind == "object":
+            named = schema.get("properties", {})
+            if schema.get("additionalProperties", not named) is not False:
+                return math.inf  # a grammar cannot count keys
+            return sum(len(json.dumps(name)) + self.of(each, inside) for name, each in named.items()) + _OVERHEAD
+        return _MOST_OF_A_TYPE.get(kind, math.inf) + _OVERHEAD
+
+    def _target(self, ref: str) -> Any:
+        found = self._root
+        for name in ref.removeprefix("#").split("/")[1:]:
+            found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+        return found
+
+
+def is_ended_by(text: str, bounds: Bounds) -> bool:
+    """Whether a string or list in a JSON text is as long as its bound: the model had not come to its end."""
+    try:
+        left = [json.loads(text)]
+    except ValueError:
+        return False
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            if len(value) == bounds.string:
+                return True
+        elif isinstance(value, list):
+            if len(value) == bounds.items:
+                return True
+            left.extend(value)
+        elif isinstance(value, dict):
+            left.extend(value.values())
+    return False
+
+
+def bounded(schema: Any, bounds: Bounds) -> Any:
     """Return a copy of `schema` in which every string and list has a largest length."""
     if not isinstance(schema, Mapping):
         return schema
     copy = dict(schema)
     for name in _ONE_SCHEMA:
         if name in copy:
-            copy[name] = bounded(copy[name])
+            copy[name] = bounded(copy[name], bounds)
     for name in _LIST_OF_SCHEMAS:
         if isinstance(copy.get(name), list):
-            copy[name] = [bounded(each) for each in copy[name]]
+            copy[name] = [bounded(each, bounds) for each in copy[name]]
     for name in _MAP_OF_SCHEMAS:
         if isinstance(copy.get(name), Mapping):
-            copy[name] = {key: bounded(each) for key, each in copy[name].items()}
-    _bound(copy)
+            copy[name] = {key: bounded(each, bounds) for key, each in copy[name].items()}
+    _bound(copy, bounds)
     return copy
 
 
-def _bound(schema: dict[str, Any]) -> None:
+def _bound(schema: dict[str, Any], bounds: Bounds) -> None:
     kinds = schema.get("type")
     kinds = [kinds] if isinstance(kinds, str) else kinds or ()
     pattern = schema.pop("pattern", None)
@@ -61,9 +170,9 @@ def _bound(schema: dict[str, Any]) -> None:
         schema["pattern"] = simple
     is_free = not any(name in schema for name in ("enum", "const", "format", "pattern"))
     if "string" in kinds and is_free:
-        schema.setdefault("maxLength", max(MAX_STRING, _least(schema, "minLength")))
+        schema.setdefault("maxLength", max(bounds.string, _least(schema, "minLength")))
     if "array" in kinds and "prefixItems" not in schema:
-        schema.setdefault("maxItems", max(MAX_ITEMS, _least(schema, "minItems")))
+        schema.setdefault("maxItems", max(bounds.items, _least(schema, "minItems")))
 
 
 def _least(schema: Mapping[str, Any], name: str) -> int:

