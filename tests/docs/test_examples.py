@@ -21,7 +21,7 @@ from tests.docs.pages import ROOT, clean_environment
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 # These ask the model inside the process, and say what must be seen.
 LOCAL = {
-    "01_first_function.py": "Person(name='Anna Lindgren', age=34, city='Uppsala')",
+    "01_first_function.py": "person(name='anna lindgren', age=34, city='uppsala')",
     "11_local_tools.py": "temperature(",
     "14_four_steps_local.py": "history: ['slot', 'weather', 'answer', 'summary']",
     "16_assistant_local.py": "5 messages in the session",
