@@ -156,7 +156,6 @@ ALLOWED_FILES: dict[tuple[str, str], str] = {
 
 REACHED: dict[tuple[str, str, str], str] = {
     ("extras.py", "install_line", "found.read_text"): "a small file, for an error that says what to install",
-    ("config.py", "_read_text", "path.read_bytes"): "a small file of settings, when a model is made",
     ("tools/schemas/check.py", "_on_a_fresh_stack", ".join()"): "work that is counted and ends",
     ("tools/mcp/server.py", "StdioServer._read", "os.read"): "a pipe that does not block",
 }

@@ -89,7 +89,7 @@ def test_everything_shown_is_text(attack, tmp_path):
 
     llm = ScriptedLLM(calling(("look", {"q": attack})), attack, {"content": f'["{len(attack)}"]'}, repeat=True)
 
-    @llm_function(llm_interface=llm, toolkit=[look], note=attack)
+    @llm_function(llm_interface=llm, toolkit=[look], extra_body={"note": attack})
     def ask(text: str) -> list[int]:
         """Ask."""
         raise NotImplementedError

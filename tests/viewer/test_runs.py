@@ -127,7 +127,10 @@ def test_one_run_is_told_whole(client, order_run):
     assert [call["content"] for call in run["tool_calls"]] == ["7 on the shelf, 12 on the way", "31 on the shelf"]
     assert [review["accepted"] for review in run["reviews"]] == [False, True]
     assert run["reviews"][0]["violations"] == [["lines[0].price", "float", "'a lot'"]]
-    assert run["reviews"][1]["repairs"] == [["lines[0].price", "number taken from '24.50 EUR'"]]
+    assert run["reviews"][1]["repairs"] == [
+        ["", "JSON found in the text"],
+        ["lines[0].price", "number taken from '24.50 EUR'"],
+    ]
     assert run["summary"]["id"] == client.get("/api/runs/1").json()["summary"]["id"]
 
 

@@ -347,6 +347,7 @@ VALUES = [
 @pytest.mark.parametrize(("kind", "answer"), VALUES, ids=[str(kind) for kind, _ in VALUES])
 async def test_a_restored_value_is_the_very_same(kind, answer, tmp_path) -> None:
     def make(text):
+        """Make it of the text."""
         raise NotImplementedError
 
     make.__annotations__ = {"text": str, "return": kind}

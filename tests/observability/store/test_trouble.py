@@ -586,7 +586,7 @@ async def test_no_key_is_in_the_file(tmp_path, canary, monkeypatch):
 
             scripted = ScriptedLLM(calling((tool.__name__, {"text": key})), leak, json.dumps({"k": [key]}))
 
-            @llm_function(llm_interface=llm, max_retries=1)
+            @llm_function(llm_interface=llm)
             async def real(text: str) -> str:
                 """Ask."""
                 raise NotImplementedError

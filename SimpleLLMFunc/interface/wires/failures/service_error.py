@@ -140,7 +140,7 @@ def read_error(body: bytes | Any) -> ErrorReply:
         codes=frozenset(str(word).lower() for word in words if word is not None),
         status=next((status for word in words if (status := _status(word)) is not None), None),
         limit=limit if isinstance(limit, int) else None,
-        code=code if isinstance(code := error.get("code"), str) else "",
+        code=redact_head(code, 200) if isinstance(code := error.get("code"), str) else "",
         param=_param_of(error),
         wait=_wait_in(error.get("details")),
     )
