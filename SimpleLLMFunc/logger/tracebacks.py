@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
 from functools import wraps
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from SimpleLLMFunc.errors import CallError, SimpleLLMFuncError, ToolFailed
 
@@ -99,24 +99,24 @@ class _Border:
 
     def __call__(self, func: F) -> F:
         """Return `func` with the border around it, and around the iterator that it returns."""
-        made: Any
         if inspect.iscoroutinefunction(func):
 
             @wraps(func)
-            async def made(*args: Any, **kwargs: Any) -> Any:
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
                 with self:
                     return await func(*args, **kwargs)
-        else:
 
-            @wraps(func)
-            def made(*args: Any, **kwargs: Any) -> Any:
-                with self:
-                    result = func(*args, **kwargs)
-                if isinstance(result, AsyncGenerator):
-                    return self._async_items(result)
-                return self._items(result) if isinstance(result, Generator) else result
+            return cast("F", awaited)
 
-        return made  # type: ignore[no-any-return]
+        @wraps(func)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                result = func(*args, **kwargs)
+            if isinstance(result, AsyncGenerator):
+                return self._async_items(result)
+            return self._items(result) if isinstance(result, Generator) else result
+
+        return cast("F", called)
 
     async def _async_items(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         with self:

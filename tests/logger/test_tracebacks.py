@@ -126,7 +126,7 @@ def test_what_is_not_ours_passes_as_it_is(error):
     with pytest.raises(type(error)) as told:
         border(inner)()
     assert told.value is error
-    assert functions(error.__traceback__)[-2:] == ["made", "inner"]
+    assert functions(error.__traceback__)[-2:] == ["called", "inner"]
     assert not hasattr(error, "frames")
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.base.json_action import JsonActions
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -21,7 +22,7 @@ from SimpleLLMFunc.type import ToolSpec
 
 __all__ = ["Offered", "Way", "downgrades_of", "json_actions", "refused_by", "refuses_mode", "remember_refusal"]
 
-Way: TypeAlias = Literal["native", "tool", "prompt", "tools"]
+Way: TypeAlias = OutputMode | Literal["tools"]
 """A way to ask: the output modes, and "tools" for native tool calls."""
 
 Offered: TypeAlias = Literal["auto", "native", "json"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
 from SimpleLLMFunc.interface.body_json import decode, encode
@@ -117,7 +117,7 @@ class GeminiWire:
         if problem:
             head = body[:_HEAD].decode("utf-8", "replace")
             raise bad_reply(problem, head, received)
-        return put_right(completion_of(data, self.name, self.service, received))
+        return put_right(completion_of(cast("dict[str, Any]", data), self.name, self.service, received))
 
     def decoder(self, received: Received) -> PartReader:
         """Return what reads a stream."""

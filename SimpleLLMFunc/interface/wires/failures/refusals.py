@@ -72,7 +72,7 @@ _WORDS: tuple[tuple[Refused, str], ...] = (
     ("tools", r"no endpoints found that support tool use"),  # OpenRouter
 )
 
-_KNOWN = [(part, re.compile(words, re.IGNORECASE)) for part, words in _WORDS]
+_KNOWN: list[tuple[Refused, re.Pattern[str]]] = [(part, re.compile(words, re.IGNORECASE)) for part, words in _WORDS]
 _ABOUT_THE_REQUEST: frozenset[Refused] = frozenset({"response_format", "tool_choice", "tools"})
 
 _FORMAT = re.compile(

@@ -42,7 +42,7 @@ _BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 def gemini_family(model_name: str) -> GeminiFamily:
     """Return what the model of this name takes."""
     found = _NAME.search(model_name.lower())
-    version = (int(found[1]), int(found[2] or 0)) if found else (4, 0)
+    version = tuple(map(int, (found[1], found[2] or 0) if found else (4, 0)))
     kind = (found[3] if found else "") or ""
     if version >= (3, 0):
         has_minimal = kind.startswith("flash") and (version <= (3, 6) or kind == "flash-lite")

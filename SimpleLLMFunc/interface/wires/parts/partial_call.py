@@ -60,8 +60,7 @@ def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
     value = next((piece[name] for name in _VALUES if name in piece), None)
     place: Any = arguments
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        fits = isinstance(place, list) and step <= min(len(place), _MOST_ITEMS) if isinstance(step, int) else False
-        if not fits and not (isinstance(step, str) and isinstance(place, dict)):
+        if not _has(place, step):
             raise ValueError(f"a piece has no place: {path[:100]}")
         if isinstance(step, int) and step == len(place):
             place.append(None)
@@ -71,3 +70,10 @@ def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
         elif old is None:
             place[step] = [] if isinstance(following, int) else {}
         place = place[step]
+
+
+def _has(place: Any, step: int | str) -> bool:
+    """Whether a step leads somewhere: to an item, or the one behind the last, or to a field."""
+    if isinstance(step, int):
+        return isinstance(place, list) and step <= min(len(place), _MOST_ITEMS)
+    return isinstance(place, dict)
