@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from SimpleLLMFunc.base.parsing import Repair, path_text
-from SimpleLLMFunc.calls.slot.pointer import APPEND, MAX_STEPS, DataPath, index_of, pointer_path, pointer_text
+from SimpleLLMFunc.calls.slot.pointer import ABSENT, APPEND, MAX_STEPS, index_of, pointer_path, pointer_text, value_at
 from SimpleLLMFunc.calls.slot.subschemas import Places, Schema, copied, kinds_of_value
 from SimpleLLMFunc.errors import CallError, cut
 
@@ -21,15 +21,11 @@ NULL_UNWANTED: Final = "null where a value is wanted"
 """Why a member is left out."""
 
 
-class _Items(dict[int, Any]):
-    """A list under construction: its items may come in any order."""
-
-
 class Building:
     """Puts keys and pointers together.
 
-    Plain keys are laid over what is there, objects member by member; then each pointer sets its value, the shorter
-    ones first, so that the order in which they were given means nothing.
+    Plain keys are laid over what is there, objects member by member; then each pointer sets its value, in an order of
+    our own, so that the order in which they were given means nothing.
 
     Attributes:
         receipts: what was read in another way than it was written.
@@ -59,25 +55,18 @@ class Building:
             for length in range(len(path)):
                 self._steps.setdefault(path[:length], set()).add(path[length])
         tree: dict[str, Any] = copied(onto)
-        for path in pointers:
-            self._cleared(tree, path)
         _lay_over(tree, copied(plain))
-        for path in sorted(pointers, key=_order):
-            self._note_replaced(plain, path, pointers[path])
+        # Indices as numbers, so that each item comes after the one before it, and a value before what goes below it.
+        for path in sorted(pointers, key=lambda path: [_order(step) for step in path]):
+            replaced = value_at(plain, path)
+            if replaced is not ABSENT and replaced != pointers[path]:
+                self._note_replaced(path, replaced, path)
             self._set(tree, path, copied(pointers[path]))
-        finished: dict[str, Any] = _finished(tree, ())
-        return finished
+        return tree
 
-    def _note_replaced(self, plain: Mapping[str, Any], path: tuple[str, ...], value: Any) -> None:
-        there: Any = plain
-        for step in path:
-            key: Any = index_of(step) if isinstance(there, list) else step
-            if not (key in there if isinstance(there, dict) else isinstance(there, list) and _has(there, key)):
-                return
-            there = there[key]
-        if there != value:
-            where = path_text(tuple(path))
-            self.receipts.append((where, f"{cut(repr(there), 60)} replaced by what stands at {pointer_text(path)!r}"))
+    def _note_replaced(self, where: tuple[str, ...], value: Any, path: tuple[str, ...]) -> None:
+        said = f"{cut(repr(value), 60)} replaced by what stands at {pointer_text(path)!r}"
+        self.receipts.append((path_text(where), said))
 
     # --- what is a pointer -------------------------------------------------------------------------------
 
@@ -180,59 +169,51 @@ class Building:
 
     # --- setting values ----------------------------------------------------------------------------------
 
-    def _cleared(self, tree: dict[str, Any], path: tuple[str, ...]) -> None:
-        """Take a value of the wrong kind, from before, out of the way of a pointer that goes below it."""
-        node: Any = tree
-        for number, step in enumerate(path[:-1]):
-            key: Any = index_of(step) if isinstance(node, list) else step
-            if not isinstance(node, dict | list) or (
-                key not in node if isinstance(node, dict) else not _has(node, key)
-            ):
-                return
-            schema = self._schema_at(path[: number + 1])
-            kinds = frozenset[str]() if schema is None else self._places.kinds(schema)
-            is_in_the_way = node[key] is None or kinds_of_value(node[key]).isdisjoint(kinds)
-            if kinds & {"array", "object"} and is_in_the_way:
-                node[key] = self._container(path[: number + 1], path[number + 1])
-            node = node[key]
-
     def _set(self, tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
         node: Any = tree
-        for number in range(len(path) - 1):
-            key = self._key(node, path, number)
-            if key not in node:
-                node[key] = self._container(path[: number + 1], path[number + 1])
-            elif isinstance(node[key], list):
-                node[key] = _Items(enumerate(node[key]))
-            elif not isinstance(node[key], dict):
-                raise _nonsense(path, f"{pointer_text(path[: number + 1])!r} holds {cut(repr(node[key]), 60)}")
+        for number in range(1, len(path)):
+            above = path[:number]
+            key = self._key(node, path, number - 1)
+            is_there = key < len(node) if isinstance(node, list) else key in node
+            if not is_there or self._is_in_the_way(node[key], above):
+                if is_there and node[key] is not None:
+                    self._note_replaced(above, node[key], path)
+                _put(node, key, self._container(above, path[number]), path)
+            elif not isinstance(node[key], dict | list):
+                raise _nonsense(path, f"{pointer_text(above)!r} holds {cut(repr(node[key]), 60)}")
             node = node[key]
-        node[self._key(node, path, len(path) - 1)] = value
+        _put(node, self._key(node, path, len(path) - 1), value, path)
 
-    def _key(self, node: dict[Any, Any], path: tuple[str, ...], number: int) -> str | int:
+    def _is_in_the_way(self, value: Any, path: tuple[str, ...]) -> bool:
+        """Tell whether a value is of another kind than the object or list that the schema wants there."""
+        schema = self._schema_at(path)
+        kinds = frozenset[str]() if schema is None else self._places.kinds(schema)
+        return not kinds.isdisjoint({"array", "object"}) and (value is None or kinds_of_value(value).isdisjoint(kinds))
+
+    def _key(self, node: Any, path: tuple[str, ...], number: int) -> Any:
         step = path[number]
-        if not isinstance(node, _Items):
+        if not isinstance(node, list):
             return step
         if step == APPEND:
             # two pointers through the same new item mean one item
-            return self._appended.setdefault(path[:number], max(node, default=-1) + 1)
+            return self._appended.setdefault(path[:number], len(node))
         index = index_of(step)
         if index is None:
             raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
         return index
 
-    def _container(self, path: tuple[str, ...], step: str) -> dict[Any, Any]:
+    def _container(self, path: tuple[str, ...], step: str) -> dict[str, Any] | list[Any]:
         """Return what is to hold a step, where nothing stands yet: what the schema wants, else what the steps say."""
         schema = self._schema_at(path)
         if schema is not None:
             kinds = self._places.kinds(schema)
             if "object" not in kinds or self._is_index(schema, step):
-                return _Items()
+                return []
             if "array" not in kinds or index_of(step) is None:
                 return {}
         steps = self._steps.get(path, {step})
         indices = {0 if step == APPEND else index_of(step) for step in steps}
-        return _Items() if None not in indices and 0 in indices else {}
+        return [] if None not in indices and 0 in indices else {}
 
 
 def checked_data(data: Any, what: str) -> Mapping[str, Any]:
@@ -271,35 +252,19 @@ def _nonsense(path: tuple[str, ...], why: str) -> CallError:
     return CallError(f"the pointer {cut(pointer, 100)!r} leads nowhere: {why}", {"pointer": pointer})
 
 
-def _order(path: tuple[str, ...]) -> tuple[bool, int, list[tuple[int, int, str]]]:
-    """Sort the shorter ones first, indices as numbers, and what appends last."""
-    steps = []
-    for step in path:
-        index = index_of(step)
-        steps.append((2, 0, "") if step == APPEND else (1, 0, step) if index is None else (0, index, ""))
-    return APPEND in path, len(path), steps
+def _order(step: str) -> tuple[int, int, str]:
+    index = index_of(step)
+    return (2, 0, "") if step == APPEND else (1, 0, step) if index is None else (0, index, "")
 
 
-def _has(items: list[Any], index: int | None) -> bool:
-    return index is not None and index < len(items)
-
-
-def _finished(node: Any, path: DataPath) -> Any:
-    """Return the tree with its lists made, none of them with a gap."""
-    if isinstance(node, _Items):
-        missing = next((number for number in range(len(node)) if number not in node), None)
-        if missing is not None:
-            last = pointer_text((*path, max(node)))
-            raise CallError(
-                f"the pointer {cut(last, 100)!r} leads nowhere: the list has no item {missing} before it",
-                {"pointer": last},
-            )
-        return [_finished(node[number], (*path, number)) for number in range(len(node))]
-    if isinstance(node, dict):
-        return {key: _finished(item, (*path, key)) for key, item in node.items()}
-    if isinstance(node, list):
-        return [_finished(item, (*path, number)) for number, item in enumerate(node)]
-    return node
+def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:
+    """Set a member of an object or an item of a list, which may be the one behind the last."""
+    if isinstance(node, list) and key >= len(node):
+        if key > len(node):
+            raise _nonsense(path, f"the list has no item {len(node)} before it")
+        node.append(value)
+    else:
+        node[key] = value
 
 
 def _lay_over(tree: dict[str, Any], update: Mapping[str, Any]) -> None:

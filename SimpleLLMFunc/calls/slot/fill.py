@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from SimpleLLMFunc.base.schemas import compile_output
-from SimpleLLMFunc.calls.call_data import ExecutorBackground, ExecutorHistory, LanguageType
+from SimpleLLMFunc.calls.call_data import ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.slot.schema import SlotOutput
 from SimpleLLMFunc.calls.slot.slot import Slot
@@ -17,27 +17,6 @@ from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 __all__ = ["fill_slots"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    question: str
-    language: LanguageType
-    history: list[ExecutorHistory]
-    background: ExecutorBackground = field(default_factory=ExecutorBackground)
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    name: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Executor:
-    task: _Task
-    step: _Step
-    llm: LLM_Interface | None
 
 
 @border
@@ -81,11 +60,12 @@ async def fill_slots(
     wanted = schema if isinstance(schema, Mapping) else compile_output(schema).schema
     with call_errors(tool_name or "fill_slots"):
         steps = [ExecutorHistory.model_validate(step) for step in history]
-        executor = _Executor(
-            _Task(question, LanguageType.of(language), steps),
-            _Step(tool_name or str(wanted.get("title", "")), tool_description or str(wanted.get("description", ""))),
-            llm,
+        task = SimpleNamespace(question=question, language=LanguageType.of(language), history=steps)
+        step = SimpleNamespace(
+            name=tool_name or str(wanted.get("title", "")),
+            description=tool_description or str(wanted.get("description", "")),
         )
+        executor = SimpleNamespace(task=task, step=step, llm=llm)
         slot = await Slot.instance(
             executor,
             data=dict(data or {}),

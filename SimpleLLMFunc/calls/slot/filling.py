@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.parsing import Repair
-from SimpleLLMFunc.calls.slot.pointer import index_of, pointer_path, pointer_text
+from SimpleLLMFunc.calls.slot.pointer import ABSENT, index_of, pointer_path, pointer_text, value_at
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, copied
 from SimpleLLMFunc.errors import CallError
@@ -14,8 +14,6 @@ from SimpleLLMFunc.errors import CallError
 __all__ = ["Filling"]
 
 Steps: TypeAlias = tuple[str, ...]
-
-_ABSENT: Final = object()
 
 
 class Filling:
@@ -58,10 +56,10 @@ class Filling:
         for steps in sorted(
             self._asked, key=lambda steps: [(index_of(step) or 0, step) for step in steps], reverse=True
         ):
-            holder = _value_at(data, steps[:-1])
+            holder = value_at(data, steps[:-1])
             if isinstance(holder, list) and index_of(steps[-1]) == len(holder) - 1 and holder[-1] is None:
                 holder.pop()
-                if not holder and isinstance(_value_at(data, steps[:-2]), dict):
+                if not holder and isinstance(value_at(data, steps[:-2]), dict):
                     _take_out(data, steps[:-1])
         return data
 
@@ -98,7 +96,7 @@ class Filling:
                 self.dropped.append((pointer_text(steps), "the value does not fit the schema"))
                 continue
             unfit.append((pointer_text(steps), value))
-            if isinstance(_value_at(self._data, steps[:-1]), list):
+            if isinstance(value_at(self._data, steps[:-1]), list):
                 # a list would pass as complete without the item
                 self._wrong[steps] = value
         self._check()
@@ -161,13 +159,13 @@ class Filling:
 
 def _merged(filled: Any, found: Any, asked: Collection[Steps], at: Steps = ()) -> Any:
     """Return what is filled with what was found beside it; inside a filled value only where something was asked."""
-    if filled is _ABSENT or (filled is None and _is_within(at, asked)):
+    if filled is ABSENT or (filled is None and _is_within(at, asked)):
         return found
     if at and not any(steps[: len(at)] == at for steps in asked):
         return filled
     if isinstance(filled, dict) and isinstance(found, dict):
         return {
-            name: _merged(filled.get(name, _ABSENT), found.get(name, filled.get(name)), asked, (*at, name))
+            name: _merged(filled.get(name, ABSENT), found.get(name, filled.get(name)), asked, (*at, name))
             for name in [*filled, *(name for name in found if name not in filled)]
         }
     if isinstance(filled, list) and isinstance(found, list):
@@ -191,20 +189,8 @@ def _stands(data: Any, steps: Steps) -> bool:
     """Tell whether there is a value; a null in a list only holds a place, and an empty whole is none."""
     if not steps:
         return bool(data)
-    value = _value_at(data, steps)
-    return value is not _ABSENT and (value is not None or isinstance(_value_at(data, steps[:-1]), dict))
-
-
-def _value_at(data: Any, steps: Steps) -> Any:
-    for step in steps:
-        if isinstance(data, dict):
-            data = data.get(step, _ABSENT)
-        elif isinstance(data, list):
-            index = index_of(step)
-            data = data[index] if index is not None and index < len(data) else _ABSENT
-        else:
-            return _ABSENT
-    return data
+    value = value_at(data, steps)
+    return value is not ABSENT and (value is not None or isinstance(value_at(data, steps[:-1]), dict))
 
 
 def _take_out(data: Any, steps: Steps) -> Any:
@@ -212,17 +198,17 @@ def _take_out(data: Any, steps: Steps) -> Any:
         value = copied(data)
         data.clear()
         return value
-    holder, value = _value_at(data, steps[:-1]), _value_at(data, steps)
+    holder, value = value_at(data, steps[:-1]), value_at(data, steps)
     if isinstance(holder, dict):
         holder.pop(steps[-1], None)
-    elif isinstance(holder, list) and value is not _ABSENT:
+    elif isinstance(holder, list) and value is not ABSENT:
         holder[int(steps[-1])] = None
     return value
 
 
 def _put(data: Any, steps: Steps, value: Any) -> None:
     """Set the value where there is something to hold it; else it is missing with its holder."""
-    holder = _value_at(data, steps[:-1])
+    holder = value_at(data, steps[:-1])
     index = index_of(steps[-1])
     if isinstance(holder, dict):
         holder[steps[-1]] = value

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.errors import CallError, cut
 
-__all__ = ["APPEND", "MAX_STEPS", "DataPath", "index_of", "pointer_path", "pointer_text"]
+__all__ = ["ABSENT", "APPEND", "MAX_STEPS", "DataPath", "index_of", "pointer_path", "pointer_text", "value_at"]
 
 DataPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the root to a value."""
 
+ABSENT: Final = object()
+"""What `value_at` returns where there is no value."""
 APPEND: Final = "-"
 """The index behind the last item."""
 MAX_STEPS: Final = 64
@@ -49,3 +51,16 @@ def pointer_path(pointer: str) -> tuple[str, ...]:
 def index_of(step: str) -> int | None:
     """Return the index that a step is; None where it is none (leading zeros and signs are none)."""
     return int(step) if _INDEX.fullmatch(step) else None
+
+
+def value_at(data: Any, steps: Iterable[str]) -> Any:
+    """Return the value to which the steps of a pointer lead, `ABSENT` where they lead to none."""
+    for step in steps:
+        if isinstance(data, dict):
+            data = data.get(step, ABSENT)
+        elif isinstance(data, list):
+            index = index_of(step)
+            data = data[index] if index is not None and index < len(data) else ABSENT
+        else:
+            return ABSENT
+    return data
