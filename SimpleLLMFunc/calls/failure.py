@@ -13,7 +13,7 @@ from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, shown_value
 
 __all__ = ["as_call_error", "call_errors"]
 
-_FACTS = (
+_FACTS = [
     "status",
     "retry_after",
     "kind",
@@ -25,7 +25,7 @@ _FACTS = (
     "violations",
     "field",
     "trace_id",
-)
+]
 """Attributes of our errors that tell a scheduler what to do next; empty ones are left out."""
 
 

@@ -74,20 +74,14 @@ def read_document(name: str, content: bytes) -> Document:
     return Document(name, kind, text[:MAX_TEXT_CHARS], (*facts, *counted), is_cut=len(text) > MAX_TEXT_CHARS)
 
 
-_ENDINGS: Final = {
-    ".txt": "txt",
-    ".text": "txt",
-    ".log": "txt",
-    ".md": "md",
-    ".markdown": "md",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",
-    ".pdf": "pdf",
-    ".docx": "docx",
-}
 KINDS: Final = ("txt", "md", "csv", "json", "pdf", "docx")
 """What can be read."""
+_ENDINGS: Final = {f".{kind}": kind for kind in KINDS} | {
+    ".text": "txt",
+    ".log": "txt",
+    ".markdown": "md",
+    ".tsv": "csv",
+}
 
 _Facts = list[tuple[str, str]]
 
