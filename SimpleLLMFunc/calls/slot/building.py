@@ -7,8 +7,9 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from SimpleLLMFunc.base.parsing import Repair, path_text
+from SimpleLLMFunc.calls.slot.places import Places, kinds_of_value
 from SimpleLLMFunc.calls.slot.pointer import ABSENT, APPEND, MAX_STEPS, index_of, pointer_path, pointer_text, value_at
-from SimpleLLMFunc.calls.slot.subschemas import Places, Schema, copied, kinds_of_value
+from SimpleLLMFunc.calls.slot.subschemas import Schema, copied
 from SimpleLLMFunc.errors import CallError, cut
 
 __all__ = ["NULL_UNWANTED", "UNKNOWN_FIELD", "Building", "checked_data"]

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.building import Building, checked_data
+from SimpleLLMFunc.calls.slot.places import Places, check_growth
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
-from SimpleLLMFunc.calls.slot.subschemas import Places, check_growth, copied, rebuilt, with_null
+from SimpleLLMFunc.calls.slot.subschemas import copied, rebuilt, with_null
 from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, Timing, in_standard_words
 from SimpleLLMFunc.calls.slot.value_repair import ValueRepair
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE

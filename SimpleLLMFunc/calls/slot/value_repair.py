@@ -22,8 +22,9 @@ from SimpleLLMFunc.base.parsing.alignment import (
     UnionShape,
 )
 from SimpleLLMFunc.calls.slot.building import NULL_UNWANTED, UNKNOWN_FIELD
+from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
-from SimpleLLMFunc.calls.slot.subschemas import ALL_KINDS, Places, Schema, kinds_of_value
+from SimpleLLMFunc.calls.slot.subschemas import Schema
 
 __all__ = ["ValueRepair"]
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from SimpleLLMFunc.calls.slot.subschemas import Places, Schema, rebuilt
+from SimpleLLMFunc.calls.slot.places import Places
+from SimpleLLMFunc.calls.slot.subschemas import Schema, rebuilt
 from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Span
 from SimpleLLMFunc.tools.schemas import ExtraTypes
 

@@ -1,30 +1,26 @@
-"""The subschemas of a Draft 7 schema: where they stand, and a copy with each of them changed."""
+"""The subschemas of a Draft 7 schema: where they are, and copies with each of them changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["DEFINITIONS", "Schema", "copied", "rebuilt", "subschemas"]
+__all__ = ["DEFINITIONS", "Schema", "copied", "rebuilt", "subschemas", "with_null"]
 
 Schema: TypeAlias = dict[str, Any] | bool
 
 DEFINITIONS: Final = ("definitions", "$defs")
 
 _NAMED: Final = frozenset({"properties", "patternProperties", "dependencies", *DEFINITIONS})
-_LISTED: Final = frozenset({"allOf", "anyOf", "oneOf"})
+_LISTED: Final = frozenset({"allOf", "anyOf", "oneOf", "items"})
 _SINGLE: Final = frozenset(
-    {
-        "additionalItems",
-        "additionalProperties",
-        "contains",
-        "else",
-        "if",
-        "not",
-        "propertyNames",
-        "then",
-    }
+    ["additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"]
 )
+
+_BASIC: Final = frozenset({"string", "number", "integer", "boolean", "date", "timestamp"})
+_NOT_ASKED: Final = frozenset({"not", "if", "propertyNames", "contains"})
+"""Their subschemas tell values apart, and would tell others apart with null in them."""
+_FIXED: Final = frozenset({"const", "title", "description"})
 
 
 def rebuilt(
@@ -45,9 +41,9 @@ def rebuilt(
             return copied(value)
         if keyword in _NAMED and isinstance(value, Mapping):
             return {name: rebuilt(part, change, skip=skip) for name, part in value.items()}
-        if isinstance(value, list) and (keyword in _LISTED or keyword == "items"):
+        if isinstance(value, list) and keyword in _LISTED:
             return [rebuilt(part, change, skip=skip) for part in value]
-        if keyword in _SINGLE or keyword == "items":
+        if keyword in _SINGLE:
             return rebuilt(value, change, skip=skip)
         return copied(value)
 
@@ -65,9 +61,9 @@ def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
         for keyword, value in part.items():
             if keyword in _NAMED and isinstance(value, dict):
                 waiting += value.values()
-            elif isinstance(value, list) and (keyword in _LISTED or keyword == "items"):
+            elif isinstance(value, list) and keyword in _LISTED:
                 waiting += value
-            elif keyword in _SINGLE or keyword == "items":
+            elif keyword in _SINGLE:
                 waiting.append(value)
 
 
@@ -78,3 +74,33 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(item) for item in value]
     return value
+
+
+def with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy with null among the types of every basic value, and among the values of an `enum` of such.
+
+    A `const` stays what it is: it leaves nothing to know. What was `oneOf` becomes `anyOf`: null may now be in more
+    than one branch. So whatever fitted the schema fits the copy.
+    """
+    made: dict[str, Any] = rebuilt(schema, _nullable, skip=_NOT_ASKED)
+    return made
+
+
+def _nullable(part: dict[str, Any]) -> dict[str, Any]:
+    branches = part.get("oneOf")
+    if branches and not all(isinstance(branch, dict) and branch.keys() <= _FIXED for branch in branches):
+        del part["oneOf"]
+        if "anyOf" in part:
+            part["allOf"] = [*part.get("allOf", ()), {"anyOf": branches}]
+        else:
+            part["anyOf"] = branches
+    if "type" in part:
+        types = part["type"] if isinstance(part["type"], list) else [part["type"]]
+        if _BASIC.isdisjoint(types):
+            return part
+        if "null" not in types:
+            part["type"] = [*types, "null"]
+    values = part.get("enum")
+    if values and None not in values and not any(isinstance(value, dict | list) for value in values):
+        part["enum"] = [*values, None]
+    return part

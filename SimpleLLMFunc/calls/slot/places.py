@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 from SimpleLLMFunc.calls.slot.pointer import DataPath
-from SimpleLLMFunc.calls.slot.subschemas.members import Schema, subschemas
+from SimpleLLMFunc.calls.slot.subschemas import Schema, subschemas
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.tools.schemas import MAX_NESTING, pattern_matches
 
-__all__ = ["ALL_KINDS", "CUSTOM_KINDS", "Choice", "Places", "kinds_of_value"]
+__all__ = ["ALL_KINDS", "Choice", "Places", "check_growth", "kinds_of_value"]
 
 ALL_KINDS: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 CUSTOM_KINDS: Final = {
@@ -19,6 +20,9 @@ CUSTOM_KINDS: Final = {
     "date": frozenset({"date", "string", "object"}),
     "timestamp": frozenset({"timestamp", "string", "integer", "number", "object"}),
 }
+
+MAX_IN_PLACE: Final = 10_000
+"""Subschemas that may look at one value: through references, branches and conditions."""
 
 _PYTHON_KINDS: Final[tuple[tuple[type, str], ...]] = ((str, "string"), (list, "array"), (dict, "object"))
 
@@ -45,6 +49,17 @@ class Places:
         self._names: dict[int, dict[str, int]] = {}
         self._kept: list[Schema] = []  # the ids above are of objects that must stay alive
         self._depth = 0
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """Count how deep an answer asks for others."""
+        self._depth += 1
+        try:
+            if self._depth > MAX_NESTING:
+                raise SchemaError("its references nest too deeply, or without end")
+            yield
+        finally:
+            self._depth -= 1
 
     # --- references --------------------------------------------------------------------------------------
 
@@ -88,7 +103,7 @@ class Places:
         if memo not in self._members:
             self._members[memo] = None  # a schema that holds itself adds nothing to itself
             self._kept.append(schema)
-            with _Deeper(self):
+            with self._deeper():
                 self._members[memo] = self._member(schema, step)
         return self._members[memo]
 
@@ -165,7 +180,7 @@ class Places:
         if memo not in self._kinds:
             self._kinds[memo] = ALL_KINDS  # a schema that holds itself asks nothing more of itself
             self._kept.append(schema)
-            with _Deeper(self):
+            with self._deeper():
                 self._kinds[memo] = self._kinds_of(schema)
         return self._kinds[memo]
 
@@ -183,7 +198,7 @@ class Places:
 
     def choices(self, schema: Schema) -> list[Any] | None:
         """Return the only values that may stand there, where the schema lists them; None where it does not."""
-        with _Deeper(self):
+        with self._deeper():
             return self._choices_of(self.resolved(schema))
 
     def _choices_of(self, schema: Schema) -> list[Any] | None:
@@ -201,21 +216,6 @@ class Places:
             if len(told) == len(lists):
                 return [value for listed in told for value in listed]
         return None
-
-
-class _Deeper:
-    """Counts how deep an answer asks for others."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-
-    def __enter__(self) -> None:
-        self._places._depth += 1  # noqa: SLF001 - a part of Places
-        if self._places._depth > MAX_NESTING:  # noqa: SLF001 - a part of Places
-            raise SchemaError("its references nest too deeply, or without end")
-
-    def __exit__(self, *_: object) -> None:
-        self._places._depth -= 1  # noqa: SLF001 - a part of Places
 
 
 def kinds_of_value(value: Any) -> frozenset[str]:
@@ -289,3 +289,46 @@ def _joined(keyword: str, found: Iterable[Schema | None]) -> Schema | None:
         if isinstance(part, dict):
             words |= {word: part[word] for word in ("title", "description") if word in part and word not in words}
     return {**words, keyword: telling}
+
+
+def check_growth(root: Any) -> None:
+    """Count, without following them one by one, the subschemas that would look at one value.
+
+    Raises:
+        SchemaError: a reference comes back to itself while it looks at the same value, or there are too many.
+    """
+    places = Places(root)
+    counts: dict[int, int] = {}
+    for start in subschemas(root):
+        open_: set[int] = set()
+        waiting: list[tuple[Schema, bool]] = [(start, False)]
+        while waiting:
+            schema, is_done = waiting.pop()
+            key = id(schema)
+            if isinstance(schema, bool) or (key in counts and not is_done):
+                continue
+            if is_done:
+                open_.discard(key)
+                counts[key] = 1 + sum(counts.get(id(inner), 1) for inner in _in_place(schema, places))
+                if counts[key] > MAX_IN_PLACE:
+                    raise SchemaError(f"one value would be looked at by more than {MAX_IN_PLACE} of its parts")
+                continue
+            if key in open_:
+                where = cut(str(schema.get("$ref", "a part of it")), 100)
+                raise SchemaError(f"it refers to itself without end: {where!r} leads back to itself")
+            open_.add(key)
+            waiting.append((schema, True))
+            waiting += [(inner, False) for inner in _in_place(schema, places)]
+
+
+def _in_place(schema: dict[str, Any], places: Places) -> Iterator[Schema]:
+    """Yield the subschemas that look at the same value as the schema does."""
+    if isinstance(schema.get("$ref"), str):
+        yield places.target(schema["$ref"])
+        return
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        yield from schema.get(keyword, ())
+    for keyword in ("not", "if", "then", "else"):
+        if keyword in schema:
+            yield schema[keyword]
+    yield from (part for part in schema.get("dependencies", {}).values() if isinstance(part, dict))
