@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -81,16 +82,18 @@ def export_examples(
         store.flush()
     reader = own or (store.reader if isinstance(store, TraceStore) else store)
     assert isinstance(reader, TraceReader), "a store has a reader"
-    export = _Export(pipeline_of(f), form, limit, where)
+    skipped: Counter[str] = Counter()
+    written = 0
     query = RunQuery(function=pipeline_of(f).definition.name, status="ok", version=version)
     try:
         with replaced_whole(Path(path)) as part, part.open("w", encoding="utf-8") as file:
-            for line in export.lines(_runs(reader, query)):
+            for line in islice(_lines(pipeline_of(f), _runs(reader, query), form, where, skipped), limit):
                 file.write(line + "\n")
+                written += 1
     finally:
         if own is not None:
             own.close()
-    return Exported(export.written, dict(export.skipped))
+    return Exported(written, dict(skipped))
 
 
 def _runs(reader: TraceReader, query: RunQuery) -> Iterator[RunDetail]:
@@ -105,59 +108,50 @@ def _runs(reader: TraceReader, query: RunQuery) -> Iterator[RunDetail]:
             return
 
 
-class _Export:
-    def __init__(
-        self, pipeline: FunctionPipeline, form: ExportForm, limit: int | None, where: Callable[[RunDetail], bool] | None
-    ) -> None:
-        definition = pipeline.definition
-        self._pipeline = pipeline
-        self._form = form
-        self._limit = limit
-        self._where = where
-        self._reader = ExampleReader(definition.name, definition.signature, definition.hints, definition.output)
-        self._seen: set[str] = set()
-        self.written = 0
-        self.skipped: Counter[str] = Counter()
-
-    def lines(self, runs: Iterator[RunDetail]) -> Iterator[str]:
-        for run in runs:
-            if self._limit is not None and self.written >= self._limit:
-                return
-            if self._where is not None and not self._where(run):
-                self.skipped["not wanted"] += 1
-            elif (line := self._line(run)) is not None:
-                self.written += 1
-                yield line
-
-    def _line(self, run: RunDetail) -> str | None:
+def _lines(
+    pipeline: FunctionPipeline,
+    runs: Iterator[RunDetail],
+    form: ExportForm,
+    where: Callable[[RunDetail], bool] | None,
+    skipped: Counter[str],
+) -> Iterator[str]:
+    """Yield a line for each run that can be used; count the others by why they cannot."""
+    definition = pipeline.definition
+    reader = ExampleReader(definition.name, definition.signature, definition.hints, definition.output)
+    seen: set[str] = set()
+    for run in runs:
         arguments = run.arguments
-        if not isinstance(arguments, dict) or _is_omitted(arguments) or _is_omitted(run.value):
-            self.skipped["recorded without content"] += 1
-            return None
         known = json.dumps(arguments, sort_keys=True)
-        if known in self._seen:
-            self.skipped["the same arguments again"] += 1
-            return None
-        if _is_changed(arguments) or _is_changed(run.value):
-            self.skipped["a text was cut or masked"] += 1
-            return None
-        if run.incomplete:
-            self.skipped["recorded in part"] += 1
-            return None
-        try:
-            example = self._reader.read((arguments, run.value), f"run {run.summary.trace_id}", is_json=True)
-        except SignatureError:
-            self.skipped["does not fit the function"] += 1
-            return None
-        self._seen.add(known)
-        return json.dumps(self._record(run, arguments, example), ensure_ascii=False)
+        if where is not None and not where(run):
+            why = "not wanted"
+        elif not isinstance(arguments, dict) or _is_omitted(arguments) or _is_omitted(run.value):
+            why = "recorded without content"
+        elif known in seen:
+            why = "the same arguments again"
+        elif _is_changed(arguments) or _is_changed(run.value):
+            why = "a text was cut or masked"
+        elif run.incomplete:
+            why = "recorded in part"
+        else:
+            try:
+                example = reader.read((arguments, run.value), f"run {run.summary.trace_id}", is_json=True)
+            except SignatureError:
+                why = "does not fit the function"
+            else:
+                seen.add(known)
+                yield json.dumps(_record(pipeline, form, run, example), ensure_ascii=False)
+                continue
+        skipped[why] += 1
 
-    def _record(self, run: RunDetail, arguments: dict[str, Any], example: Example) -> dict[str, Any]:
-        if self._form == "cases":
-            return {"args": arguments, "expected": example.answer, "id": run.summary.trace_id}
-        if self._form == "examples":
-            return {"args": arguments, "value": example.answer}
-        return {"messages": self._pipeline.lesson(example)}
+
+def _record(pipeline: FunctionPipeline, form: ExportForm, run: RunDetail, example: Example) -> dict[str, Any]:
+    match form:
+        case "cases":
+            return {"args": run.arguments, "expected": example.answer, "id": run.summary.trace_id}
+        case "examples":
+            return {"args": run.arguments, "value": example.answer}
+        case "fine-tuning":
+            return {"messages": pipeline.lesson(example)}
 
 
 def _is_changed(value: Any) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, Field
@@ -115,22 +117,25 @@ def exact(*, name: str = "exact", tolerance: float = 0.0, ignore_case: bool = Fa
         tolerance: how far numbers may be off, as a share of the expected one.
         ignore_case: also pass over case and white space of texts.
     """
-    return _Exact(name, max(tolerance, _CLOSE), ignore_case)
+
+    def scores(answer: Answered) -> dict[str, float]:
+        return {name: float(_is_same(answer.wanted, answer.got, max(tolerance, _CLOSE), ignore_case))}
+
+    return _Compared(name, scores)
 
 
 @dataclass(frozen=True, slots=True)
-class _Exact:
+class _Compared:
+    """Compares each value with the expected one; it has nothing to say where nobody said what should come."""
+
     name: str
-    tolerance: float
-    ignore_case: bool
+    scores: Callable[[Answered], Mapping[str, float]]
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:  # noqa: ARG002
-        return await in_thread(lambda: [self._of(answer) for answer in answers])
+        def graded() -> list[Grades]:
+            return [Grades() if answer.expected is UNKNOWN else Grades(self.scores(answer)) for answer in answers]
 
-    def _of(self, answer: Answered) -> Grades:
-        if answer.expected is UNKNOWN:
-            return Grades()
-        return Grades({self.name: float(_is_same(answer.wanted, answer.got, self.tolerance, self.ignore_case))})
+        return await in_thread(graded)
 
 
 # --- field by field -----------------------------------------------------------------------------------------------
@@ -148,37 +153,24 @@ def fields(*names: str, name: str = "fields", tolerance: float = 0.0, ignore_cas
         tolerance: as in `exact`.
         ignore_case: as in `exact`.
     """
-    return _Fields(name, names, max(tolerance, _CLOSE), ignore_case)
 
+    def counts(path: str) -> bool:
+        return not names or any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in names)
 
-@dataclass(frozen=True, slots=True)
-class _Fields:
-    name: str
-    names: tuple[str, ...]
-    tolerance: float
-    ignore_case: bool
-
-    async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:  # noqa: ARG002
-        return await in_thread(lambda: [self._of(answer) for answer in answers])
-
-    def _of(self, answer: Answered) -> Grades:
-        if answer.expected is UNKNOWN:
-            return Grades()
+    def scores(answer: Answered) -> dict[str, float]:
         wanted, got = _leaves(answer.wanted, ""), _leaves(answer.got, "")
-        right: dict[str, list[float]] = {}
+        right: dict[str, list[bool]] = {}
         for path in dict.fromkeys([*wanted, *got]):
-            plain = _INDEX.sub("[]", path)
-            if not self.names or any(plain == one or plain.startswith((f"{one}.", f"{one}[")) for one in self.names):
-                is_same = path in wanted and path in got and self._is_same(wanted[path], got[path])
-                right.setdefault(plain, []).append(float(is_same))
+            if counts(plain := _INDEX.sub("[]", path)):
+                is_there = path in wanted and path in got
+                is_same = is_there and _is_same(wanted[path], got[path], max(tolerance, _CLOSE), ignore_case)
+                right.setdefault(plain, []).append(is_same)
         if not right:
-            return Grades()
-        every = [score for scores in right.values() for score in scores]
-        own = {f"{self.name}.{path}": math.fsum(scores) / len(scores) for path, scores in right.items() if path}
-        return Grades({self.name: math.fsum(every) / len(every), **own})
+            return {}
+        own = {f"{name}.{path}": fmean(found) for path, found in right.items() if path}
+        return {name: fmean(itertools.chain.from_iterable(right.values())), **own}
 
-    def _is_same(self, wanted: Any, got: Any) -> bool:
-        return _is_same(wanted, got, self.tolerance, self.ignore_case)
+    return _Compared(name, scores)
 
 
 def _leaves(value: Any, path: str) -> dict[str, Any]:

@@ -116,37 +116,21 @@ def t_quantile(share: float, freedom: int) -> float:
 
 
 def _t_share(value: float, freedom: int) -> float:
-    """Return the probability that Student's t is below a value from 0 up."""
-    return 1 - _beta_share(freedom / 2, 0.5, freedom / (freedom + value * value)) / 2
+    """Return the probability that Student's t is below a value from 0 up.
 
-
-def _beta_share(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function.
-
-    Source: its continued fraction, NIST Digital Library of Mathematical Functions, 8.17.22.
+    Source: the finite series for whole degrees of freedom, M. Abramowitz and I. A. Stegun, "Handbook of Mathematical
+    Functions" (1964), 26.7.3 and 26.7.4.
     """
-    if x in {0.0, 1.0}:
-        return x
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _beta_share(b, a, 1 - x)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
-    # Evaluated from the front, as Lentz does: c and d are ratios of neighbouring convergents.
-    tiny = 1e-300
-    fraction, c, d = 1.0, 1.0, 0.0
-    for step in range(1000):
-        m = step // 2
-        if step == 0:
-            term = 1.0
-        elif step % 2:
-            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        else:
-            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d = 1 / (1 + term * d or tiny)
-        c = 1 + term / c or tiny
-        fraction *= c * d
-        if abs(1 - c * d) < 1e-15:
+    angle, is_odd = math.atan(value / math.sqrt(freedom)), freedom % 2
+    square = math.cos(angle) ** 2
+    term, total = math.cos(angle) if is_odd else 1.0, 0.0
+    for step in range(2 + is_odd, freedom + 1, 2):
+        total += term
+        term *= (step - 1) / step * square
+        if term < total * 1e-17:
             break
-    return front * (fraction - 1)
+    within = math.sin(angle) * total
+    return (1 + (2 / math.pi * (angle + within) if is_odd else within)) / 2
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:
