@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from SimpleLLMFunc.assistant.prompts import SYSTEM_PROMPT
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
 
@@ -22,6 +22,33 @@ _PLACES: Mapping[str, str] = {
 }
 
 
+_SECONDS = (lambda value: _is_number(value) and value > 0, "a number of seconds above 0")
+_OPTIONAL = {"llm", "search", "tools", "detector", "toolkit_confirm", "system_prompt", "deadline"}
+_WANTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "llm": (lambda value: isinstance(value, LLM_Interface), "a model such as OpenAICompatible(...) or LocalModel()"),
+    "language": (lambda value: isinstance(value, str) and value in SYSTEM_PROMPT, '"zh" or "en"'),
+    "search": (
+        lambda value: not isinstance(value, type) and callable(getattr(value, "search", None)),
+        "an object with `search(query)`, such as TavilySearch() or WikipediaSearch()",
+    ),
+    "detector": (lambda value: value == "model" or callable(value), 'a callable that takes the answer, or "model"'),
+    "toolkit_confirm": (callable, "a callable that takes the tool's name and its arguments"),
+    "system_prompt": (lambda value: isinstance(value, str), "text"),
+    "tools": (
+        lambda value: isinstance(value, Iterable) and not isinstance(value, str),
+        "a list of tools and functions",
+    ),
+    "max_tool_rounds": (lambda value: _is_number(value, int) and value >= 0, "a whole number from 0 up"),
+    "max_sessions": (lambda value: _is_number(value, int) and value >= 1, "a whole number from 1 up"),
+    **dict.fromkeys(("memory_timeout", "search_timeout", "session_seconds", "deadline"), _SECONDS),
+}
+"""Each argument: whether a value can be used, and what it has to be."""
+
+
+def _is_number(value: Any, kind: type | tuple[type, ...] = (int, float)) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def check_settings(*, params: Mapping[str, Any], **given: Any) -> None:
     """Make sure that the arguments of an `AIAssistant` can be used.
 
@@ -32,40 +59,9 @@ def check_settings(*, params: Mapping[str, Any], **given: Any) -> None:
     Raises:
         ConfigError: one of them cannot; it is named.
     """
-    if given["llm"] is not None and not isinstance(given["llm"], LLM_Interface):
-        raise ConfigError(
-            f"llm= is a model such as OpenAICompatible(...) or LocalModel(), not {type(given['llm']).__name__}."
-        )
-    if not isinstance(given["language"], str) or given["language"] not in SYSTEM_PROMPT:
-        raise ConfigError(f'an assistant speaks "zh" or "en", not {given["language"]!r}.')
-    search = given["search"]
-    if search is not None and (isinstance(search, type) or not callable(getattr(search, "search", None))):
-        raise ConfigError("search= is an object with `search(query)`, such as TavilySearch() or WikipediaSearch().")
-    detector = given["detector"]
-    if detector is not None and detector != "model" and not callable(detector):
-        raise ConfigError('detector= is a callable that takes the answer, or "model".')
-    _check_others(given)
-    _check_numbers(given)
+    for name, (fits, wanted) in _WANTED.items():
+        value = given[name]
+        if not (value is None and name in _OPTIONAL) and not fits(value):
+            shown = cut(repr(value), 60) if isinstance(value, (str, int, float)) else type(value).__name__
+            raise ConfigError(f"{name}= is {wanted}, not {shown}.")
     check_options(params, given, _PLACES)
-
-
-def _check_others(given: Mapping[str, Any]) -> None:
-    if given["toolkit_confirm"] is not None and not callable(given["toolkit_confirm"]):
-        raise ConfigError("toolkit_confirm= is a callable that takes the tool's name and its arguments.")
-    if given["system_prompt"] is not None and not isinstance(given["system_prompt"], str):
-        raise ConfigError(f"system_prompt= is text, not {type(given['system_prompt']).__name__}.")
-    tools = given["tools"]
-    if tools is not None and (isinstance(tools, str) or not isinstance(tools, Iterable)):
-        raise ConfigError(f"tools= is a list of tools and functions, not {type(tools).__name__}.")
-
-
-def _check_numbers(given: Mapping[str, Any]) -> None:
-    for name, least in (("max_tool_rounds", 0), ("max_sessions", 1)):
-        if not isinstance(given[name], int) or isinstance(given[name], bool) or given[name] < least:
-            raise ConfigError(f"{name}= is a whole number from {least} up, not {given[name]!r}.")
-    for name in ("memory_timeout", "search_timeout", "session_seconds", "deadline"):
-        seconds = given[name]
-        if name == "deadline" and seconds is None:
-            continue
-        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not seconds > 0:
-            raise ConfigError(f"{name}= is a number of seconds above 0, not {seconds!r}.")

@@ -17,7 +17,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
     ("options", "named"),
     [
         ({"llm": "gpt-5-mini"}, "llm= is a model"),
-        ({"language": ["zh"]}, 'speaks "zh" or "en"'),
+        ({"language": ["zh"]}, 'language= is "zh" or "en", not list'),
         ({"language": "fr"}, "'fr'"),
         ({"search": "wikipedia"}, "search="),
         ({"search": object()}, "search="),
