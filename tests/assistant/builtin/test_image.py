@@ -11,13 +11,12 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.assistant.builtin import image as image_module
-from SimpleLLMFunc.assistant.builtin.image import ImageReader, image_tools
+from SimpleLLMFunc.assistant.builtin.image import image_tools
 from SimpleLLMFunc.assistant.builtin.ocr import TextLine
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import ModelRetry
-from SimpleLLMFunc.type.multimodal import ImgPath
 from tests.support.server import LoopbackServer
 
 PICTURE = Path(__file__).with_name("text_in_two_languages.png")
@@ -96,11 +95,6 @@ async def test_an_object_that_does_not_fit_is_asked_for_again(folder):
 async def test_no_objects(folder):
     tool, _ = analyze("[]", root=folder, language="en")
     assert await tool("a.png", "objects") == "No objects were found in the image."
-
-
-async def test_the_reader_can_be_used_by_itself():
-    found = await ImageReader(ScriptedLLM('[{"name": "invoice"}]')).detect(ImgPath(PICTURE))
-    assert [(thing.name, thing.count) for thing in found] == [("invoice", 1)]
 
 
 # --- text ----------------------------------------------------------------------------------------------------
