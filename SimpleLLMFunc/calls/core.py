@@ -60,6 +60,7 @@ class CoreCall(BaseModel):
 
     input_model: ClassVar[type[DataBase]]
     output_model: ClassVar[type[DataBase]]
+    _infos: ClassVar[Mapping[LanguageType, CallInfo]] = {}
 
     name: SkipJsonSchema[str] = Field(default="", description="Step的名称", exclude=True)
     description: SkipJsonSchema[str] = Field(default="", description="Step的描述", exclude=True)
@@ -94,8 +95,10 @@ class CoreCall(BaseModel):
     # --- what a subclass writes ----------------------------------------------------------------------------
 
     @classmethod
-    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:  # noqa: ARG003 - subclasses use it
-        """Return name and description for people."""
+    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
+        """Return name and description for people: those of `_infos`, else the name of the class and its docstring."""
+        if cls._infos:
+            return cls._infos[LanguageType.of(language)].model_copy()
         return CallInfo(cls.__name__, (cls.__doc__ or "").strip().partition("\n")[0])
 
     async def _init(self, call_vars: CallVars) -> DataBase | dict[str, Any]:  # noqa: ARG002 - subclasses use it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, PrivateAttr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -45,17 +45,15 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
 
     model_config = ConfigDict(extra="allow")
 
+    _infos: ClassVar = {
+        LanguageType.CHINESE: CallInfo("工具", "使用给定的参数运行一个函数。"),
+        LanguageType.ENGLISH: CallInfo("Tool", "Runs a function with the given arguments."),
+    }
+
     func: Any = Field(description="要运行的函数", exclude=True)
     arguments: dict[str, Any] | str = Field(default={}, description="函数的参数，或其在历史中的路径")
 
     _tool: Tool | None = PrivateAttr(default=None)
-
-    @classmethod
-    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
-        """Return name and description for people."""
-        if LanguageType.of(language) is LanguageType.ENGLISH:
-            return CallInfo("Tool", "Runs a function with the given arguments.")
-        return CallInfo("工具", "使用给定的参数运行一个函数。")
 
     @classmethod
     def _parameters(cls, given: dict[str, Any]) -> dict[str, Any]:

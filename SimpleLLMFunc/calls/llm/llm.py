@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -21,11 +21,6 @@ from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["LLM"]
-
-_INFO = {
-    LanguageType.CHINESE: CallInfo("大模型", "以指定的提示词和上下文信息调用大模型，并获得输出。"),
-    LanguageType.ENGLISH: CallInfo("LLM", "Call the LLM with the given prompts and context, and get its output."),
-}
 
 
 class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
@@ -44,6 +39,11 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
         time_zone: of `time`, an IANA name.
     """
 
+    _infos: ClassVar = {
+        LanguageType.CHINESE: CallInfo("大模型", "以指定的提示词和上下文信息调用大模型，并获得输出。"),
+        LanguageType.ENGLISH: CallInfo("LLM", "Call the LLM with the given prompts and context, and get its output."),
+    }
+
     to_user: bool = Field(default=True, description="是否需要将输出返回给用户")
     temperature: float | None = Field(default=0.7, ge=0, le=2, description="大模型温度（随机化程度）")
     step_history_size: int = Field(default=3, ge=0, le=10, description="上下文信息中包含的步骤历史数量")
@@ -57,11 +57,6 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
     def _known_zone(cls, name: str) -> str:
         zone_of(name)
         return name
-
-    @classmethod
-    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
-        """Return name and description for people."""
-        return _INFO[LanguageType.of(language)].model_copy()
 
     async def _prepare_message(self, call_vars: CallVars) -> list[dict[str, str]]:
         """Return the messages: history, system, user.

@@ -12,7 +12,7 @@ from SimpleLLMFunc.calls.slot.building import Building, checked_data
 from SimpleLLMFunc.calls.slot.places import Places, check_growth
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
 from SimpleLLMFunc.calls.slot.subschemas import copied, rebuilt, with_null
-from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, Timing, in_standard_words
+from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, in_standard_words, timed
 from SimpleLLMFunc.calls.slot.value_repair import ValueRepair
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import SchemaError
@@ -135,8 +135,8 @@ class SlotProcessor:
         Raises:
             CallError: the data is no object, or nested too deeply.
         """
-        timing = Timing(Places(self._schema), self._calendar)
-        processed: dict[str, Any] = timing.processed(self._schema, copied(checked_data(data, "the data")))
+        words = copied(checked_data(data, "the data"))
+        processed: dict[str, Any] = timed(self._schema, words, Places(self._schema), self._calendar)
         return processed
 
     def add_null_to_basic_types(self) -> dict[str, Any]:

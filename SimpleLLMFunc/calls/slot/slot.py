@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import Field, PrivateAttr
 
@@ -35,13 +35,6 @@ from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["Slot"]
 
-_INFO = {
-    LanguageType.CHINESE: CallInfo("参数自动填充", "根据用户的问题、背景信息和步骤历史，自动填充工具的参数。"),
-    LanguageType.ENGLISH: CallInfo(
-        "Parameter filling",
-        "Fill in the parameters of a tool from the user's question, the background and the earlier steps.",
-    ),
-}
 
 _SHOWN_ANSWER: Final = 4_000
 """Characters of an answer without JSON that the second phase shows again."""
@@ -66,6 +59,14 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             such a type or format; see `SlotProcessor.process_json`.
     """
 
+    _infos: ClassVar = {
+        LanguageType.CHINESE: CallInfo("参数自动填充", "根据用户的问题、背景信息和步骤历史，自动填充工具的参数。"),
+        LanguageType.ENGLISH: CallInfo(
+            "Parameter filling",
+            "Fill in the parameters of a tool from the user's question, the background and the earlier steps.",
+        ),
+    }
+
     data: dict[str, Any] = Field(default={}, description="当前输入数据")
     current_schema: dict[str, Any] = Field(default={}, description="当前JSON Schema")
     summary: str = Field(default="", description="背景信息总结")
@@ -75,11 +76,6 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
 
     _receipts: list[Repair] = PrivateAttr(default=[])
     _dropped: list[Repair] = PrivateAttr(default=[])
-
-    @classmethod
-    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
-        """Return name and description for people."""
-        return _INFO[LanguageType.of(language)].model_copy()
 
     @property
     def receipts(self) -> list[Repair]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, PrivateAttr
 
@@ -31,12 +31,6 @@ from SimpleLLMFunc.runtime import in_thread
 
 __all__ = ["Summary", "summarize"]
 
-_INFO = {
-    LanguageType.CHINESE: CallInfo("理解上下文", "使用大模型，理解对话上下文，生成三句话以内的背景总结。"),
-    LanguageType.ENGLISH: CallInfo(
-        "Summary", "Understand the conversation with the LLM, and sum up its background in at most three sentences."
-    ),
-}
 _ROLES = ("user", "assistant", "tool")
 
 
@@ -50,14 +44,16 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
         context: what is summed up; by default the background of the task.
     """
 
+    _infos: ClassVar = {
+        LanguageType.CHINESE: CallInfo("理解上下文", "使用大模型，理解对话上下文，生成三句话以内的背景总结。"),
+        LanguageType.ENGLISH: CallInfo(
+            "Summary", "Understand the conversation with the LLM, and sum up its background in at most three sentences."
+        ),
+    }
+
     context: ExecutorBackground = Field(default_factory=ExecutorBackground, description="对话上下文")
 
     _summary: str = PrivateAttr(default="")
-
-    @classmethod
-    def info(cls, language: LanguageType = LanguageType.CHINESE) -> CallInfo:
-        """Return name and description for people."""
-        return _INFO[LanguageType.of(language)].model_copy()
 
     async def _init(self, call_vars: CallVars) -> DataBase:
         """Take the background of the task as the context, where none was given."""

@@ -11,7 +11,7 @@ from SimpleLLMFunc.calls.slot.subschemas import Schema, rebuilt
 from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Span
 from SimpleLLMFunc.tools.schemas import ExtraTypes
 
-__all__ = ["CUSTOM_TYPES", "Timing", "in_standard_words"]
+__all__ = ["CUSTOM_TYPES", "in_standard_words", "timed"]
 
 _DATE_HINT: Final = "A date or a range of dates, in words or as YYYY-MM-DD."
 _TIMESTAMP_HINT: Final = "A time or a range of times, in words or as YYYY-MM-DD HH:MM."
@@ -39,44 +39,31 @@ CUSTOM_TYPES: Final[ExtraTypes] = (("date", _is_date), ("timestamp", _is_timesta
 """A text counts as given also where we cannot read it: what reads it later may know more words than we do."""
 
 
-class Timing:
-    """One pass over nested data, turning words about time into times."""
-
-    def __init__(self, places: Places, calendar: Calendar) -> None:
-        self._places = places
-        self._calendar = calendar
-
-    def processed(self, schema: Schema | None, value: Any) -> Any:
-        """Return the value with its dates and timestamps read; it may be changed."""
-        if schema is None:
-            return value
-        if isinstance(value, str) or _is_number(value):
-            return self._read(schema, value)
-        if isinstance(value, dict):
-            return {name: self.processed(self._places.member(schema, name), item) for name, item in value.items()}
-        if isinstance(value, list):
-            return [self.processed(self._places.member(schema, number), item) for number, item in enumerate(value)]
+def timed(schema: Schema | None, value: Any, places: Places, calendar: Calendar) -> Any:
+    """Return the value with the dates and timestamps in it read; lists and objects are copied."""
+    if schema is None:
         return value
-
-    def _read(self, schema: Schema, value: Any) -> Any:
-        kinds = self._places.kinds(schema)
-        if "timestamp" in kinds:
-            if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
-                value = int(value)
-            if not isinstance(value, str):
-                return {"start": value, "end": value}
-            span = self._calendar.read(value)
-            return value if span is None else {"start": span.first_second, "end": span.last_second}
-        if not isinstance(value, str):
-            return value
-        if "date" in kinds:
-            span = self._calendar.read(value)
-            return value if span is None else {"start": span.first_day, "end": span.last_day}
-        formats = {part.get("format") for part in self._places.parts(schema)} - {None}
-        if len(formats) != 1:
-            return value
-        span = self._calendar.read(value)
+    if isinstance(value, dict):
+        return {name: timed(places.member(schema, name), item, places, calendar) for name, item in value.items()}
+    if isinstance(value, list):
+        return [timed(places.member(schema, number), item, places, calendar) for number, item in enumerate(value)]
+    if not isinstance(value, str) and not _is_number(value):
+        return value
+    kinds = places.kinds(schema)
+    if "timestamp" in kinds and isinstance(value, str) and _SECONDS.fullmatch(value.strip()):
+        value = int(value)
+    if not isinstance(value, str):
+        return {"start": value, "end": value} if "timestamp" in kinds else value
+    if kinds.isdisjoint({"date", "timestamp"}):
+        formats = {part.get("format") for part in places.parts(schema)} - {None}
+        span = calendar.read(value) if len(formats) == 1 else None
         return value if span is None else _one_text(value, formats.pop(), span)
+    span = calendar.read(value)
+    if span is None:
+        return value
+    if "timestamp" in kinds:
+        return {"start": span.first_second, "end": span.last_second}
+    return {"start": span.first_day, "end": span.last_day}
 
 
 def _one_text(text: str, wanted: Any, span: Span) -> str:
