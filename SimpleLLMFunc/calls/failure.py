@@ -89,14 +89,10 @@ def _violations(error: ValidationError) -> list[tuple[str, str, str]]:
         (
             ".".join(map(str, each["loc"])),
             each["msg"],
-            "nothing" if each["type"] == "missing" else _shown(each["input"]),
+            "nothing" if each["type"] == "missing" else shown_value(each["input"], 200),
         )
         for each in found
     ]
-
-
-def _shown(value: Any) -> str:
-    return shown_value(value, 200)
 
 
 def _without_secrets(fact: Any) -> Any:

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
@@ -112,7 +112,7 @@ def _listed(cases: Cases) -> list[Case]:
 
 def _case(given: Any, where: str) -> Case:
     if isinstance(given, Case):
-        return Case(given.args, given.expected, given.id, given.tags, given.where or where, given.is_json)
+        return replace(given, where=given.where or where)
     if isinstance(given, tuple) and len(given) == 2:
         return Case(given[0], given[1], where=where)
     if isinstance(given, Mapping):

@@ -15,7 +15,7 @@ from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
 from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
 from SimpleLLMFunc.evaluate.plot import scores_svg
-from SimpleLLMFunc.evaluate.statistics import Interval, score_interval
+from SimpleLLMFunc.evaluate.statistics import score_interval
 from SimpleLLMFunc.logger import mask_known
 
 __all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score", "compare"]
@@ -143,12 +143,9 @@ class EvalReport:
         found: dict[str, Score] = {}
         for name in names:
             means = [mean for result in results if (mean := result.score(name)) is not None]
-            interval = self._interval(means)
+            interval = score_interval(means, self.confidence)
             found[name] = Score(math.fsum(means) / len(means), *interval, cases=len(means))
         return found
-
-    def _interval(self, means: Sequence[float]) -> Interval:
-        return score_interval(means, self.confidence)
 
     # --- to look at -------------------------------------------------------------------------------------------
 

@@ -108,28 +108,21 @@ class Weather:
     now: _Current | None
 
 
+@dataclass(frozen=True, slots=True)
 class OpenMeteo:
     """Asks Open-Meteo.
 
-    Args:
+    Attributes:
         geocoding_url: where names of places are looked up.
         forecast_url: where the weather is asked for.
         timeout: seconds for each of the two requests.
         now: the present moment, for tests.
     """
 
-    def __init__(
-        self,
-        *,
-        geocoding_url: str = GEOCODING_URL,
-        forecast_url: str = FORECAST_URL,
-        timeout: float = 10.0,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._geocoding_url = geocoding_url
-        self._forecast_url = forecast_url
-        self._timeout = timeout
-        self._now = now
+    geocoding_url: str = GEOCODING_URL
+    forecast_url: str = FORECAST_URL
+    timeout: float = 10.0
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def places(self, name: str) -> tuple[list[Place], list[Place]]:
         """Return the places of a name, the most important first: those that are meant, and all that were found.
@@ -145,11 +138,11 @@ class OpenMeteo:
             if not spelling:
                 continue
             data = await get_json(
-                self._geocoding_url,
+                self.geocoding_url,
                 # Names in Chinese letters are found in the Chinese list of names.
                 {"name": spelling, "count": 10, "language": "zh" if _HAN.search(spelling) else "en", "format": "json"},
                 service=_SERVICE,
-                timeout=self._timeout,
+                timeout=self.timeout,
             )
             if found := _read(_Found, data).results:
                 return [place for place in found if _lies_in(place, regions)], found
@@ -162,7 +155,7 @@ class OpenMeteo:
             ProviderError: the service failed, or its reply cannot be read.
         """
         data = await get_json(
-            self._forecast_url,
+            self.forecast_url,
             {
                 "latitude": place.latitude,
                 "longitude": place.longitude,
@@ -173,10 +166,10 @@ class OpenMeteo:
                 "forecast_days": _FORECAST_DAYS,
             },
             service=_SERVICE,
-            timeout=self._timeout,
+            timeout=self.timeout,
         )
         forecast = _read(_Forecast, data)
-        today = (self._now().astimezone(UTC) + timedelta(seconds=forecast.utc_offset_seconds)).date()
+        today = (self.now().astimezone(UTC) + timedelta(seconds=forecast.utc_offset_seconds)).date()
         return Weather(place, today, tuple(_days(forecast.daily)), forecast.current)
 
 
@@ -233,16 +226,13 @@ _IN_CHINESE: Final = """获取指定城市和日期的天气信息。
 """
 
 
-def weather_tools(
-    *,
-    language: Language = "zh",
-    geocoding_url: str = GEOCODING_URL,
-    forecast_url: str = FORECAST_URL,
-    timeout: float = 10.0,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> list[Tool]:
-    """Return the tool `get_weather`; arguments as of `OpenMeteo`."""
-    service = OpenMeteo(geocoding_url=geocoding_url, forecast_url=forecast_url, timeout=timeout, now=now)
+def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()) -> list[Tool]:
+    """Return the tool `get_weather`.
+
+    Args:
+        language: of the description, and of what the tool says.
+        service: who is asked.
+    """
     words = _WORDS[language]
 
     async def get_weather(city: str, date: str = "") -> str:
@@ -267,7 +257,7 @@ def weather_tools(
             raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
         return _told(weather, days, _rivals(fitting[0], fitting), language)
 
-    return [localized(get_weather, language, _IN_CHINESE, timeout=3 * timeout)]
+    return [localized(get_weather, language, _IN_CHINESE, timeout=3 * service.timeout)]
 
 
 def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], language: Language) -> str:

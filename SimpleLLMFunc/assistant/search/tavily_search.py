@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from SimpleLLMFunc.assistant.search.search_reply import SearchReply, read_reply
+from SimpleLLMFunc.assistant.search.search import SearchReply, read_reply
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.extras import check_extra, load_extra

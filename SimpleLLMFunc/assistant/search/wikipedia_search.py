@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from SimpleLLMFunc.assistant.search.search_reply import MAX_RESULTS, SearchReply, no_reply, on_one_line, read_reply
+from SimpleLLMFunc.assistant.search.search import MAX_RESULTS, SearchReply, no_reply, on_one_line, read_reply
 from SimpleLLMFunc.errors import ProviderError, UsageError, cut
 from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.logger import redact

@@ -99,10 +99,8 @@ class Service:
 
     def tool(self, language="zh", **options):
         base = self.server.base_url
-        options = {"now": lambda: NOW, **options}
-        (tool,) = weather_tools(
-            language=language, geocoding_url=f"{base}/search", forecast_url=f"{base}/forecast", **options
-        )
+        service = OpenMeteo(f"{base}/search", f"{base}/forecast", **{"now": lambda: NOW, **options})
+        (tool,) = weather_tools(language=language, service=service)
         return tool
 
     @property
@@ -316,4 +314,4 @@ def test_what_the_model_is_told(language):
 def test_the_addresses_need_no_key():
     assert GEOCODING_URL.startswith("https://")
     assert FORECAST_URL.startswith("https://")
-    assert OpenMeteo()._now().tzinfo is UTC
+    assert OpenMeteo().now().tzinfo is UTC

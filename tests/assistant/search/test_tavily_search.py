@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from SimpleLLMFunc.assistant.search.search import TavilySearch, search_web
+from SimpleLLMFunc.assistant.search.search import search_web
+from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadRequest,
@@ -215,9 +216,9 @@ async def test_a_pickled_client_takes_the_key_of_the_environment(monkeypatch):
 
 
 def test_the_package_is_loaded_at_the_first_search_only():
-    assert "SimpleLLMFunc.assistant.search.search" in sys.modules
+    assert "SimpleLLMFunc.assistant.search" in sys.modules
     import subprocess
 
-    code = "import sys, SimpleLLMFunc.assistant.search.search; print(sorted({'tavily', 'httpx'} & set(sys.modules)))"
+    code = "import sys, SimpleLLMFunc.assistant.search; print(sorted({'tavily', 'httpx'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

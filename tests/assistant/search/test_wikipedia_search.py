@@ -7,7 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from SimpleLLMFunc.assistant.search.search import WikipediaSearch, search_web
+from SimpleLLMFunc.assistant.search.search import search_web
+from SimpleLLMFunc.assistant.search.wikipedia_search import WikipediaSearch
 from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, UsageError
 from tests.support.server import Answer, LoopbackServer
 
