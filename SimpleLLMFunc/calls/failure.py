@@ -13,19 +13,9 @@ from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, shown_value
 
 __all__ = ["as_call_error", "call_errors"]
 
-_FACTS = [
-    "status",
-    "retry_after",
-    "kind",
-    "limit",
-    "spent",
-    "unit",
-    "partial",
-    "reason",
-    "violations",
-    "field",
-    "trace_id",
-]
+_FACTS = (
+    "status", "retry_after", "kind", "limit", "spent", "unit", "partial", "reason", "violations", "field", "trace_id",
+)  # fmt: skip
 """Attributes of our errors that tell a scheduler what to do next; empty ones are left out."""
 
 

@@ -76,12 +76,8 @@ def read_document(name: str, content: bytes) -> Document:
 
 KINDS: Final = ("txt", "md", "csv", "json", "pdf", "docx")
 """What can be read."""
-_ENDINGS: Final = {f".{kind}": kind for kind in KINDS} | {
-    ".text": "txt",
-    ".log": "txt",
-    ".markdown": "md",
-    ".tsv": "csv",
-}
+_OTHER_ENDINGS: Final = {".text": "txt", ".log": "txt", ".markdown": "md", ".tsv": "csv"}
+_ENDINGS: Final = {f".{kind}": kind for kind in KINDS} | _OTHER_ENDINGS
 
 _Facts = list[tuple[str, str]]
 

@@ -13,9 +13,9 @@ DEFINITIONS: Final = ("definitions", "$defs")
 
 _NAMED: Final = frozenset({"properties", "patternProperties", "dependencies", *DEFINITIONS})
 _LISTED: Final = frozenset({"allOf", "anyOf", "oneOf", "items"})
-_SINGLE: Final = frozenset(
-    ["additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"]
-)
+_SINGLE: Final = frozenset({
+    "additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
+})  # fmt: skip
 
 _BASIC: Final = frozenset({"string", "number", "integer", "boolean", "date", "timestamp"})
 _NOT_ASKED: Final = frozenset({"not", "if", "propertyNames", "contains"})
