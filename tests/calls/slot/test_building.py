@@ -124,6 +124,9 @@ def test_a_pointer_that_replaces_what_was_given_beside_it_leaves_a_receipt():
     found = converted({"city": "Rome", "/city": "Oslo", "tags": ["x", "y"], "/tags/0": "x"})
     assert found.data == {"city": "Oslo", "tags": ["x", "y"]}
     assert found.receipts == [("city", "'Rome' replaced by what stands at '/city'")]
+    found = converted({"address": "Main St", "/address/zip": 5})
+    assert found.data == {"address": {"zip": 5}}
+    assert found.receipts == [("address", "'Main St' replaced by what stands at '/address/zip'")]
 
 
 @pytest.mark.parametrize(
