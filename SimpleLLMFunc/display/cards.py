@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from SimpleLLMFunc.base.run import KEY_VARIABLE
 from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.logger import escape_control, redact, redact_head
 
@@ -27,9 +28,6 @@ _LONGEST = 4_000
 
 _MOST = 50
 """Lines of a list, rows of a table."""
-
-_KEY_VARIABLE = 'Bearer $OPENAI_API_KEY"'
-"""Stands for a key in a command, and is none: masked, the command would not run."""
 
 _STYLE = (
     ".slf{font:13px/1.45 system-ui,sans-serif;max-width:72em}"
@@ -147,8 +145,11 @@ def _block(text: str) -> str:
 
 def _visible(text: str) -> str:
     """Return text without secrets, cut, and without what is not to be seen: direction marks, escapes."""
-    before, variable, after = text.partition(_KEY_VARIABLE)
-    shown = f"{_redacted(before)}{variable}{_redacted(after)}"
+    # The name of a key's variable in a command is no secret: masked, the command would not run.
+    key = KEY_VARIABLE.search(text)
+    shown = (
+        _redacted(text) if key is None else f"{_redacted(text[: key.start()])}{key[0]}{_redacted(text[key.end() :])}"
+    )
     lines = shown.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(escape_control(piece) for piece in line.split("\t")) for line in lines)
 

@@ -44,7 +44,7 @@ def result_card(result: Result[Any]) -> Card:
 def preview_card(preview: Preview) -> Card:
     """Return a request that was not sent as a card."""
     facts = [
-        ("model", str(preview.body.get("model", ""))),
+        ("model", preview.model),
         ("address", preview.url),
         ("asked for", preview.output_mode_reason or preview.output_mode),
         ("input", f"about {preview.input_tokens} tokens"),

@@ -20,6 +20,7 @@ class Anthropic(ServiceModel):
     `anthropic-version` says.
     """
 
+    own_provider = "anthropic"
     own_url = "https://api.anthropic.com"
     url_variable = "ANTHROPIC_BASE_URL"
     key_variables = ("ANTHROPIC_API_KEY",)

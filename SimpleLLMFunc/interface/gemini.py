@@ -20,6 +20,7 @@ class Gemini(ServiceModel):
     arguments are those of `OpenAICompatible`, without `wire` and `client`.
     """
 
+    own_provider = "gemini"
     own_url = "https://generativelanguage.googleapis.com"
     url_variable = "GOOGLE_GEMINI_BASE_URL"
     key_variables = ("GOOGLE_API_KEY", "GEMINI_API_KEY")

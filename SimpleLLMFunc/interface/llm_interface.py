@@ -120,6 +120,15 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         """Return where requests go, without secrets; empty where there is no address."""
         return self.members[0].url(stream=stream) if self.members else self.base_url or ""
 
+    def shown_headers(self, messages: Sequence[Message], **asked: Any) -> Mapping[str, str]:
+        """Return the headers of a request that its service asks for, with the name of a variable in place of the key.
+
+        Takes what `render` does. `Preview` and traces show it.
+        """
+        if self.members:
+            return self.members[0].shown_headers(messages, **asked)
+        return {"Authorization": "Bearer $OPENAI_API_KEY"}
+
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs in USD, None when that is not known.
 

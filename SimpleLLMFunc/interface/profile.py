@@ -78,14 +78,20 @@ PROFILES: dict[str, Profile] = {
         Profile("siliconflow", native=False),
         Profile("volcengine", native=False),
         Profile("anthropic", native=False),
+        Profile("vertex", native=True),
+        Profile("bedrock", native=True),
+        Profile("azure-foundry", native=True),
     )
 }
 
 _HOSTS: dict[str, str] = {
     "api.openai.com": "openai",
     "openai.azure.com": "azure",
+    "services.ai.azure.com": "azure-foundry",
     "openrouter.ai": "openrouter",
     "generativelanguage.googleapis.com": "gemini",
+    "googleapis.com": "vertex",  # us-central1-aiplatform.googleapis.com and its like
+    "amazonaws.com": "bedrock",
     "api.mistral.ai": "mistral",
     "api.groq.com": "groq",
     "api.together.xyz": "together",

@@ -59,6 +59,7 @@ class ServiceModel(HttpModel):
         ConfigError: an argument that cannot be.
     """
 
+    own_provider: ClassVar[str] = "openai-compatible"
     own_url: ClassVar[str] = ""
     url_variable: ClassVar[str] = ""
     key_variables: ClassVar[tuple[str, ...]] = ()
@@ -96,7 +97,8 @@ class ServiceModel(HttpModel):
         if prompt_cache not in {"auto", "off"}:
             raise ConfigError(f'prompt_cache is "auto" or "off", not {prompt_cache!r}.')
         address = Address(check_base_url(base_url or os.environ.get(self.url_variable, "").strip() or self.own_url))
-        self.provider = find_profile(None, address).name
+        provider = find_profile(None, address).name
+        self.provider = self.own_provider if provider == "openai-compatible" else provider
         self.prompt_cache = prompt_cache
         self.api_version = api_version
         self.context_window = context_window

@@ -122,7 +122,8 @@ class Pipeline(ABC):
         request = self.planned(self.start(args, kwargs), llm)
         wire = request.wire(is_last=self.options.max_tool_calls == 0)
         messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
-        body = llm.render(messages, tools=tools, response_format=response_format, stream=stream, **wire)
+        asked = {"tools": tools, "response_format": response_format, "stream": stream, **wire}
+        body = llm.render(messages, **asked)
         input_tokens = estimate_tokens(messages, tools, response_format)
         return Preview(
             messages=messages,
@@ -135,6 +136,8 @@ class Pipeline(ABC):
             cost=llm.price(Usage(input_tokens=input_tokens)),
             body=body,
             url=llm.url(stream=stream),
+            headers=dict(llm.shown_headers(messages, **asked)),
+            model=llm.model_name,
         )
 
     # --- what those who watch are told ---

@@ -7,13 +7,13 @@ import json
 import keyword
 import pprint
 import re
-import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from SimpleLLMFunc import errors
+from SimpleLLMFunc.base.run import curl_command
 from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
 from SimpleLLMFunc.viewer.responses import Refusal
@@ -31,7 +31,7 @@ def is_omitted(value: Any) -> bool:
 
 
 def as_curl(turn: StoredTurn) -> str:
-    """Return a request as a shell command; the key is read from OPENAI_API_KEY.
+    """Return a request as a shell command; the key is read from a variable.
 
     Raises:
         Refusal: what was sent is not known.
@@ -40,12 +40,7 @@ def as_curl(turn: StoredTurn) -> str:
         raise Refusal(409, _NO_CONTENT)
     if not turn.url:
         raise Refusal(409, "This model has no address: it runs inside the process.")
-    return (
-        f"curl {shlex.quote(turn.url)} \\\n"
-        '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
-        "  -H 'Content-Type: application/json' \\\n"
-        f"  -d {shlex.quote(json.dumps(turn.request, ensure_ascii=False))}"
-    )
+    return curl_command(turn.url, turn.headers, turn.request)
 
 
 def as_test(detail: RunDetail, module: str | None) -> str:

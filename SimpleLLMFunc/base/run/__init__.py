@@ -7,7 +7,7 @@ from SimpleLLMFunc.base.run.mappable import Answer, Mappable
 from SimpleLLMFunc.base.run.observer import current_observer
 from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, refused_by, refuses_mode, remember_refusal
 from SimpleLLMFunc.base.run.repetition import Repetition
-from SimpleLLMFunc.base.run.result import AnswerSource, Preview, Result
+from SimpleLLMFunc.base.run.result import KEY_VARIABLE, AnswerSource, Preview, Result, curl_command
 from SimpleLLMFunc.base.run.review import (
     AnswerReview,
     AnyReview,
@@ -22,6 +22,7 @@ from SimpleLLMFunc.base.run.sinks import EventSink, watching, watching_everywher
 from SimpleLLMFunc.base.run.streamed_reply import QuestionCharge, StreamedReply
 
 __all__ = [
+    "KEY_VARIABLE",
     "Abort",
     "AbortSignal",
     "Answer",
@@ -40,6 +41,7 @@ __all__ = [
     "Shown",
     "StreamedReply",
     "check_quotes",
+    "curl_command",
     "current_observer",
     "downgrades_of",
     "generate_trace_id",

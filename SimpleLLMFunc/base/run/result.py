@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -13,12 +14,35 @@ from SimpleLLMFunc.base.parsing import OutputMode, Repair
 from SimpleLLMFunc.base.run.shown import Shown
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec, Usage
 
-__all__ = ["AnswerSource", "Preview", "Result"]
+__all__ = ["KEY_VARIABLE", "AnswerSource", "Preview", "Result", "curl_command"]
 
 R = TypeVar("R")
 
 AnswerSource: TypeAlias = Literal["model", "first", "fallback"]
 """Who answered a call: the model, or the plain code beside it."""
+
+
+KEY_VARIABLE = re.compile(r"(?:Authorization: Bearer|[a-z-]{1,40}:) \$[A-Z_]+")
+"""A header with the name of a variable in place of a key: a shell puts the key in."""
+
+
+def curl_command(url: str, headers: Mapping[str, str] | None, body: Any) -> str:
+    """Return a request as a shell command.
+
+    Args:
+        url: of the service.
+        headers: as `LLM_Interface.shown_headers` gives them; None for those of OpenAI.
+        body: JSON data.
+    """
+    lines = [f"{name}: {value}" for name, value in (headers or {"Authorization": "Bearer $OPENAI_API_KEY"}).items()]
+    quoted = [f'"{line}"' if KEY_VARIABLE.fullmatch(line) else shlex.quote(line) for line in lines]
+    return " \\\n".join(
+        [
+            f"curl {shlex.quote(url)}",
+            *(f"  -H {line}" for line in [*quoted, "'Content-Type: application/json'"]),
+            f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}",
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +110,8 @@ class Preview(Shown):
         input_tokens: an estimate, without a download.
         cost: an estimate of the input's price in USD, None when unknown.
         body: the body on the wire.
+        headers: that the service asks for, with the name of a variable in place of the key.
+        model: the name of the model.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:preview_card"
@@ -100,19 +126,15 @@ class Preview(Shown):
     body: dict[str, Any]
     cost: float | None = None
     url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
 
     def as_curl(self) -> str:
-        """Return the request as a shell command; the key is read from OPENAI_API_KEY, never written out."""
-        body = json.dumps(self.body, ensure_ascii=False)
-        return (
-            f"curl {shlex.quote(self.url or 'https://api.openai.com/v1/chat/completions')} \\\n"
-            '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
-            "  -H 'Content-Type: application/json' \\\n"
-            f"  -d {shlex.quote(body)}"
-        )
+        """Return the request as a shell command; the key is read from a variable, never written out."""
+        return curl_command(self.url or "https://api.openai.com/v1/chat/completions", self.headers, self.body)
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
-        yield "model", self.body.get("model"), None
+        yield "model", self.model, ""
         yield "messages", self.messages, ...
         yield "tools", self.tools, None
         yield "output_mode", self.output_mode, ...

@@ -18,7 +18,7 @@ __all__ = ["preview"]
 
 @click.command(short_help="Show what a call would send.")
 @argument_options
-@click.option("--curl", "as_curl", is_flag=True, help="Print a curl command; it reads the key from OPENAI_API_KEY.")
+@click.option("--curl", "as_curl", is_flag=True, help="Print a curl command; it reads the key from the environment.")
 @click.option("--json", "as_data", is_flag=True, help="Print the Preview as JSON; its `body` is what goes out.")
 def preview(
     target: str,
@@ -56,8 +56,7 @@ def preview(
 
 
 def _show(made: Preview) -> None:
-    model = made.body.get("model", "")
-    _line("model", f"{model}{f' at {made.url}' if made.url else ''}")
+    _line("model", f"{made.model}{f' at {made.url}' if made.url else ''}")
     _line("answer", made.output_mode_reason or made.output_mode)
     price = "unknown" if made.cost is None else f"{made.cost:.6f} USD"
     _line("input", f"about {made.input_tokens} tokens, price {price}")

@@ -64,6 +64,11 @@ class Credentials:
         if self.own is not None:
             remember_secret(self.own)
 
+    @property
+    def variable(self) -> str:
+        """The variable that a shown request takes its key from."""
+        return self._variables[0] if self.asked is None else "API_KEY"
+
     def lease(self) -> Lease:
         """Give a key for the ``with`` block, empty where none is needed; one of a pool is counted there.
 

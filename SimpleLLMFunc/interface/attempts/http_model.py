@@ -225,6 +225,19 @@ class HttpModel(LLM_Interface):
         check_call_params(params)
         return self._request(Asked(messages, tools, response_format, params), stream=stream)[0].body
 
+    def shown_headers(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        stream: bool = False,
+        **params: Any,
+    ) -> Mapping[str, str]:
+        """Return the headers of the wire, with the name of a variable in place of the key."""
+        request, _ = self._request(Asked(messages, tools, response_format, params), stream=stream)
+        return {**self._auth(f"${self._keys.variable}"), **request.headers}
+
     def url(self, *, stream: bool = False) -> str:
         """Return where requests go, without secrets."""
         return self._endpoint(self.wire.path(self.model_name, stream=stream)).shown
@@ -378,7 +391,9 @@ class HttpModel(LLM_Interface):
             "User-Agent": user_agent(),
         }
         if call.key:
-            # What a function gives is a token, such as a cloud's, and goes where tokens go.
-            is_token = self._keys.asked is not None
-            headers.update({"Authorization": f"Bearer {call.key}"} if is_token else self.wire.auth(call.key))
+            headers.update(self._auth(call.key))
         return Hidden({**headers, **self._whose, **self._extra_headers, **call.headers})
+
+    def _auth(self, key: str) -> Mapping[str, str]:
+        """Return the headers that carry a key; what a function gives is a token, such as a cloud's."""
+        return self.wire.auth(key) if self._keys.asked is None else {"Authorization": f"Bearer {key}"}

@@ -128,7 +128,10 @@ DURATION_BUCKETS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56,
 
 PROVIDERS: Final = {
     "azure": "azure.ai.openai",
+    "azure-foundry": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
     "gemini": "gcp.gemini",
+    "vertex": "gcp.vertex_ai",
     "mistral": "mistral_ai",
     "xai": "x_ai",
 }

@@ -47,7 +47,7 @@ _SAID = {
 }
 _COLUMNS = ", ".join(_SAID.get(field.name, f"runs.{field.name}") for field in fields(RunSummary))
 _FLAGS = {"cached", "streamed", "accepted", "failed"}
-_PACKED = {"request", "reply", "violations", "repairs", "text", "arguments", "content"}
+_PACKED = {"request", "headers", "reply", "violations", "repairs", "text", "arguments", "content"}
 """Columns that hold 0 or 1, and columns that hold JSON data, of what belongs to a run."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -157,6 +157,7 @@ class StoredTurn:
         url: where it went; "" for a model in this process.
         request: the body as it was sent, redacted; None where it was not told.
         reply: the whole reply, as JSON data; None where none came.
+        headers: that the service asks for, with the name of a variable in place of the key; None in files of 1.0.
     """
 
     number: int
@@ -177,6 +178,7 @@ class StoredTurn:
     cached_tokens: int
     reasoning_tokens: int
     cost: float | None
+    headers: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,15 @@ def _thin_out_indexes(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX runs_by_session ON runs (session, started) WHERE session != ''")
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_begin, _add_text_index, _thin_out_indexes)
+def _add_headers(connection: sqlite3.Connection) -> None:
+    """Version 4: a turn has the headers of its wire."""
+    connection.execute("ALTER TABLE turns ADD COLUMN headers")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    *(_begin, _add_text_index, _thin_out_indexes),
+    _add_headers,
+)
 """What makes a file of each version out of one of the version before; the first begins with an empty file."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

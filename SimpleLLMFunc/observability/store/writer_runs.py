@@ -21,6 +21,7 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.metadata import FunctionMetadata, SentRequest
+from SimpleLLMFunc.base.run import KEY_VARIABLE
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.observability.store.content import Content, pack, storable
@@ -255,7 +256,7 @@ class Fold:
         number = run.next_number("turns")
         run.turn = run.rows["turns", number] = {
             **dict.fromkeys(("model", "provider", "url", "finish_reason"), ""),
-            **dict.fromkeys(("seconds", "first_chunk_seconds", "request", "reply", "cost")),
+            **dict.fromkeys(("seconds", "first_chunk_seconds", "request", "reply", "cost", "headers")),
             **dict.fromkeys((*_USAGE, "tries", "cached"), 0),
             "number": number,
             "turn": item.turn,
@@ -270,7 +271,13 @@ class Fold:
         row |= {"model": model, "provider": provider, "url": self.content.text(_url(sent))}
         run.columns |= {"model": model, "provider": provider, "output_mode": sent.output_mode}
         run.columns["streamed"] = run.columns["streamed"] or sent.stream
-        row["request"] = self.content.packed(_body(sent))
+        body, headers = _body(sent)
+        row["request"] = self.content.packed(body)
+        row["headers"] = pack(dict(self._header(*header) for header in headers.items()))
+
+    def _header(self, name: str, value: str) -> tuple[str, str]:
+        is_variable = KEY_VARIABLE.fullmatch(f"{name}: {value}")
+        return name, value if is_variable else self.content.text(value)
 
     def _first_chunk(self, run: OpenRun, since: float) -> None:
         if run.turn is None or run.turn["first_chunk_seconds"] is not None:
@@ -439,11 +446,14 @@ def _url(sent: SentRequest) -> str:
         return ""
 
 
-def _body(sent: SentRequest) -> Any:
-    """Return the body on the wire; where an interface cannot render it any more, what it was asked for."""
+def _body(sent: SentRequest) -> tuple[Any, Mapping[str, str]]:
+    """Return the body and the headers on the wire; where an interface cannot render it any more, what it was asked for."""
     wire = sent.wire()
-    messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
+    messages = wire.pop("messages")
     try:
-        return sent.llm.render(messages, tools=tools, response_format=response_format, stream=sent.stream, **wire)
+        return (
+            sent.llm.render(messages, stream=sent.stream, **wire),
+            sent.llm.shown_headers(messages, stream=sent.stream, **wire),
+        )
     except Exception:  # noqa: BLE001 - an interface of the user's may raise anything, and the run is none the worse
-        return {"messages": messages, "tools": tools, "response_format": response_format, **wire}
+        return {"messages": messages, **wire}, {}

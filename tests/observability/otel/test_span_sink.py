@@ -42,6 +42,7 @@ from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type.completion import ChatCompletion
 from tests.support.server import LoopbackServer, completion, error_answer
+from tests.support.wires import MODELS, wired
 
 KEY = "sk-CANARY0123456789abcdefCANARY"
 
@@ -252,7 +253,9 @@ async def test_the_cost_is_told_when_it_is_known(traced):
     ("provider", "shown"),
     [
         ("openai", "openai"),
+        ("anthropic", "anthropic"),
         ("azure", "azure.ai.openai"),
+        ("vertex", "gcp.vertex_ai"),
         ("gemini", "gcp.gemini"),
         ("mistral", "mistral_ai"),
         ("xai", "x_ai"),
@@ -264,6 +267,19 @@ async def test_a_provider_has_the_name_of_the_conventions(traced, provider, show
     with watching(seen.sink):
         await function(llm)("?")
     assert seen.one("chat scripted").attributes["gen_ai.provider.name"] == shown
+
+
+@pytest.mark.parametrize(
+    ("wire", "shown"), [("responses", "openai-compatible"), ("messages", "anthropic"), ("gemini", "gcp.gemini")]
+)
+async def test_each_wire_has_its_provider_and_its_address(traced, wire, shown):
+    seen = traced()
+    async with wired(wire, {"texts": ["yes"]}) as (llm, server):
+        with watching(seen.sink):
+            await function(llm)("?")
+    span = seen.one(f"chat {MODELS[wire]}").attributes
+    found = [span[name] for name in ("gen_ai.provider.name", "server.address", "server.port")]
+    assert found == [shown, "127.0.0.1", server.port]
 
 
 def test_a_model_in_this_process_is_no_client():

@@ -293,7 +293,7 @@ def test_without_the_text_index_texts_are_found_all_the_same(tmp_path, monkeypat
 
     step = schema.MIGRATIONS[1]
     monkeypatch.setattr(
-        schema, "MIGRATIONS", (schema.MIGRATIONS[0], lambda connection: step(Poor(connection)), schema.MIGRATIONS[2])
+        schema, "MIGRATIONS", (schema.MIGRATIONS[0], lambda connection: step(Poor(connection)), *schema.MIGRATIONS[2:])
     )
     with TraceStore(tmp_path / "r.sqlite") as store:
         begin(store, 1, "Über die Ärzte")

@@ -1,0 +1,113 @@
+"""The request that a preview, a command and a trace show is the one that goes out, on each wire."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import shlex
+import subprocess
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible, TraceStore, llm_function, watching
+from SimpleLLMFunc.display.cards import as_rich
+from SimpleLLMFunc.display.results import preview_card
+from SimpleLLMFunc.viewer.exports import as_curl
+from tests.support.wires import WIRES, wired
+
+OWN = {
+    "chat": {"Authorization": "Bearer $OPENAI_API_KEY"},
+    "responses": {"Authorization": "Bearer $OPENAI_API_KEY"},
+    "messages": {"x-api-key": "$ANTHROPIC_API_KEY", "anthropic-version": "2023-06-01"},
+    "gemini": {"x-goog-api-key": "$GOOGLE_API_KEY"},
+}
+
+
+def grader(llm: Any, **options: Any) -> Any:
+    @llm_function(llm, **options)
+    async def grade(essay: str) -> dict[str, int]:
+        """Grade the essay."""
+        raise NotImplementedError
+
+    return grade
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", WIRES)
+async def test_a_preview_is_the_request_that_goes_out_and_its_command_sends_it(name, stream):
+    async with wired(name, *[{"texts": ['{"score": 4}']}] * 2) as (llm, server):
+        grade = grader(llm)
+        preview = grade._pipeline.preview(("On rain",), {}, stream=stream)
+        assert server.requests == []
+        assert preview.headers == OWN[name]
+        assert preview.model == llm.model_name
+        if stream:
+            assert [value async for value in grade.stream("On rain")][-1] == {"score": 4}
+        else:
+            assert await grade("On rain") == {"score": 4}
+        sent = server.requests[0]
+        assert preview.body == sent.body
+        assert preview.url.endswith(sent.path)
+        [variable] = [value.split("$")[1] for value in preview.headers.values() if "$" in value]
+        script = preview.as_curl().replace("curl ", "curl -sS ", 1)
+        run = await asyncio.create_subprocess_exec(
+            "sh", "-c", script, stdout=subprocess.PIPE, env={**os.environ, variable: "sk-from-the-variable"}
+        )
+        output, _ = await asyncio.wait_for(run.communicate(), 30)
+        again = server.requests[1]
+        assert (b"data: " in output) == stream
+        assert (again.path, again.body) == (sent.path, sent.body)
+        for header, value in OWN[name].items():
+            assert again.headers[header.lower()] == value.replace(f"${variable}", "sk-from-the-variable")
+            assert "$" in value or sent.headers[header] == value
+
+
+@pytest.mark.parametrize("name", WIRES)
+async def test_a_trace_shows_the_command_of_the_wire(name, tmp_path):
+    with TraceStore(tmp_path / "t.sqlite") as store:
+        async with wired(name, {"texts": ['{"score": 4}']}) as (llm, server):
+            with watching(store):
+                await grader(llm)("On rain")
+            assert await asyncio.to_thread(store.flush)
+            [turn] = store.reader.run(1).turns
+            assert turn.url.endswith(server.requests[0].path)
+            words = shlex.split(as_curl(turn))
+            assert [f"{header}: {value}" for header, value in OWN[name].items()] == [
+                word for before, word in zip(words, words[1:], strict=False) if before == "-H"
+            ][:-1]
+            assert json.loads(words[-1]) == server.requests[0].body
+
+
+def test_a_key_of_a_function_is_a_token():
+    def token() -> str:
+        raise AssertionError("a preview asks for no key")
+
+    for llm in (Anthropic("claude-opus-5", api_key=token), Gemini("gemini-3.8-flash", api_key=token)):
+        assert grader(llm).preview("?").headers["Authorization"] == "Bearer $API_KEY"
+    assert '-H "Authorization: Bearer $API_KEY"' in grader(OpenAICompatible("m", api_key=token)).preview("?").as_curl()
+
+
+def test_what_the_user_says_in_a_header_is_no_command():
+    llm = Anthropic(
+        "claude-opus-5", api_key="k", api_version='$(touch pwned)"; $HOME', api_params={"betas": ["a", "b"]}
+    )
+    words = shlex.split(grader(llm).preview("?").as_curl())
+    assert 'anthropic-version: $(touch pwned)"; $HOME' in words
+    assert "anthropic-beta: a,b" in words
+    assert "'anthropic-version: $(touch" in grader(llm).preview("?").as_curl()
+
+
+@pytest.mark.parametrize("llm", [Anthropic("claude-opus-5"), Gemini("gemini-3.8-flash"), OpenAICompatible("m")])
+def test_a_card_shows_the_variable_and_the_model(llm):
+    preview = grader(llm).preview("api_key=sk-CANARY0123456789abcdefCANARY")
+    console = Console(file=io.StringIO(), width=200)
+    console.print(as_rich(preview_card(preview)))
+    for shown in (preview._repr_html_().replace("&quot;", '"'), console.file.getvalue()):
+        for header, value in preview.headers.items():
+            assert f"{header}: {value}" in shown
+        assert llm.model_name in shown
+        assert "CANARY" not in shown
