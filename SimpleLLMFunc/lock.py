@@ -53,6 +53,7 @@ class Locked:
         version: of all the parts; the one that traces, cassettes and evaluations carry.
         model: the names of the models it was given, best first; none where the environment decides.
         parameters: what goes to the provider with every request, without secrets.
+        wire: the protocols of the models; none where all are asked by chat completions.
         parts: a hash of each of prompt, signature, types and tools; of votes and plain code where there are any.
     """
 
@@ -60,12 +61,14 @@ class Locked:
     model: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
+    wire: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as it stands in the file."""
         return {
             "version": self.version,
             "model": list(self.model),
+            **({"wire": list(self.wire)} if self.wire else {}),
             "parameters": dict(self.parameters),
             "parts": {name: self.parts[name] for name in _PARTS if name in self.parts},
         }
@@ -77,7 +80,7 @@ class Difference:
 
     Attributes:
         function: ``module:qualname``.
-        changed: which of prompt, signature, types, tools, first, fallback, votes, model and parameters; or only "new", or
+        changed: which of prompt, signature, types, tools, first, fallback, votes, model, wire and parameters; or only "new", or
             only "gone".
     """
 
@@ -194,12 +197,14 @@ def _locked(pipeline: Pipeline) -> Locked:
     own = pipeline.own_version_parts() if isinstance(pipeline, FunctionPipeline) else {}
     answering = {name: _hash([own[key] for key in keys]) for name, keys in _ANSWERING.items() if keys[0] in own}
     models = answering_models(options.llm_interface) if options.llm_interface is not None else []
+    wires = tuple(llm.wire_name for llm in models)
     parameters: dict[str, Any] = {}
     for llm in reversed(models):
         parameters |= dict(getattr(llm, "api_params", None) or {})
     return Locked(
         version=about.version,
         model=tuple(llm.model_name for llm in models),
+        wire=wires if any(name != "chat" for name in wires) else (),
         parameters=_plain(parameters | dict(options.llm_kwargs)),
         parts={
             "prompt": _hash(
@@ -290,7 +295,13 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
                 "Update SimpleLLMFunc, or write the file anew."
             )
         functions = {
-            place: Locked(each["version"], tuple(each["model"]), dict(each["parameters"]), dict(each["parts"]))
+            place: Locked(
+                each["version"],
+                tuple(each["model"]),
+                dict(each["parameters"]),
+                dict(each["parts"]),
+                tuple(each.get("wire", ())),
+            )
             for place, each in data["functions"].items()
         }
         return functions, [str(target) for target in data["targets"]]
@@ -327,6 +338,7 @@ def check_lock(
 def _changed(before: Locked, now: Locked) -> tuple[str, ...]:
     changed = [name for name in _PARTS if before.parts.get(name) != now.parts.get(name)]
     changed += ["model"] if before.model != now.model else []
+    changed += ["wire"] if before.wire != now.wire else []
     # As both are read back from the file.
     plain = [json.dumps(each.parameters, sort_keys=True, default=repr) for each in (before, now)]
     changed += ["parameters"] if plain[0] != plain[1] else []

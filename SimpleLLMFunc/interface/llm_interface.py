@@ -120,6 +120,11 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         """Return where requests go, without secrets; empty where there is no address."""
         return self.members[0].url(stream=stream) if self.members else self.base_url or ""
 
+    @property
+    def wire_name(self) -> str:
+        """The protocol that it is asked by; what is kept of its answers is found by it too."""
+        return self.members[0].wire_name if self.members else "chat"
+
     def shown_headers(self, messages: Sequence[Message], **asked: Any) -> Mapping[str, str]:
         """Return the headers of a request that its service asks for, with the name of a variable in place of the key.
 

@@ -152,7 +152,8 @@ def _again(kind: type[MappedFunction[Any]], parts: Parts) -> MappedFunction[Any]
 
 def _body(llm: LLM_Interface, tools: Sequence[ToolSpec] | None, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return what goes out with every question."""
-    body = dict(llm.render([{"role": "user", "content": ""}], tools=tools, **given_to(llm, params)))
-    for name in ("messages", "tools", "response_format"):
+    body = dict(llm.render([{"role": "user", "content": "?"}], tools=tools, **given_to(llm, params)))
+    for name in ("messages", "input", "contents", "tools", "response_format", "prompt_cache_key"):
         body.pop(name, None)
-    return body
+    # Chat completions is not named, as 1.0 knew no other wire; generateContent has its model in the address.
+    return body if llm.wire_name == "chat" else {**body, "model": llm.model_name, "wire": llm.wire_name}

@@ -225,6 +225,11 @@ class HttpModel(LLM_Interface):
         check_call_params(params)
         return self._request(Asked(messages, tools, response_format, params), stream=stream)[0].body
 
+    @property
+    def wire_name(self) -> str:
+        """The protocol that it is asked by."""
+        return self.wire.name
+
     def shown_headers(
         self,
         messages: Sequence[Message],

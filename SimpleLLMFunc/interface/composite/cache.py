@@ -9,7 +9,6 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -169,7 +168,13 @@ class CachedLLM(ModelInFront):
 
     def _bodies(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
         return [
-            [part.provider, part.base_url, {k: v for k, v in part.render(messages, **options).items() if v is not None}]
+            [
+                part.provider,
+                part.base_url,
+                {name: value for name, value in part.render(messages, **options).items() if value is not None},
+                # Chat completions is not named: 1.0 knew no other wire, and what it kept is still found.
+                *([] if part.wire_name == "chat" else [part.wire_name, part.url()]),
+            ]
             for part in answering_models(self.llm)
         ]
 
@@ -246,24 +251,18 @@ class CachedLLM(ModelInFront):
 
 
 def key_of(body: Any) -> bytes:
-    """Return the key of a question: the sha256 of its canonical JSON and of the version that asks it.
+    """Return the key of a question: the sha256 of its canonical JSON.
 
     Raises:
         UsageError: it holds something JSON cannot say.
     """
-    question = {"library": _library(), "format": _FORMAT, "asked": body}
+    # The version that wrote the first keys, and not this one: a new version loses no answer.
+    question = {"library": "1.0.0", "format": _FORMAT, "asked": body}
     try:
         text = json.dumps(question, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the request cannot be written as JSON: {error}. Give plain data.") from error
     return hashlib.sha256(text.encode()).digest()
-
-
-@lru_cache(maxsize=1)
-def _library() -> str:
-    from SimpleLLMFunc._version import __version__
-
-    return __version__
 
 
 def _may_be_kept(reply: ChatCompletion) -> bool:

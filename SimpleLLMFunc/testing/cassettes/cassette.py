@@ -140,7 +140,7 @@ class Cassette:
         if llm is not None:
             return self.wrap(llm)
         # Nobody named a model here, as on a machine that has no key: the one that was recorded, if it is one.
-        names = {(exchange.model, exchange.profile) for exchange in self._there}
+        names = {(exchange.model, exchange.profile, exchange.wire) for exchange in self._there}
         if self._may_record or len(names) != 1:
             return None
         if self._recorded is None:
@@ -185,7 +185,8 @@ class Cassette:
         name = (facts.place or facts.name) if facts else context.function_name if context else ""
         profile = llm.profile.name if PROFILES.get(llm.profile.name) == llm.profile else ""
         version = facts.version if facts else ""
-        asked = Exchange(name, version, llm.model_name, self.test, request, profile=profile)
+        wire = "" if llm.wire_name == "chat" else llm.wire_name
+        asked = Exchange(name, version, llm.model_name, self.test, request, profile=profile, wire=wire)
         with self._lock:
             waiting = self._waiting.get(asked.key)
             if waiting:
@@ -269,4 +270,5 @@ def _times(count: int) -> str:
 
 
 def _text(exchange: Exchange) -> str:
-    return f"[model] {exchange.model}\n{request_text(limit=100_000, **exchange.request)}"
+    wire = f" by {exchange.wire}" if exchange.wire else ""
+    return f"[model] {exchange.model}{wire}\n{request_text(limit=100_000, **exchange.request)}"

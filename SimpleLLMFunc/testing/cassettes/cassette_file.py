@@ -27,7 +27,7 @@ from SimpleLLMFunc.logger import MASK, looks_secret, redact
 __all__ = ["Exchange", "is_cassette", "plain_request", "read_cassette", "scrubbed", "update_cassette"]
 
 _FORMAT: Final = 1
-_ABOUT: Final = ("function", "version", "test", "model", "profile")
+_ABOUT: Final = ("function", "version", "test", "model", "profile", "wire")
 _LINES: Final = "|"
 _LOCK_SECONDS: Final = 10.0
 _DATA_URL: Final = re.compile(r"data:(?P<mime>[^;,\s]{0,100})(?:;[^,\s]{0,100})?;base64,", re.IGNORECASE)
@@ -45,6 +45,7 @@ class Exchange:
         model: the model that was asked.
         test: the test it was recorded in; empty outside of tests.
         profile: the name of what the model can do; empty where it has none of the known ones.
+        wire: the protocol that it was asked by; empty for chat completions, which 1.0 knew alone.
         request: `messages`, `tools`, `response_format`, `params`: scrubbed, and without what changes by itself.
         outcome: `reply`, `stream` or `error` with what came.
     """
@@ -56,11 +57,13 @@ class Exchange:
     request: dict[str, Any]
     outcome: dict[str, Any] = field(default_factory=dict)
     profile: str = ""
+    wire: str = ""
 
     @property
     def key(self) -> str:
-        """The same for the same question to the same model."""
-        text = json.dumps([self.model, self.request], sort_keys=True, separators=(",", ":"), default=str)
+        """The same for the same question to the same model by the same wire."""
+        asked = [self.model, self.request, *([self.wire] if self.wire else [])]
+        text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
     @property

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ContextTooLong, ProviderError, UsageError
+from SimpleLLMFunc.interface.anthropic import Anthropic
 from SimpleLLMFunc.interface.composite import ModelInFront
+from SimpleLLMFunc.interface.gemini import Gemini
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
@@ -131,13 +133,20 @@ class CassetteLLM(ModelInFront):
 
 
 class RecordedLLM(LLM_Interface):
-    """A model of which there is only what a cassette holds: its name, and what it could do."""
+    """A model of which there is only what a cassette holds: its name, its wire, and what it could do."""
 
     takes_extra_body = True  # as the services that are recorded
 
-    def __init__(self, model_name: str, profile: str) -> None:
+    def __init__(self, model_name: str, profile: str, wire: str) -> None:
         self.model_name = model_name
-        self.profile = PROFILES.get(profile, GENERIC)
+        self._wire = wire or "chat"
+        maker = {"messages": Anthropic, "gemini": Gemini}.get(wire)
+        self.profile = PROFILES.get(profile, GENERIC) if profile or maker is None else maker(model_name).profile
+
+    @property
+    def wire_name(self) -> str:
+        """The protocol that it was asked by."""
+        return self._wire
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> ChatCompletion:
         """Refuse: it is only ever replayed.

@@ -138,10 +138,10 @@ async def test_what_does_not(cached):
         assert (await cached.chat(tuple(HELLO), seed=1, temperature=0.5, **more)).cached
 
 
-async def test_another_version_of_the_library_asks_again(cached, monkeypatch):
+async def test_another_version_of_the_library_finds_what_is_kept(cached, monkeypatch):
     await cached.chat(HELLO)
-    monkeypatch.setattr(module, "_library", lambda: "0.0.0")
-    assert not (await cached.chat(HELLO)).cached
+    monkeypatch.setattr("SimpleLLMFunc._version.__version__", "9.9.9")
+    assert (await cached.chat(HELLO)).cached
 
 
 def test_the_key_is_that_of_the_canonical_json():
