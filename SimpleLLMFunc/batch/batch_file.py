@@ -24,6 +24,7 @@ from SimpleLLMFunc.batch.provider_batches import (
     RequestId,
     answer_of,
     check_single_shot,
+    endpoint_of,
     line_id,
     request_line,
 )
@@ -72,6 +73,7 @@ async def to_batch_file(
         ConfigError: there is no model to ask, or a file cannot be written.
     """
     check_single_shot(function)
+    endpoint_of(function.llm)
     if on_error not in {"raise", "skip"}:
         raise UsageError(f'on_error is "raise" or "skip", not {on_error!r}.')
     _check_limit("max_lines", max_lines)

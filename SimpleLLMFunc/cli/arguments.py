@@ -69,7 +69,7 @@ def argument_options(command: F) -> F:
             "--model",
             "model_name",
             metavar="MODEL",
-            help="Ask this model instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
+            help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
         ),
     ]
     for option in reversed(options):

@@ -32,7 +32,7 @@ class Review(BaseModel):
     stars: int
 
 
-OPENAI = OpenAICompatible("gpt-4o-mini", api_key="sk-CANARY-of-this-test")
+OPENAI = OpenAICompatible("gpt-4o-mini", wire="chat", api_key="sk-CANARY-of-this-test")
 
 
 @llm_function(llm_interface=OPENAI, temperature=0.5)

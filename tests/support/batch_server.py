@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.server import Answer, LoopbackServer, Recorded, completion, error_answer, json_answer
+from tests.support.services import responses_reply
 
 ENDED = {"completed", "failed", "expired", "cancelled"}
 
@@ -128,7 +129,10 @@ class BatchServer(LoopbackServer):
     def _create(self, body: Any) -> Answer:
         if body["input_file_id"] not in self.files:
             return error_answer(400, "no such file")
-        assert body["endpoint"] == "/v1/chat/completions"
+        urls = {
+            json.loads(line).get("url", body["endpoint"]) for line in self.files[body["input_file_id"]].splitlines()
+        }
+        assert urls == {body["endpoint"]} <= {"/v1/chat/completions", "/v1/responses"}
         batch = {
             "id": f"batch_{len(self.batches)}",
             "object": "batch",
@@ -204,9 +208,15 @@ class BatchServer(LoopbackServer):
 
 def question(body: Mapping[str, Any]) -> str:
     """The last message of a request, without what the prompt puts around the argument."""
-    return str(body["messages"][-1]["content"]).rpartition(": ")[2]
+    said = (body.get("messages") or body["input"])[-1]["content"]
+    return str(said if isinstance(said, str) else said[-1]["text"]).rpartition(": ")[2]
 
 
 def reply_to(answer: Any, body: Mapping[str, Any]) -> dict[str, Any]:
     """A whole reply: a text becomes one."""
-    return answer if isinstance(answer, dict) else completion(answer, model=body["model"])
+    if isinstance(answer, dict):
+        return answer
+    if "input" in body:
+        said = {"number": 0, "texts": [answer], "calls": [], "thinking": "hm", "opaque": False}
+        return {**responses_reply(said), "model": body["model"]}
+    return completion(answer, model=body["model"])

@@ -21,7 +21,9 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, contract, tool_calls
 from SimpleLLMFunc.type import ChatCompletion
-from tests.support.server import Answer, LoopbackServer, Recorded, error_answer, text_answer, tool_calls_answer
+from tests.support.server import Answer, Recorded, error_answer, text_answer, tool_calls_answer
+from tests.support.services import Service
+from tests.support.wires import KEY, SERVICES, has_results, last_text, made, said_by, served
 
 
 async def never(request: ScriptedRequest) -> str:
@@ -69,27 +71,6 @@ class TestScriptedLLM(Scripted):
     pass
 
 
-@contextmanager
-def served(handler: Any) -> Iterator[LoopbackServer]:
-    """A loopback server on an event loop in a thread of its own."""
-    server = LoopbackServer(handler)
-    ready, done = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with server:
-            ready.set()
-            await asyncio.to_thread(done.wait)
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    try:
-        assert ready.wait(10)
-        yield server
-    finally:
-        done.set()
-        thread.join()
-
-
 def answers(scenario: contract.Scenario) -> Any:
     match scenario:
         case contract.Answer(text=text):
@@ -119,6 +100,47 @@ class TestOpenAICompatible(contract.ProviderContract):
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
         with served(answers(scenario)) as server:
             yield OpenAICompatible("loopback", api_key=self.secret, base_url=server.base_url, max_retries=0)
+
+
+class OfWire(contract.ProviderContract):
+    """The same suite by another wire than chat completions."""
+
+    secret = KEY
+    wire = ""
+
+    @contextmanager
+    def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
+        service = SERVICES[self.wire]()
+        with served(said_by(service, said_in(scenario, service))) as server:
+            yield made(self.wire, server)
+
+
+class TestResponses(OfWire):
+    wire = "responses"
+
+
+class TestAnthropic(OfWire):
+    wire = "messages"
+
+
+class TestGemini(OfWire):
+    wire = "gemini"
+
+
+def said_in(scenario: contract.Scenario, service: Service) -> Any:
+    match scenario:
+        case contract.Answer(text=text):
+            return lambda body: text
+        case contract.Echo():
+            return last_text
+        case contract.CallTool(name=name, arguments=arguments, then=then):
+            return lambda body: then if has_results(body) else {"calls": [(name, arguments)]}
+        case contract.Fill(value=value):
+            return lambda body: json.dumps(value)
+        case contract.Refuse():
+            return lambda body: service.error(401, f"bad key {KEY}")
+        case contract.Hang():
+            return lambda body: Answer(hold=asyncio.Event(), body=b"")
 
 
 class TestFallbackLLM(TestOpenAICompatible):

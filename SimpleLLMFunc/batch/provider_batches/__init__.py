@@ -11,6 +11,7 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     RequestId,
     answer_of,
     check_single_shot,
+    endpoint_of,
     line_id,
     request_line,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "answer_of",
     "answered_in_batches",
     "check_single_shot",
+    "endpoint_of",
     "line_id",
     "request_line",
 ]

@@ -25,6 +25,7 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     BatchFunction,
     answer_of,
     check_single_shot,
+    endpoint_of,
     problem_code,
 )
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
@@ -84,6 +85,7 @@ async def answered_in_batches(
         ProviderError: the service failed, or has no batches.
     """
     check_single_shot(function)
+    endpoint_of(function.llm)
     service = BatchService(function.llm)
     rows = await _readable_again(rows)
     with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:

@@ -18,31 +18,33 @@ from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
 from SimpleLLMFunc.batch.checkpoint import KEY_BYTES
-from SimpleLLMFunc.errors import BadReply, BadRequest, ServerUnavailable, UsageError
+from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.attempts import check_status, read_reply
 from SimpleLLMFunc.interface.body_json import encode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, paid_already
-from SimpleLLMFunc.interface.wires import CHAT
+from SimpleLLMFunc.interface.wires import CHAT, Received, Wire
+from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import async_log_context, redact_head
 from SimpleLLMFunc.runtime import off_loop_if_large
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 __all__ = [
     "DISCOUNT",
-    "ENDPOINT",
     "MOST_BYTES",
     "MOST_LINES",
     "BatchFunction",
     "RequestId",
     "answer_of",
     "check_single_shot",
+    "endpoint_of",
     "line_id",
     "problem_code",
     "request_line",
+    "usage_in",
 ]
 
 R_co = TypeVar("R_co", covariant=True)
@@ -50,7 +52,7 @@ R_co = TypeVar("R_co", covariant=True)
 DISCOUNT = 0.5
 """The share of the usual price that a batch costs."""
 
-ENDPOINT = f"/v1{CHAT.path('', stream=False)}"
+_WIRES: tuple[Wire, ...] = (CHAT, ResponsesWire())
 
 MOST_LINES = 50_000
 MOST_BYTES = 200_000_000
@@ -118,8 +120,23 @@ def check_single_shot(function: Mappable[Any]) -> None:
         )
 
 
+def endpoint_of(llm: LLM_Interface) -> str:
+    """Return where the service of a batch asks a model.
+
+    Raises:
+        ConfigError: OpenAI's batches do not speak the model's protocol.
+    """
+    for wire in _WIRES:
+        if wire.name == llm.wire_name:
+            return f"/v1{wire.path(llm.model_name, stream=False)}"
+    raise ConfigError(
+        f"{llm.model_name} is asked by {llm.wire_name}, and OpenAI's batches hold chat completions and Responses. "
+        "Use f.map() without engine=, or an OpenAICompatible at an address that has batches."
+    )
+
+
 def request_line(
-    function: Mappable[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: BatchFunction[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[RequestId, bytes, int]:
     """Return the id of a row's request, its line (with the newline), and the tokens that it will probably read.
 
@@ -128,7 +145,7 @@ def request_line(
     """
     preview = function.preview(args, kwargs)
     request = RequestId(key, preview.output_mode, index)
-    line = encode({"custom_id": str(request), "method": "POST", "url": ENDPOINT, "body": preview.body})
+    line = encode({"custom_id": str(request), "method": "POST", "url": endpoint_of(function.llm), "body": preview.body})
     return request, line + b"\n", preview.input_tokens
 
 
@@ -198,13 +215,13 @@ class _Told(LLM_Interface):
 
     async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:  # noqa: ARG002 - asked long ago
         """Give the answer."""
-        status, headers, body = await off_loop_if_large(
+        wire, status, headers, body = await off_loop_if_large(
             len(self._line), lambda: _exchange_in(self._line, self.model_name)
         )
         reply = _KeptReply(status, headers, body)
         try:
-            await check_status(reply, CHAT, self.model_name, 1)
-            completion = await read_reply(reply, CHAT, self.model_name, 1)
+            await check_status(reply, wire, self.model_name, 1)
+            completion = await read_reply(reply, wire, self.model_name, 1)
         except AttemptFailed as failed:
             error = failed.error
         else:
@@ -226,8 +243,23 @@ class _Told(LLM_Interface):
         return None if cost is None else cost * DISCOUNT
 
 
-def _exchange_in(line: bytes, model: str) -> tuple[int, Mapping[str, str], bytes]:
-    """Return status, headers and body of the answer in a line.
+def _wire_of(body: object) -> Wire:
+    """Return the wire that a reply came by."""
+    return _WIRES[isinstance(body, Mapping) and "output" in body]
+
+
+def usage_in(line: bytes, model: str) -> tuple[Usage, str]:
+    """Return what the answer in a line took, and the model that it names; nothing where it is no reply."""
+    body = from_json(line)["response"].get("body")
+    try:
+        reply = _wire_of(body).reply(to_json(body), Received(model))
+    except AttemptFailed:
+        return NO_USAGE, ""
+    return (NO_USAGE if reply.usage is None else reply.usage.tokens), reply.model
+
+
+def _exchange_in(line: bytes, model: str) -> tuple[Wire, int, Mapping[str, str], bytes]:
+    """Return wire, status, headers and body of the answer in a line.
 
     Raises:
         ProviderError: the service says that there is none.
@@ -246,7 +278,8 @@ def _exchange_in(line: bytes, model: str) -> tuple[int, Mapping[str, str], bytes
     if isinstance(response, Mapping) and isinstance(response.get("status_code"), int):
         request_id = response.get("request_id")
         headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
-        return response["status_code"], headers, to_json(response.get("body"))
+        body = response.get("body")
+        return _wire_of(body), response["status_code"], headers, to_json(body)
     said = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
     if said and problem_code(line) == "batch_failed":
         raise BadRequest(model, body=redact_head(f"the batch was not accepted: {said}", 500))

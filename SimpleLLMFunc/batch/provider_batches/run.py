@@ -10,21 +10,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.batch.checkpoint import RowFile, asks_again, key_of, version_of
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
     DISCOUNT,
-    ENDPOINT,
     MOST_BYTES,
     MOST_LINES,
     BatchFunction,
     RequestId,
+    endpoint_of,
     line_id,
     problem_code,
     request_line,
+    usage_in,
 )
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
 from SimpleLLMFunc.batch.rows import Feed, InputRow, RowArguments, Rows
@@ -50,7 +51,7 @@ from SimpleLLMFunc.interface.spending import (
 )
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.type import NO_USAGE, CompletionUsage, Usage
+from SimpleLLMFunc.type import NO_USAGE, Usage
 
 __all__ = ["FIRST_POLL", "LEFT", "LONGEST_OUTAGE", "LONGEST_POLL", "BatchRun"]
 
@@ -260,7 +261,7 @@ class BatchRun:
     async def _begun(self, file_id: str, tag: str) -> BatchState:
         """Begin a batch; where the service refuses, its file is not left there."""
         try:
-            return await self._service.create(file_id, ENDPOINT, tag)
+            return await self._service.create(file_id, endpoint_of(self._llm), tag)
         except (AuthenticationError, BadRequest, RateLimited):
             await self._take_away(file_id)
             raise
@@ -386,12 +387,8 @@ class BatchRun:
         return total
 
     def _usage_in(self, line: bytes) -> Usage:
-        body = from_json(line)["response"].get("body")
-        told = body.get("usage") if isinstance(body, Mapping) else None
-        if not isinstance(told, Mapping):
-            return NO_USAGE
-        usage = CompletionUsage.from_dict(told).tokens
-        cost = self._llm.price(usage, str(body.get("model") or ""))
+        usage, model = usage_in(line, self._llm.model_name)
+        cost = self._llm.price(usage, model)
         return replace(usage, cost=None if cost is None else cost * DISCOUNT)
 
 

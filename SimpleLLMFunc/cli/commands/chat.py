@@ -185,7 +185,7 @@ class _Talk:
 @click.command(short_help="Talk with the assistant.")
 @click.option(
     "--model",
-    help="The model: local, openai:NAME or provider.json:PROVIDER/NAME; by default that of SIMPLELLMFUNC_MODEL, else local.",
+    help="The model: local, openai:NAME, anthropic:NAME, gemini:NAME or provider.json:PROVIDER/NAME; by default that of SIMPLELLMFUNC_MODEL, else local.",
 )
 @click.option(
     "--language",

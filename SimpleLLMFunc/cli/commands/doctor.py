@@ -45,8 +45,21 @@ _EXTRA = re.compile(r"extra == ['\"]([^'\"]+)['\"]")
 _PLATFORM = re.compile(r"sys_platform == ['\"]([^'\"]+)['\"]")
 _FOR_DEVELOPERS = {"dev", "dev-heavy", "all"}
 _SECONDS = 10.0
-_KEYS = ("OPENAI_API_KEY", "TAVILY_API_KEY")
-_SETTINGS = ("OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "SIMPLELLMFUNC_MODEL_DIR")
+_MAKERS = {
+    "OPENAI_API_KEY": "OpenAICompatible",
+    "ANTHROPIC_API_KEY": "Anthropic",
+    "GOOGLE_API_KEY": "Gemini",
+    "GEMINI_API_KEY": "Gemini, where GOOGLE_API_KEY is not set",
+}
+_KEYS = (*_MAKERS, "TAVILY_API_KEY")
+_SETTINGS = (
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_BASE_URL",
+    "GOOGLE_GEMINI_BASE_URL",
+    "OPENAI_ORG_ID",
+    "OPENAI_PROJECT_ID",
+    "SIMPLELLMFUNC_MODEL_DIR",
+)
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
@@ -209,7 +222,7 @@ def _port() -> Finding:
 def _key(name: str) -> Finding:
     value = os.environ.get(name, "").strip()
     if not value:
-        advice = "set it to the key of your provider, for OpenAICompatible" if name == "OPENAI_API_KEY" else ""
+        advice = f"set it to the key of your provider, for {_MAKERS[name]}" if name in _MAKERS else ""
         return _no(name, "not set", advice)
     try:
         clean_key(value, name)
@@ -248,7 +261,9 @@ def _model(settings: Settings) -> tuple[LLM_Interface | None, Finding]:
         llm = resolve_llm(None)
     except ConfigError as error:
         if settings.model is not None:
-            advice = "set SIMPLELLMFUNC_MODEL to local, openai:NAME or FILE.json:PROVIDER/NAME"
+            advice = (
+                "set SIMPLELLMFUNC_MODEL to local, openai:NAME, anthropic:NAME, gemini:NAME or FILE.json:PROVIDER/NAME"
+            )
             return None, _bad("model", str(error), advice)
         text = "none by default: SIMPLELLMFUNC_MODEL is not set. A function asks the one it is given."
         return None, _no("model", text)

@@ -97,7 +97,7 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 @click.option(
     "--model",
     "model_name",
-    help="Ask this model instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
+    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
 )
 @click.option("--quiet", is_flag=True, help="Print no progress, and only what is not good enough.")
 @click.pass_context

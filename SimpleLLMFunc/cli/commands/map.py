@@ -98,7 +98,7 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
 @click.option(
     "--model",
     "model_name",
-    help="Ask this model instead of the function's own: openai:NAME, local, FILE.json:PROVIDER/NAME.",
+    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
 )
 @click.option(
     "--engine",

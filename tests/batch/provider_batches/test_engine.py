@@ -16,7 +16,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import budget, forbid_real_calls, llm_function
+from SimpleLLMFunc import Anthropic, Gemini, Usage, budget, forbid_real_calls, llm_function
 from SimpleLLMFunc.batch.checkpoint import BATCH_TABLES
 from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
@@ -26,6 +26,7 @@ from SimpleLLMFunc.errors import (
     BadRequest,
     BudgetExceeded,
     CheckpointError,
+    ConfigError,
     ContentBlocked,
     DeadlineExceeded,
     OutputTruncated,
@@ -94,6 +95,25 @@ async def test_rows_go_out_as_one_batch_and_come_back_in_order(server, echo):
     assert report.counts.asked == 6
     assert report.rows[0].usage.input_tokens == 5
     assert {request.key for request in server.requests} == {KEY}
+
+
+async def test_a_batch_of_responses_names_its_endpoint_and_is_read(server):
+    llm = OpenAICompatible("gpt-4o-mini", wire="responses", api_key=KEY, base_url=server.base_url, retry_delay=0.001)
+    server.outcomes.append(Outcome(line_errors={1: (400, "no")}))
+    report = await mapped(echo_of(llm))
+    assert values(report) == [ROWS[0], BadRequest, *ROWS[2:]]
+    assert [batch["endpoint"] for batch in server.batches.values()] == ["/v1/responses"]
+    assert report.rows[0].usage.input_tokens == 3
+    assert report.rows[0].usage.cost == pytest.approx(llm.price(Usage(3, 4)) / 2)
+
+
+@pytest.mark.parametrize("llm", [Anthropic("claude-opus-5", api_key=KEY), Gemini("gemini-3.8-flash", api_key=KEY)])
+async def test_other_protocols_have_no_batches_of_openai(llm, tmp_path):
+    function = echo_of(llm)
+    with pytest.raises(ConfigError, match="without engine="):
+        await mapped(function)
+    with pytest.raises(ConfigError, match="chat completions and Responses"):
+        await function.to_batch_file(ROWS, tmp_path / "r.jsonl")
 
 
 async def test_identical_rows_are_asked_once_and_bad_ones_not_at_all(server, echo):
