@@ -47,7 +47,7 @@ def told_limits(headers: Mapping[str, str], now: float) -> tuple[Told | None, To
     found = [
         None if (left := headers.get(known)) is None else _told(headers, left, name, now) for name, known in _NAMES
     ]
-    return found[0] or found[1] or found[2], found[3] or found[4]
+    return found[0] or found[1] or found[2], found[3] or found[4] or found[5]
 
 
 _NAMES = tuple(
@@ -58,6 +58,7 @@ _NAMES = tuple(
         "x-ratelimit-{}",
         "x-ratelimit-{}-tokens",
         "anthropic-ratelimit-tokens-{}",
+        "anthropic-ratelimit-input-tokens-{}",
     )
 )
 
@@ -67,6 +68,8 @@ def _told(headers: Mapping[str, str], remaining: str, name: str, now: float) -> 
     if left is None:
         return None
     limit = header_number(headers.get(name.format("limit")))
+    if limit == 0:
+        return None  # Azure's Responses say 0 and -1 where they mean nothing
     return Told(left, limit if limit and limit >= left else None, _seconds(headers.get(name.format("reset")), now))
 
 

@@ -40,6 +40,9 @@ def test_other_names():
     assert told_limits(plain, NOW) == (Told(3, 20, pytest.approx(17)), None)
     anthropic = {"anthropic-ratelimit-tokens-limit": "10", "anthropic-ratelimit-tokens-remaining": "1"}
     assert told_limits(anthropic, NOW) == (None, Told(1, 10))
+    names = {"limit": "80", "remaining": "9", "reset": "2027-01-15T08:00:30Z"}
+    split = {f"anthropic-ratelimit-input-tokens-{name}": value for name, value in names.items()}
+    assert told_limits(split, NOW) == (None, Told(9, 80, 30))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,8 @@ def test_other_names():
         {"x-ratelimit-remaining-requests": "many"},
         {"x-ratelimit-remaining-requests": "-1"},
         {"x-ratelimit-remaining-requests": "nan"},
+        {"x-ratelimit-remaining-requests": "0", "x-ratelimit-limit-requests": "0"},
+        {"x-ratelimit-remaining-tokens": "-1", "x-ratelimit-limit-tokens": "-1"},
     ],
 )
 def test_what_says_nothing(headers):
