@@ -120,8 +120,7 @@ async def react_events(
             if again is None:
                 answer = build_assistant_response_message(reply)
                 yield run.tell(MessageAppended(turn, *copied([answer])))
-                told = list(run.downgrades)
-                yield run.tell(RunFinished(reply, [*history, answer], run.usage, turn, downgrades=told))
+                yield run.tell(RunFinished(reply, [*history, answer], run.usage, turn, downgrades=run.downgrades))
                 return
             request = request.with_messages(copied(again))
         turn += 1

@@ -27,7 +27,7 @@ from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.base.parsing import Parsed
 from SimpleLLMFunc.base.run.sinks import EventSink, current_owner, show
 from SimpleLLMFunc.errors import RunAborted, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts import LISTENER
+from SimpleLLMFunc.interface.attempts import LISTENER, Downgrades
 from SimpleLLMFunc.logger import get_current_run_id, push_warning, shown_error
 from SimpleLLMFunc.type import ToolCall
 
@@ -45,6 +45,7 @@ class ObservedRun(Protocol):
     attempts: list[Attempt]
     parsed: Parsed[Any] | None
     finished: RunFinished | None
+    noted: Downgrades
 
     def metadata(self) -> RunMetadata:
         """Return who runs and with what."""
@@ -112,6 +113,10 @@ class Observer:
     def try_failed(self, error: SimpleLLMFuncError, *, tries: int, pause: float, model: str, next_model: str) -> None:
         """Show that a try failed which another one follows."""
         self._show(TryFailed(self.turn, error, tries, pause, model, next_model))
+
+    def downgraded(self, what: str, said: str) -> None:
+        """Note what was asked for in another way: the last event tells of it."""
+        self.run.noted.downgraded(what, said)
 
     def tool_begins(self, call: ToolCall) -> None:
         """Tell the sinks that this task is that of a tool; runs that begin in it belong to the call."""

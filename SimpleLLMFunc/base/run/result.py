@@ -64,8 +64,9 @@ class Result(Shown, Generic[R]):
         finish_reason: why the model stopped; "length" means that a text was cut.
         tries: HTTP requests of the accepted answer.
         source: who answered: the model, or the plain code given as `first=` or `fallback=`.
-        downgrades: what was asked for in another way because the service refused the first one: `(what, said)`, `said`
-            being its words. `what` begins with "output mode: " or "tools: ".
+        downgrades: what was asked for in another way, or left out, because the service or the model does not take it:
+            `(what, said)`, `said` being the words of the service, or why. `what` begins with "output mode: ", "tools: ",
+            "wire: ", "sampling: ", "thinking: " or "provider state: ".
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:result_card"

@@ -32,7 +32,7 @@ from SimpleLLMFunc.base.run.abort import Abort, RunLimits
 from SimpleLLMFunc.base.run.observer import Observer
 from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts import LISTENER, AttemptListener
+from SimpleLLMFunc.interface.attempts import LISTENER, AttemptListener, Downgrades
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
 from SimpleLLMFunc.logger import begin_run, get_current_trace_id
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
@@ -63,7 +63,7 @@ class Run:
         observer: shows the run to its sinks; None where nobody watches.
         may_ask_again: set to False once a part of the answer was given out.
         output_mode, output_mode_reason: how the answer is asked for, and why so.
-        downgrades: as in `Result`.
+        noted: the downgrades that the interface told of.
         attempts: told by the review, which alone knows what was wrong with an answer.
         messages: the conversation so far.
         last: the latest reply with its time, for the review.
@@ -100,7 +100,8 @@ class Run:
         self.finished: RunFinished | None = None
         self.output_mode: OutputMode = "text"
         self.output_mode_reason = ""
-        self.downgrades: list[tuple[str, str]] = []
+        self.noted = Downgrades()
+        self._asked_otherwise: tuple[tuple[str, str], ...] = ()
         self._deadline = deadline
         self._sinks = sinks
         self._time_limit: Spent | None = None
@@ -121,8 +122,7 @@ class Run:
         if sinks:
             self.observer = Observer(self, sinks)
         # A run that nobody watches must not be taken for a part of the one around it.
-        if self.observer is not None or LISTENER.get() is not None:
-            self._listening = LISTENER.enter(self.observer)
+        self._listening = LISTENER.enter(self.observer or self.noted)
         begin_run(self.trace_id)
         seconds = self._deadline
         if limited is not None and (left := limited.left()) is not None:
@@ -162,7 +162,7 @@ class Run:
     def asks(self, request: ModelRequest) -> None:
         """Take in how the answer is asked for."""
         self.output_mode, self.output_mode_reason = request.output_mode, request.output_mode_reason
-        self.downgrades = list(request.downgrades)
+        self._asked_otherwise = request.downgrades
 
     def tell(self, event: ReActEvent) -> ReActEvent:
         """Take in one event and show it to the sinks; return it with what those who watch are told more."""
@@ -206,6 +206,11 @@ class Run:
             return self.finished.reply
         return self.last.reply if self.last else None
 
+    @property
+    def downgrades(self) -> list[tuple[str, str]]:
+        """What was asked for in another way, as in `Result`: by this run, and by the interface."""
+        return list(dict.fromkeys((*self._asked_otherwise, *self.noted.told)))
+
     def facts(self) -> dict[str, Any]:
         """Return what `Result` and an error have in common, by attribute name."""
         reply = self.reply
@@ -213,7 +218,7 @@ class Run:
             "attempts": list(self.attempts),
             "output_mode": self.output_mode,
             "output_mode_reason": self.output_mode_reason,
-            "downgrades": list(self.downgrades),
+            "downgrades": self.downgrades,
             "tool_calls": list(self.tool_calls),
             "messages": copied(self.messages),
             "usage": self.usage,

@@ -16,7 +16,14 @@ from SimpleLLMFunc.interface.attempts.guard import (
 from SimpleLLMFunc.interface.attempts.http_model import Call, HttpModel
 from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES, get_json
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, key_pool_again
-from SimpleLLMFunc.interface.attempts.listener import LISTENER, AttemptListener, tell_failed_try
+from SimpleLLMFunc.interface.attempts.listener import (
+    LISTENER,
+    AttemptListener,
+    Downgrades,
+    noting_downgrades,
+    tell_downgrade,
+    tell_failed_try,
+)
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.attempts.retry import now, retried
@@ -29,6 +36,7 @@ __all__ = [
     "AttemptListener",
     "Call",
     "Credentials",
+    "Downgrades",
     "HttpModel",
     "KeySource",
     "LimitSettings",
@@ -41,11 +49,13 @@ __all__ = [
     "forbid_real_calls",
     "get_json",
     "key_pool_again",
+    "noting_downgrades",
     "now",
     "part_of_rates",
     "read_chunks",
     "read_reply",
     "real_calls_asked_for",
     "retried",
+    "tell_downgrade",
     "tell_failed_try",
 ]

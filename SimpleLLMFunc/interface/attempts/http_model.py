@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +14,7 @@ from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.credentials import Credentials
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
 from SimpleLLMFunc.interface.attempts.key_pool import Lease
-from SimpleLLMFunc.interface.attempts.listener import tell_failed_try
+from SimpleLLMFunc.interface.attempts.listener import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.attempts.retry import decide, now, pause_before_retry
@@ -34,12 +34,14 @@ from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPer
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
 from SimpleLLMFunc.interface.wires import Asked, Kept, Wire, WireRequest, check_call_params, endpoint, taken_apart
+from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
 __all__ = ["Call", "HttpModel"]
 
 IDLE_SECONDS = 60.0
+_MOST_WARNED = 1_000
 _NO_DEADLINE = Deadline.after(None)
 
 
@@ -133,6 +135,7 @@ class HttpModel(LLM_Interface):
         self._whose = whose
         self._extra_headers = extra_headers
         self._guarded = guarded
+        self._warned: set[tuple[str, str]] = set()
 
     # --- asking ------------------------------------------------------------------------------------------
 
@@ -260,6 +263,7 @@ class HttpModel(LLM_Interface):
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         check_call_params(asked.params)
         request, timeout = self._request(asked, stream=stream)
+        self._tell(request.downgrades)
         data, wire, tokens = await off_loop_if_large(
             text_size(asked.messages), lambda: self._written(request.body, asked)
         )
@@ -275,6 +279,16 @@ class HttpModel(LLM_Interface):
             tokens,
             kept=request.kept,
         )
+
+    def _tell(self, downgrades: Iterable[tuple[str, str]]) -> None:
+        """Tell the run, and once the log, of what is not asked for as it was wanted."""
+        for what, said in downgrades:
+            if (what, said) not in self._warned:
+                if len(self._warned) >= _MOST_WARNED:
+                    self._warned.clear()
+                self._warned.add((what, said))
+                push_warning(f"{self.model_name}: {what}: {said}")
+            tell_downgrade(what, said)
 
     def _clock(self, seconds: float | None) -> Deadline:
         """Return the deadline of a call that is given so many seconds; the strictest around it counts."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, UsageError
+from SimpleLLMFunc.interface.attempts import Downgrades, noting_downgrades, tell_downgrade
 from SimpleLLMFunc.interface.body_json import decode, encode
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.coalescing import Flights
@@ -33,6 +34,7 @@ T = TypeVar("T")
 _FORMAT = 1
 """Changes when what is kept, or what it is kept by, changes."""
 
+_DOWNGRADES = "SimpleLLMFunc.downgrades"
 _DEFAULT_BYTES = 512 * 1024 * 1024
 _SMALLEST_BYTES = 64 * 1024
 
@@ -109,10 +111,11 @@ class CachedLLM(ModelInFront):
                 if own is not None:
                     # Another one may have landed since the look into the file.
                     reply = await self._in_time(clock, lambda: self._kept(key))
-                    if reply is None:
-                        reply = await self._ask(messages, trace_id, clock, options)
-                        own.may_share = await self._keep(key, reply, clock)
-                    own.answer = reply
+                    if reply is not None:
+                        own.answer = reply
+                        break
+                    own.answer = reply = await self._ask(messages, trace_id, clock, options)
+                    own.may_share = await self._keep(key, reply, clock)
                     return reply
             flight = await _flights.wait((self.path, key), clock)
             if flight is None:
@@ -121,6 +124,7 @@ class CachedLLM(ModelInFront):
                 # What came then is not to be kept, so it is nobody else's either.
                 return await self._ask(messages, trace_id, clock, options)
             reply = _as_kept(flight.answer) if flight.answer is not None else None
+        _tell_downgrades(reply)
         return reply
 
     async def chat_stream(
@@ -131,20 +135,22 @@ class CachedLLM(ModelInFront):
         body = self._asked(messages, options)
         key, reply = await self._in_time(clock, lambda: self._look_up(body))
         if reply is not None:
+            _tell_downgrades(reply)
             for chunk in _pieces(reply):
                 yield chunk
             return
         assembler = ReplyAssembler()
         source = self.llm.chat_stream(messages, trace_id=trace_id, deadline=clock.left(), **options)
-        try:
-            async with aclosing(source):
-                async for chunk in source:
-                    assembler.add(chunk)
-                    yield chunk
-        except DeadlineExceeded as error:
-            raise clock.retold(error) from error.__cause__
+        with noting_downgrades() as noted:
+            try:
+                async with aclosing(source):
+                    async for chunk in source:
+                        assembler.add(chunk)
+                        yield chunk
+            except DeadlineExceeded as error:
+                raise clock.retold(error) from error.__cause__
         if assembler.is_complete:
-            await self._keep(key, assembler.completion(), clock)
+            await self._keep(key, _with_downgrades(assembler.completion(), noted), clock)
 
     def _clock(self, deadline: float | None) -> Deadline:
         clock = Deadline.after(deadline).stricter(current_deadline())
@@ -155,9 +161,11 @@ class CachedLLM(ModelInFront):
         self, messages: Sequence[Message], trace_id: str, clock: Deadline, options: Mapping[str, Any]
     ) -> ChatCompletion:
         try:
-            return await self.llm.chat(messages, trace_id=trace_id, deadline=clock.left(), **options)
+            with noting_downgrades() as noted:
+                reply = await self.llm.chat(messages, trace_id=trace_id, deadline=clock.left(), **options)
         except DeadlineExceeded as error:
             raise clock.retold(error) from error.__cause__
+        return _with_downgrades(reply, noted)
 
     # --- what is kept, and by what -----------------------------------------------------------------------
 
@@ -276,6 +284,17 @@ def _may_be_kept(reply: ChatCompletion) -> bool:
         if message.refusal or not ((message.content or "").strip() or message.tool_calls):
             return False
     return True
+
+
+def _with_downgrades(reply: ChatCompletion, noted: Downgrades) -> ChatCompletion:
+    """Return the reply with what was asked for in another way, which is kept with it."""
+    return replace(reply, raw={**reply.raw, _DOWNGRADES: list(noted.told)}) if noted.told else reply
+
+
+def _tell_downgrades(reply: ChatCompletion) -> None:
+    """Tell the run what a kept reply was not asked for."""
+    for what, said in reply.raw.get(_DOWNGRADES) or ():
+        tell_downgrade(what, said)
 
 
 def _as_kept(reply: ChatCompletion) -> ChatCompletion:
