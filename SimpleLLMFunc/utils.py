@@ -1,13 +1,14 @@
-"""Small helpers for asynchronous code and its context that know nothing of models."""
+"""Small helpers for asynchronous code, its context, and pickles, that know nothing of models."""
 
 from __future__ import annotations
 
 import types
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Generator
 from contextvars import Context, ContextVar
+from dataclasses import MISSING, fields
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Block", "ScopedVar", "get_last_item_of_async_generator", "in_context", "stepped"]
+__all__ = ["Block", "ScopedVar", "get_last_item_of_async_generator", "in_context", "set_fields", "stepped"]
 
 T = TypeVar("T")
 
@@ -119,3 +120,16 @@ def _not_ended(block: Block[T] | None) -> Block[T] | None:
     while block is not None and block.ended:
         block = block.around
     return block
+
+
+def set_fields(instance: Any, state: list[Any]) -> None:
+    """Be the `__setstate__` of a frozen dataclass with slots: a pickle of an older version holds fewer fields.
+
+    New fields of such a class stand last, and have a default.
+    """
+    known = fields(instance)
+    for field in known[len(state) :]:
+        value = field.default if field.default_factory is MISSING else field.default_factory()
+        object.__setattr__(instance, field.name, value)
+    for field, value in zip(known, state, strict=False):
+        object.__setattr__(instance, field.name, value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.utils import set_fields
 
 __all__ = ["GENERIC", "PROFILES", "Profile", "find_profile"]
 
@@ -39,13 +40,7 @@ class Profile:
     schema_with_tools: bool = True
     short_prompt: bool = False
 
-    def __setstate__(self, state: list[object]) -> None:
-        # A pickle of an older version holds fewer fields.
-        known = fields(self)
-        for field in known[len(state) :]:
-            object.__setattr__(self, field.name, field.default)
-        for field, value in zip(known, state, strict=False):
-            object.__setattr__(self, field.name, value)
+    __setstate__ = set_fields
 
 
 GENERIC = Profile()

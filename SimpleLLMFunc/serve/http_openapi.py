@@ -22,7 +22,7 @@ _USAGE: Final = {
     "type": "object",
     "properties": {
         name: {"type": "integer", "minimum": 0}
-        for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+        for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
     },
 }
 _EVENT: Final = {

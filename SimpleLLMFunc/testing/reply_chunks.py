@@ -70,7 +70,10 @@ def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterato
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "total_tokens": usage.total_tokens,
-            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+            "prompt_tokens_details": {
+                "cached_tokens": usage.cached_tokens,
+                "cache_write_tokens": usage.cache_write_tokens,
+            },
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         }
         yield _chunk(reply, [], usage=counts)

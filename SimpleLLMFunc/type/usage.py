@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from SimpleLLMFunc.type.wire import MOST, count, mappings
+from SimpleLLMFunc.utils import set_fields
 
 __all__ = ["NO_USAGE", "CompletionUsage", "Usage", "usage_of"]
 
@@ -21,6 +22,7 @@ class Usage:
         cached_tokens: the part of `input_tokens` that came from the provider's cache.
         reasoning_tokens: the part of `output_tokens` that was reasoning.
         cost: USD, None when unknown. A sum is unknown as soon as one part is, parts without tokens excepted.
+        cache_write_tokens: the part of `input_tokens` that was written into the provider's cache.
     """
 
     input_tokens: int = 0
@@ -28,6 +30,9 @@ class Usage:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     cost: float | None = None
+    cache_write_tokens: int = 0
+
+    __setstate__ = set_fields
 
     @property
     def total_tokens(self) -> int:
@@ -45,6 +50,7 @@ class Usage:
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             _sum_of_costs(self, other),
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     def __radd__(self, other: object) -> Usage:
@@ -78,6 +84,9 @@ class CompletionUsage:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     cost: float | None = None
+    cache_write_tokens: int = 0
+
+    __setstate__ = set_fields
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompletionUsage:
@@ -91,22 +100,17 @@ class CompletionUsage:
         ):
             prompt, completion = count(data, "prompt_tokens"), count(data, "completion_tokens")
             total = count(data, "total_tokens") or prompt + completion
-        cached = count(read, "cached_tokens") if (read := data.get("prompt_tokens_details")) else 0
+        cached = kept = 0
+        if read := data.get("prompt_tokens_details"):
+            cached, kept = count(read, "cached_tokens"), count(read, "cache_write_tokens")
         if not cached and "prompt_cache_hit_tokens" in data:
             cached = count(data, "prompt_cache_hit_tokens")
         reasoning = count(written, "reasoning_tokens") if (written := data.get("completion_tokens_details")) else 0
-        return cls(prompt, completion, total, cached, reasoning)
+        return cls(prompt, completion, total, cached, reasoning, None, kept)
 
     def with_cost(self, cost: float) -> CompletionUsage:
         """Return the same with its price."""
-        return CompletionUsage(
-            self.prompt_tokens,
-            self.completion_tokens,
-            self.total_tokens,
-            self.cached_tokens,
-            self.reasoning_tokens,
-            cost,
-        )
+        return replace(self, cost=cost)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as it stands in a reply."""
@@ -114,7 +118,10 @@ class CompletionUsage:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.total_tokens,
-            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+            "prompt_tokens_details": {
+                "cached_tokens": self.cached_tokens,
+                **({"cache_write_tokens": self.cache_write_tokens} if self.cache_write_tokens else {}),
+            },
             "completion_tokens_details": {"reasoning_tokens": self.reasoning_tokens},
         }
 
@@ -127,9 +134,10 @@ class CompletionUsage:
         """
         prompt, output = self.prompt_tokens, self.completion_tokens
         unnamed = self.total_tokens - prompt - output
+        cached, reasoning, kept = self.cached_tokens, self.reasoning_tokens, self.cache_write_tokens
         if unnamed <= 0:
-            return Usage(prompt, output, self.cached_tokens, self.reasoning_tokens, self.cost)
-        return Usage(prompt, output + unnamed, self.cached_tokens, self.reasoning_tokens or unnamed, self.cost)
+            return Usage(prompt, output, cached, reasoning, self.cost, kept)
+        return Usage(prompt, output + unnamed, cached, reasoning or unnamed, self.cost, kept)
 
 
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:

@@ -39,7 +39,14 @@ CALL = ToolCall.from_dict({"id": "c1", "type": "function", "function": {"name": 
 REPLY = ChatCompletion.from_dict({"choices": [{"message": {"role": "assistant", "content": "hi"}}]})
 USAGE = Usage(3, 1)
 NAMED = {"turn": 1, "id": "c1", "name": "stock", "arguments": "{}"}
-COUNTED = {"input_tokens": 3, "output_tokens": 1, "cached_tokens": 0, "reasoning_tokens": 0, "cost": None}
+COUNTED = {
+    "input_tokens": 3,
+    "output_tokens": 1,
+    "cached_tokens": 0,
+    "reasoning_tokens": 0,
+    "cost": None,
+    "cache_write_tokens": 0,
+}
 TOLD = [
     (RunStarted("t", [HELLO]), {"trace_id": "t", "messages": [HELLO]}),
     (TurnStarted(2), {"turn": 2}),
@@ -53,6 +60,7 @@ TOLD = [
             "turn": 1,
             "text": "h",
             "tool_calls": [{"index": 0, "id": "c1", "name": "stock", "arguments": "{", "type": None, "extra": {}}],
+            "thinking": "",
         },
     ),
     (ReplyReceived(1, REPLY, USAGE, 0.5, raw=object()), {"turn": 1, "text": "hi", "usage": COUNTED, "seconds": 0.5}),
@@ -66,6 +74,7 @@ TOLD = [
             "repairs": [],
             "seconds": 0.5,
             "usage": COUNTED,
+            "thinking": "",
         },
     ),
     (ToolCallStarted(1, CALL), NAMED),

@@ -179,8 +179,8 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
 
 def encode_usage(usage: Usage) -> str:
     """Return a usage as text."""
-    parts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.cost)
-    return _JSON.encode(parts)
+    parts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.cost]
+    return _JSON.encode([*parts, usage.cache_write_tokens] if usage.cache_write_tokens else parts)
 
 
 def decode_usage(text: str) -> Usage:

@@ -76,7 +76,7 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
     The first call imports the prices, for about 0.3 s; `load_prices` does so off the event loop.
 
     Args:
-        usage: cached tokens count by their own price, reasoning tokens as output.
+        usage: cached tokens and those written into the cache count by their own prices, reasoning tokens as output.
         model: as the service calls it.
         provider: our name of who serves it.
         base_url: where it is reached.
@@ -86,12 +86,16 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
     tariff = _tariff(model, provider, base_url)
     if tariff is None:
         return None
-    if not (0 <= usage.cached_tokens <= usage.input_tokens and 0 <= usage.reasoning_tokens <= usage.output_tokens):
+    read, kept, cached = usage.input_tokens, usage.cache_write_tokens, usage.cached_tokens
+    if not (cached >= 0 and kept >= 0 and cached + kept <= read and 0 <= usage.reasoning_tokens <= usage.output_tokens):
+        read = max(read, 0)
+        cached = min(max(cached, 0), read)
         usage = Usage(
-            max(usage.input_tokens, 0),
+            read,
             max(usage.output_tokens, 0),
-            min(max(usage.cached_tokens, 0), max(usage.input_tokens, 0)),
+            cached,
             min(max(usage.reasoning_tokens, 0), max(usage.output_tokens, 0)),
+            cache_write_tokens=min(max(kept, 0), read - cached),
         )
     try:
         return tariff(usage)
@@ -141,23 +145,30 @@ def _flat_tariff(model: str, provider: str, base_url: str | None) -> Callable[[U
     million = 10**6
     rates: list[Decimal] = [
         _calculated(probe, model, provider, base_url).total_price / million
-        for probe in (Usage(million), Usage(million, 0, million), Usage(0, million), Usage(0, million, 0, million))
+        for probe in (
+            Usage(million),
+            Usage(million, 0, million),
+            Usage(million, cache_write_tokens=million),
+            Usage(0, million),
+            Usage(0, million, 0, million),
+        )
     ]
     # Whole numbers of the smallest part of a USD that any rate has: as exact as Decimal, in a tenth of the time.
     whole: int = 10 ** max(0, *(-int(rate.as_tuple().exponent) for rate in rates))
-    read, cached, written, reasoned = (int(rate * whole) for rate in rates)
+    read, cached, kept, written, reasoned = (int(rate * whole) for rate in rates)
 
     def tariff(usage: Usage) -> float:
-        if not usage.cached_tokens and not usage.reasoning_tokens:
+        if not usage.cached_tokens and not usage.reasoning_tokens and not usage.cache_write_tokens:
             return (read * usage.input_tokens + written * usage.output_tokens) / whole
         return (
-            read * (usage.input_tokens - usage.cached_tokens)
+            read * (usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens)
             + cached * usage.cached_tokens
+            + kept * usage.cache_write_tokens
             + written * (usage.output_tokens - usage.reasoning_tokens)
             + reasoned * usage.reasoning_tokens
         ) / whole
 
-    probe = Usage(7_919, 6_007, 1_013, 211)
+    probe = Usage(7_919, 6_007, 1_013, 211, cache_write_tokens=307)
     return tariff if tariff(probe) == _price(model, provider, base_url, probe) else None
 
 
@@ -171,6 +182,7 @@ def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -
     counts = {
         "input_tokens": usage.input_tokens,
         "cache_read_tokens": usage.cached_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
         "output_tokens": usage.output_tokens,
         "output_reasoning_tokens": usage.reasoning_tokens,
     }

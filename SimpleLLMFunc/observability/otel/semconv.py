@@ -59,6 +59,7 @@ class Attribute:
     INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
     OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
     CACHED_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+    CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
     REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
     OUTPUT_TYPE: Final = "gen_ai.output.type"
     SERVER_ADDRESS: Final = "server.address"

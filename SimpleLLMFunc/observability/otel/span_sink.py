@@ -299,6 +299,7 @@ class SpanSink:
             attributes[Attribute.INPUT_TOKENS] = usage.input_tokens
             attributes[Attribute.OUTPUT_TOKENS] = usage.output_tokens
             attributes[Attribute.CACHED_TOKENS] = usage.cached_tokens or None
+            attributes[Attribute.CACHE_WRITE_TOKENS] = usage.cache_write_tokens or None
             attributes[Attribute.REASONING_TOKENS] = usage.reasoning_tokens or None
         call.span.set_attributes(known(attributes))
         if self.captures_content and call.span.is_recording():

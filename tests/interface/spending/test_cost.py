@@ -98,6 +98,16 @@ def test_prices_are_to_the_last_digit_those_of_the_package(provider):
     assert flat  # of some the price depends on the hour
 
 
+def test_what_is_written_into_the_cache_has_a_price_of_its_own():
+    plain, written = Usage(1000, 10), Usage(1000, 10, cache_write_tokens=800)
+    counts = {"input_tokens": 1000, "output_tokens": 10, "cache_write_tokens": 800}
+    assert price_of(written, "claude-sonnet-4-5", "anthropic") == theirs("claude-sonnet-4-5", "anthropic", **counts)
+    assert price_of(written, "claude-sonnet-4-5", "anthropic") > price_of(plain, "claude-sonnet-4-5", "anthropic")
+    assert price_of(written, "gpt-4o", "openai") == price_of(plain, "gpt-4o", "openai")
+    all_written = price_of(Usage(10, cache_write_tokens=10), "claude-sonnet-4-5", "anthropic")
+    assert price_of(Usage(10, cache_write_tokens=50), "claude-sonnet-4-5", "anthropic") == all_written
+
+
 def test_the_list_is_looked_through_once_per_model(monkeypatch):
     asked = []
     calculate = prices.calc_price
