@@ -205,7 +205,7 @@ def _locked(pipeline: Pipeline) -> Locked:
         version=about.version,
         model=tuple(llm.model_name for llm in models),
         wire=wires if any(name != "chat" for name in wires) else (),
-        parameters=_plain(parameters | dict(options.llm_kwargs)),
+        parameters=_plain(parameters | dict(options.params)),
         parts={
             "prompt": _hash(
                 [about.docstring, dict(options.template_params or {}), _without_answering(pipeline.version_parts)]

@@ -17,6 +17,7 @@ from SimpleLLMFunc.base.metadata import RunMetadata, SentRequest
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolCall, ToolCallDelta, Usage
+from SimpleLLMFunc.utils import set_fields
 
 __all__ = [
     "AnswerReviewed",
@@ -92,12 +93,14 @@ class ReplyDelta:
         text: the new piece of text, may be empty.
         tool_calls: pieces of tool calls.
         raw: the chunk as the interface gave it.
+        thinking: the new piece of what the model thinks, where the service shows it; no part of the text.
     """
 
     turn: int
     text: str
     tool_calls: list[ToolCallDelta] = field(default_factory=list)
     raw: Any = None
+    thinking: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ class Attempt:
         repairs: what was mended to read it.
         seconds: from the request to the end of the reply.
         usage: of this reply.
+        thinking: what the model thought before, as far as the service shows it.
     """
 
     text: str
@@ -135,6 +139,9 @@ class Attempt:
     repairs: list[Repair] = field(default_factory=list)
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
+    thinking: str = ""
+
+    __setstate__ = set_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +273,7 @@ def to_dict(event: ReActEvent) -> dict[str, Any]:  # noqa: C901, PLR0912 - one l
             told |= {"model": model, "next_model": next_model}
         case ReplyDelta(turn=turn, text=text, tool_calls=calls):
             told = {"turn": turn, "text": text, "tool_calls": [asdict(call) for call in calls]}
+            told["thinking"] = event.thinking
         case ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
             told = {"turn": turn, "text": reply.text, "usage": asdict(usage), "seconds": seconds}
         case AnswerReviewed(turn=turn, attempt=attempt, accepted=accepted):

@@ -18,6 +18,7 @@ def result_card(result: Result[Any]) -> Card:
     facts = [
         ("value", value),
         ("answer", result.text if result.text != value else ""),
+        ("thinking", result.thinking),
         ("tokens", f"{usage.input_tokens} read, {usage.output_tokens} written"),
         ("cost", _usd(result.cost)),
         ("seconds", f"{result.seconds:.2f}{' (from a cache)' if result.cached else ''}"),

@@ -132,7 +132,14 @@ class FunctionPipeline(Pipeline):
         parsed, reply = run.parsed, run.reply
         assert parsed is not None, "an accepted answer was parsed"
         assert reply is not None, "and there was a reply"
-        return Result(value=parsed.value, text=reply.text, repairs=parsed.repairs, tries=reply.tries, **run.facts())
+        return Result(
+            value=parsed.value,
+            text=reply.text,
+            repairs=parsed.repairs,
+            tries=reply.tries,
+            thinking=reply.message.reasoning_content or "",
+            **run.facts(),
+        )
 
     async def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
         """Return the answer for a row of a map."""

@@ -17,7 +17,7 @@ from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
-from SimpleLLMFunc.llm_decorator.steps.common.types import Compact
+from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, Thinking
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import Tool
 
@@ -62,6 +62,7 @@ def llm_chat(
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
     check_arguments: bool = True,
+    thinking: Thinking | None = None,
     **llm_kwargs: Any,
 ) -> ChatDecorator: ...
 def llm_chat(
@@ -81,6 +82,7 @@ def llm_chat(
     watching: EventSink | Sequence[EventSink] | None = None,
     abort_signal: Abort | None = None,
     check_arguments: bool = True,
+    thinking: Thinking | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a documented function into a dialogue: the docstring is the system prompt.
@@ -111,6 +113,8 @@ def llm_chat(
         abort_signal: ends a run when it is set; `_abort_signal=` at the call comes before it.
         check_arguments: make sure, before anything is sent, that the arguments fit their annotations, as pydantic reads
             them (``"3"`` is an int, None is no str); they are not converted.
+        thinking: how much the model thinks before it answers: "off", "low", "medium", "high", or a number of tokens; None
+            leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
         **llm_kwargs: request parameters, which go to the provider; as of `llm_function`.
 
     Raises:

@@ -18,7 +18,7 @@ from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStre
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
-from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples
+from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples, Thinking
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import Tool
 
@@ -91,6 +91,7 @@ def llm_function(
     fallback: Callable[..., Any] | None = None,
     fallback_reserve: float = 0.5,
     sample: float = 0.0,
+    thinking: Thinking | None = None,
     **llm_kwargs: Any,
 ) -> FunctionDecorator: ...
 def llm_function(
@@ -122,6 +123,7 @@ def llm_function(
     fallback: Callable[..., Any] | None = None,
     fallback_reserve: float = 0.5,
     sample: float = 0.0,
+    thinking: Thinking | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a typed, documented function into a call to a language model.
@@ -170,6 +172,8 @@ def llm_function(
         fallback_reserve: seconds of a deadline that are kept for `fallback`; with less left the model is not asked.
         sample: share of the calls, from 0 to 1, in which plain code and the model are both asked; `f.agreement` counts
             how often they say the same.
+        thinking: how much the model thinks before it answers: "off", "low", "medium", "high", or a number of tokens; None
+            leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
         **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
             those that only your service knows: its entries stand at the top level of the request's body.
 

@@ -97,7 +97,7 @@ class MappedFunction(Generic[R_co]):
         # In the words of 1.0, so that what it has answered need not be asked for again.
         described = build_return_type_description(output.return_type, as_identity=True)
         llm = resolve_llm(options.llm_interface)
-        bodies = [_body(part, tools, options.llm_kwargs) for part in answering_models(llm)]
+        bodies = [_body(part, tools, options.params) for part in answering_models(llm)]
         return {
             "model": [body.pop("model", "") for body in bodies],
             "params": bodies,

@@ -13,6 +13,7 @@ from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.parsing import OutputMode, Repair
 from SimpleLLMFunc.base.run.shown import Shown
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec, Usage
+from SimpleLLMFunc.utils import set_fields
 
 __all__ = ["KEY_VARIABLE", "AnswerSource", "Preview", "Result", "curl_command"]
 
@@ -67,6 +68,7 @@ class Result(Shown, Generic[R]):
         downgrades: what was asked for in another way, or left out, because the service or the model does not take it:
             `(what, said)`, `said` being the words of the service, or why. `what` begins with "output mode: ", "tools: ",
             "wire: ", "sampling: ", "thinking: " or "provider state: ".
+        thinking: what the model thought before the accepted answer, as far as the service shows it; empty for nothing.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:result_card"
@@ -88,6 +90,9 @@ class Result(Shown, Generic[R]):
     tries: int = 1
     source: AnswerSource = "model"
     downgrades: list[tuple[str, str]] = field(default_factory=list)
+    thinking: str = ""
+
+    __setstate__ = set_fields
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
         # Inside of a list, say: what tells it from others. The third is what is not worth showing.
@@ -98,6 +103,7 @@ class Result(Shown, Generic[R]):
         yield "seconds", round(self.seconds, 3), ...
         yield "cached", self.cached, False
         yield "finish_reason", self.finish_reason, "stop"
+        yield "thinking", self.thinking, ""
         yield "downgrades", self.downgrades, []
         yield "trace_id", self.trace_id, ""
 

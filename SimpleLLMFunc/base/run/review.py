@@ -88,7 +88,8 @@ class AnyReview:
         last = self.run.last
         seconds = last.seconds if last else 0.0
         usage = last.usage if last else extract_usage_from_response(reply) or Usage()
-        self.run.attempted(Attempt(reply.text, seconds=seconds, usage=usage, **found))
+        thinking = reply.message.reasoning_content or ""
+        self.run.attempted(Attempt(reply.text, seconds=seconds, usage=usage, thinking=thinking, **found))
 
 
 class EmptyReview(AnyReview):

@@ -68,7 +68,8 @@ class StreamedReply:
             chunk = chunk.with_text(self._answer.feed(chunk.text))
         delta = chunk.delta
         calls = delta.tool_calls
-        return ReplyDelta(self._turn, delta.content or "", list(calls) if calls else [], chunk)
+        thinking = delta.reasoning_content or ""
+        return ReplyDelta(self._turn, delta.content or "", list(calls) if calls else [], chunk, thinking)
 
     def text_so_far(self) -> str:
         """Return the text of the answer so far; what has arrived of an action is none."""

@@ -11,6 +11,7 @@ from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.items.families import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.request_body import build_body
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
@@ -86,8 +87,10 @@ class ChatCompletionsWire:
         """Return what goes out.
 
         Raises:
+            ConfigError: the model has no such `thinking`.
             UsageError: there is no message, or one is none.
         """
+        params, downgrades = _taken(asked.params, model_name)
         body = build_body(
             model_name,
             asked.messages,
@@ -95,9 +98,9 @@ class ChatCompletionsWire:
             tools=asked.tools,
             response_format=asked.response_format,
             stream=stream,
-            params=asked.params,
+            params=params,
         )
-        return WireRequest(_PATH, body)
+        return WireRequest(_PATH, body, downgrades=tuple(downgrades))
 
     def auth(self, key: str) -> Mapping[str, str]:
         """Return the header that carries the key."""
@@ -137,6 +140,21 @@ class ChatCompletionsWire:
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
         return failure_of(read_error(body), received, path=_PATH, tools=partial(tools_in, received.sent))
+
+
+def _taken(params: Mapping[str, Any], model_name: str) -> tuple[Mapping[str, Any], list[tuple[str, str]]]:
+    """Return the parameters in the words of the model, and what is told of those that are left out."""
+    if not params:
+        return params, []
+    spoken, thinking = dict(params), params.get("thinking")
+    if isinstance(thinking, (str, int)) and not isinstance(
+        thinking, bool
+    ):  # else a service's own parameter of this name
+        del spoken["thinking"]
+        if word := effort_of(thinking, model_name):
+            spoken["reasoning_effort"] = word
+    downgrades = leave_out_sampling(spoken, model_name, spoken.get("reasoning_effort"))
+    return spoken, downgrades
 
 
 CHAT = ChatCompletionsWire()

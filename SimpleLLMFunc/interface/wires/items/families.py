@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 
-__all__ = ["OpenAIFamily", "effort_of", "openai_family", "refuses_sampling"]
+__all__ = ["OpenAIFamily", "effort_of", "leave_out_sampling", "openai_family"]
 
+_SAMPLING = ("temperature", "top_p", "top_logprobs", "logprobs")
 WORDS = ("low", "medium", "high")
 
 
@@ -69,6 +71,15 @@ def effort_of(thinking: object, model_name: str) -> str:
     raise ConfigError(f"{model_name} has no thinking={thinking!r}. It has: {', '.join(has)}.")
 
 
-def refuses_sampling(model_name: str, effort: object) -> bool:
-    """Return whether the model refuses `temperature` and its like: it reasons, and is not told to leave that."""
-    return bool(openai_family(model_name).thinks) and effort != "none"
+def leave_out_sampling(params: dict[str, Any], model_name: str, effort: object) -> list[tuple[str, str]]:
+    """Take out the sampling parameters that the model refuses, and return what is told of them.
+
+    Args:
+        params: of the request; changed.
+        model_name: one that reasons takes none.
+        effort: of its reasoning; "none" leaves that, and any parameter is taken.
+    """
+    if effort == "none" or not openai_family(model_name).thinks:
+        return []
+    given = [name for name in _SAMPLING if params.pop(name, None) is not None]
+    return [(f"sampling: {name} is left out", "a model that reasons takes none") for name in given]

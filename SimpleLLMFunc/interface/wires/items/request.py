@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.wires.items.families import effort_of, refuses_sampling
+from SimpleLLMFunc.interface.wires.items.families import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.items.history import conversation_of, instructions_of
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
@@ -14,7 +14,6 @@ from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
 __all__ = ["build_request"]
 
 _NO_WORD = ("stop", "seed", "n", "logit_bias", "frequency_penalty", "presence_penalty")
-_SAMPLING = ("temperature", "top_p", "top_logprobs", "logprobs")
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
 
@@ -66,7 +65,9 @@ def build_request(
     if caches:
         body["prompt_cache_key"] = Prefix(model_name, instructions, tools).value()
     _set_reasoning(body, params, model_name)
-    _set_sampling(body, params, model_name, downgrades)
+    downgrades += leave_out_sampling(params, model_name, body.get("reasoning", {}).get("effort"))
+    if params.pop("logprobs", None) or "top_logprobs" in params:
+        body["include"] = [*body["include"], _LOGPROBS]
     _set_rest(body, params)
     if stream:
         body["stream"] = True
@@ -113,19 +114,6 @@ def _set_reasoning(body: dict[str, Any], params: dict[str, Any], model_name: str
             reasoning.setdefault("summary", "auto")  # without it the service shows no thinking
     if reasoning:
         body["reasoning"] = reasoning
-
-
-def _set_sampling(
-    body: dict[str, Any], params: dict[str, Any], model_name: str, downgrades: list[tuple[str, str]]
-) -> None:
-    """Write the sampling parameters that the model takes; the others are left out, and told."""
-    refused = refuses_sampling(model_name, body.get("reasoning", {}).get("effort"))
-    for name in _SAMPLING:
-        if name in params and refused:
-            del params[name]
-            downgrades.append((f"sampling: {name} is left out", "a model that reasons takes none"))
-    if params.pop("logprobs", None) or "top_logprobs" in params:
-        body["include"] = [*body["include"], _LOGPROBS]
 
 
 def _set_rest(body: dict[str, Any], params: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
-from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples
+from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples, Thinking
 from SimpleLLMFunc.tools import Tool
 
 __all__ = ["CHAT_ONLY", "FUNCTION_ONLY", "Options"]
@@ -94,6 +94,7 @@ class Options:
     compact: Compact | None = None
     stream: bool = False
     return_mode: Literal["text", "raw"] = "text"
+    thinking: Thinking | None = None
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,6 +119,7 @@ class Options:
                 raise ConfigError(f"{name} must be a whole number from 0 up, not {value!r}.")
         if given.deadline is not None and not (_is_number(given.deadline) and given.deadline > 0):
             raise ConfigError(f"deadline must be seconds above 0, or None, not {self.deadline!r}.")
+        _check_thinking(given.thinking)
         for name in ("system_prompt_template", "user_prompt_template"):
             template = getattr(given, name)
             if template is not None and not isinstance(template, str):
@@ -161,6 +163,11 @@ class Options:
         return (self.watching,) if callable(self.watching) else tuple(self.watching)
 
     @property
+    def params(self) -> Mapping[str, Any]:
+        """What goes to the provider with each request."""
+        return self.llm_kwargs if self.thinking is None else {**self.llm_kwargs, "thinking": self.thinking}
+
+    @property
     def version_parts(self) -> list[Any]:
         """The prompt templates, as a part of the function's version; JSON data."""
         templates = {"system": self.system_prompt_template, "user": self.user_prompt_template}
@@ -199,6 +206,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _check_one_of(name: str, value: object, allowed: Sequence[object]) -> None:
+def _check_thinking(value: object) -> None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if not is_count and not isinstance(value, Mapping):  # a mapping is a service's own form
+        _check_one_of("thinking", value, (None, "off", "low", "medium", "high"), " or a number of tokens")
+
+
+def _check_one_of(name: str, value: object, allowed: Sequence[object], more: str = "") -> None:
     if value not in allowed:
-        raise ConfigError(f"{name} must be one of {', '.join(repr(one) for one in allowed)}, not {value!r}.")
+        raise ConfigError(f"{name} must be one of {', '.join(repr(one) for one in allowed)}{more}, not {value!r}.")

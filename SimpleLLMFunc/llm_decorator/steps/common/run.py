@@ -61,7 +61,7 @@ class FunctionRun(Run):
         self.function = function
         self.signature = signature
         self.template_params = template_params if template_params is not None else options.template_params
-        self.params = {**options.llm_kwargs, **params} if params else options.llm_kwargs
+        self.params = {**options.params, **params} if params else options.params
         self.context = copy_context()
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from SimpleLLMFunc.type import Message
 
-__all__ = ["Compact", "ExampleLines", "FunctionSignature", "GivenExamples", "Metadata"]
+__all__ = ["Compact", "ExampleLines", "FunctionSignature", "GivenExamples", "Metadata", "Thinking"]
 
 Metadata: TypeAlias = tuple[inspect.Signature, dict[str, Any], Any, str, str]
 """``(signature, type_hints, return_type, docstring, func_name)`` of a function."""
@@ -24,6 +24,10 @@ class ExampleLines(list[tuple[str, dict[str, Any]]]):
 
 GivenExamples: TypeAlias = Sequence[tuple[Any, Any]] | str | os.PathLike[str]
 """``[(args, value), …]``, or the path of a JSONL file whose lines are ``{"args": …, "value": …}``."""
+
+
+Thinking: TypeAlias = Literal["off", "low", "medium", "high"] | int | Mapping[str, Any]
+"""How much the model thinks before it answers: a word, tokens, or what the service itself calls `thinking`, as it is."""
 
 
 class FunctionSignature(NamedTuple):

@@ -1,0 +1,143 @@
+"""`thinking=` reaches each wire in its own words, and what the model thought is told apart from its answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc.base.events import ReplyDelta
+from SimpleLLMFunc.interface.anthropic import Anthropic
+from SimpleLLMFunc.interface.gemini import Gemini
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.server import LoopbackServer, completion, json_answer
+from tests.support.services import GeminiService, MessagesService, ResponsesService
+
+ADDRESS = "http://127.0.0.1:9/v1"
+CHAT = {"base_url": ADDRESS, "api_key": "k", "wire": "chat"}
+
+
+def counter(llm, **options):
+    @llm_function(llm, **options)
+    async def count(text: str) -> int:
+        """Count the words."""
+        raise NotImplementedError
+
+    return count
+
+
+def effort(model, thinking, **more):
+    body = counter(OpenAICompatible(model, **{**CHAT, **more}), thinking=thinking).preview("a b").body
+    assert "thinking" not in body
+    return body.get("reasoning_effort")
+
+
+def test_chat_completions_gets_the_word_that_the_model_has():
+    assert effort("gpt-5", "low") == "low"
+    assert effort("gpt-5", "off") == "minimal"
+    assert effort("gpt-5.4", "off") == "none"
+    assert effort("gpt-4o", "off") is None
+    assert effort("qwen3-8b", "high") == "high"
+    assert effort("gpt-5", None) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "has"),
+    [
+        ("gpt-4o", "low", "It has: None, off"),
+        ("o3", "off", "It has: None, low, medium, high"),
+        ("gpt-5.4", 2048, "It has: None, off, low, medium, high"),
+        ("qwen3-8b", 2048, "It has: None, off, low, medium, high"),
+    ],
+)
+async def test_what_a_model_does_not_have_is_an_error_before_anything_is_sent(model, thinking, has):
+    async with LoopbackServer(lambda _: json_answer(completion("2"))) as server:
+        ask = counter(OpenAICompatible(model, **{**CHAT, "base_url": server.base_url}), thinking=thinking)
+        with pytest.raises(ConfigError, match=has):
+            ask.preview("a b")
+        with pytest.raises(ConfigError, match=has):
+            await ask("a b")
+        assert server.requests == []
+
+
+def test_the_other_wires_have_words_of_their_own():
+    words = {
+        "claude-sonnet-4-5": counter(Anthropic("claude-sonnet-4-5", api_key="k"), thinking=2048),
+        "gpt-5.6": counter(
+            OpenAICompatible("gpt-5.6", base_url=ADDRESS, api_key="k", wire="responses"), thinking="low"
+        ),
+        "gemini-3.8-flash": counter(Gemini("gemini-3.8-flash", api_key="k"), thinking="low"),
+    }
+    bodies = {name: ask.preview("a b").body for name, ask in words.items()}
+    assert bodies["claude-sonnet-4-5"]["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+    assert bodies["gpt-5.6"]["reasoning"] == {"effort": "low", "summary": "auto"}
+    assert bodies["gemini-3.8-flash"]["generationConfig"]["thinkingConfig"]["thinkingLevel"] == "low"
+
+
+@pytest.mark.parametrize("given", ["a lot", 0, -1, True, 1.5])
+def test_another_word_is_refused_where_it_is_written(given):
+    with pytest.raises(ConfigError, match="thinking must be one of .* or a number of tokens"):
+        llm_function(thinking=given)
+    with pytest.raises(ConfigError, match="thinking must be one of"):
+        llm_chat(thinking=given)
+
+
+def test_a_services_own_parameter_of_this_name_goes_out_as_it_is():
+    ask = counter(OpenAICompatible("glm-4.6", **CHAT), thinking={"type": "disabled"})
+    assert ask.preview("a").body["thinking"] == {"type": "disabled"}
+    changed = ask.with_options(thinking="low").preview("a").body
+    assert ("thinking" in changed, changed["reasoning_effort"]) == (False, "low")
+    assert "thinking" not in ask.with_options(thinking=None).preview("a").body
+
+
+async def test_sampling_parameters_stay_where_a_model_takes_them():
+    async with LoopbackServer(lambda _: json_answer(completion("2"))) as server:
+        given = {**CHAT, "base_url": server.base_url}
+        told = {
+            name: (await counter(OpenAICompatible(name, **given), temperature=0, **more).call("a b")).downgrades
+            for name, more in {"gpt-4o": {}, "qwen": {}, "gpt-5.4": {"thinking": "off"}, "gpt-5": {}}.items()
+        }
+        sent = {each.body["model"]: "temperature" in each.body for each in server.requests}
+    assert sent == {"gpt-4o": True, "qwen": True, "gpt-5.4": True, "gpt-5": False}
+    left_out = ("sampling: temperature is left out", "a model that reasons takes none")
+    assert told == {"gpt-4o": [], "qwen": [], "gpt-5.4": [], "gpt-5": [left_out]}
+
+
+def thoughtful(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, "reasoning_content": f"about {text}"}
+
+
+async def test_what_the_model_thought_is_told_of_each_attempt_and_never_in_the_answer():
+    result = await counter(ScriptedLLM(thoughtful("two"), thoughtful("2"))).call("a b")
+    assert (result.value, result.text, result.thinking) == (2, "2", "about 2")
+    assert [each.thinking for each in result.attempts] == ["about two", "about 2"]
+    assert "thinking='about 2'" in repr(result)
+    assert "about 2" in result._repr_html_()
+    plain = await counter(ScriptedLLM("2")).call("a b")
+    assert (plain.thinking, plain.attempts[0].thinking) == ("", "")
+    assert "thinking" not in plain._repr_html_()
+    assert "thinking" not in {name for name, value, default in plain.__rich_repr__() if value != default}
+
+
+SERVICES: dict[str, Any] = {
+    "messages": (MessagesService, lambda base: Anthropic("claude-sonnet-4-5", base_url=base[:-3], api_key="k")),
+    "responses": (
+        ResponsesService,
+        lambda base: OpenAICompatible("gpt-5.6", base_url=base, api_key="k", wire="responses"),
+    ),
+    "gemini": (GeminiService, lambda base: Gemini("gemini-3.8-flash", base_url=base[:-3], api_key="k")),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+async def test_the_services_show_their_thinking_in_replies_and_streams(name):
+    service, make = SERVICES[name]
+    said = {"texts": ["2"], "thinking": "one and one"}
+    async with LoopbackServer(service(said, said)) as server:
+        ask = counter(make(server.base_url), thinking="low")
+        result = await ask.call("a b")
+        assert (result.value, result.thinking) == (2, "one and one")
+        pieces = [event async for event in ask.events("a b") if isinstance(event, ReplyDelta)]
+    assert "".join(piece.thinking for piece in pieces) == "one and one"
+    assert "".join(piece.text for piece in pieces) == "2"
