@@ -47,6 +47,9 @@ from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usag
 __all__ = ["execute_llm", "model_turn", "raw_responses", "react_events"]
 
 _NO_TOOLS = Toolset()
+_PAUSED = "pause_turn"
+"""The service stopped in the middle of its own tools, and goes on where it is sent what it wrote: a round without calls."""
+
 _EARLY = "Not accepted yet: read the results of the other calls first, then call this again, alone."
 """To an answer given beside other calls: it was written before their results were known."""
 
@@ -61,7 +64,7 @@ async def react_events(
 
     Args:
         request: what is sent first, and to which model. Its messages are copied, never changed.
-        tools: what runs when the model calls a tool; after its last round the model gets one turn without tools, and so
+        tools: what runs when the model calls a tool (a pause of the service is a round too); after its last round the model gets one turn without tools, and so
             does a model that makes the same calls again and again; see `Repetition`.
         review: may send the model back to work, and may change a request that the service refused; see `Review`.
         run: whose limits hold. A stream of it adds `ReplyDelta` events.
@@ -102,7 +105,7 @@ async def react_events(
             continue  # the same turn, asked otherwise
         assert run.last is not None, "a turn ends with its reply"
         reply = _usable(run.last.reply, request.answer_name)
-        if reply.tool_calls:
+        if reply.tool_calls or reply.finish_reason == _PAUSED:
             if is_last:
                 repeated = repetition.times if repetition.is_over else 0
                 raise ToolCallLimitExceeded(tools.max_rounds, repeated=repeated).with_run(messages=history)
@@ -282,6 +285,8 @@ async def _tool_round(
 ) -> AsyncGenerator[MessageAppended | ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply and yield what happens; every call gets exactly one result message."""
     yield MessageAppended(turn, build_assistant_response_message(reply))
+    if not reply.tool_calls:
+        return  # a pause
     calls = [call for call in reply.tool_calls if call.function.name != answer_name]
     are_run, policy = repetition.begins(calls), tools.policy
     events = (

@@ -10,6 +10,7 @@ from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
+from SimpleLLMFunc.interface.wires import STATE
 from SimpleLLMFunc.tools import NotConfirmed, Tool
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
 
@@ -64,12 +65,20 @@ class ModelRequest:
         """What an interface is handed inside the process, and no wire carries."""
         return {"wanted_schema": self.wanted_schema} if self.llm.wants_schema else {}
 
+    @property
+    def _keeps_tools(self) -> bool:
+        """Whether the last turn says that no tool may be called, instead of leaving the tools out."""
+        if self.answer_tool or not (self.llm.keeps_tools and self.llm.profile.tool_choice):
+            return False
+        # State may be bound to the tools as well.
+        return bool(self.tools) and any("tool_calls" in message or STATE in message for message in self.messages)
+
     def with_messages(self, messages: list[Message]) -> ModelRequest:
         """Return the same request with another conversation."""
         return replace(self, messages=messages)
 
     def wire(self, *, is_last: bool) -> dict[str, Any]:
-        """Return the arguments of `LLM_Interface.chat`; the last turn offers no tool but the answer.
+        """Return the arguments of `LLM_Interface.chat`; in the last turn no tool may be called but the answer.
 
         The messages are a copy: what an interface does to them is not seen by the run.
         """
@@ -84,7 +93,8 @@ class ModelRequest:
                 "tools": None,
                 "response_format": actions.response_format,
             }
-        offered = [] if is_last else list(self.tools or ())
+        keeps = is_last and self._keeps_tools
+        offered = [] if is_last and not keeps else list(self.tools or ())
         params = dict(given_to(self.llm, self.params))
         if self.answer_tool:
             if self.llm.profile.tool_choice and "tool_choice" not in params:
@@ -92,9 +102,11 @@ class ModelRequest:
                     "required" if offered else {"type": "function", "function": {"name": self.answer_name}}
                 )
             offered.append(self.answer_tool)
-        elif not offered:
+        elif keeps or not offered:
             params.pop("tool_choice", None)
             params.pop("parallel_tool_calls", None)
+            if keeps:
+                params["tool_choice"] = "none"
         return {
             **params,
             "messages": copied(self.messages),

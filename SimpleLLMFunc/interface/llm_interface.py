@@ -33,6 +33,8 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
             parameters.
         wants_schema: the parameter `wanted_schema` is given with every request: the JSON schema of the wanted type,
             None for text. For doubles in tests; it goes on no wire.
+        keeps_tools: in the turn without tools, those of a conversation that has calls are sent all the same, and
+            `tool_choice="none"` says that none may be called: the service wants both.
     """
 
     model_name: str = ""
@@ -45,6 +47,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     reads_reasoning: bool = False
     takes_extra_body: bool = False
     wants_schema: bool = False
+    keeps_tools: bool = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -24,7 +24,7 @@ from SimpleLLMFunc.interface.attempts import (
 from SimpleLLMFunc.interface.http import Address, Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop
 from SimpleLLMFunc.interface.profile import Profile, find_profile
-from SimpleLLMFunc.interface.wires import Asked, Wire, check_base_url, extra_headers_of, number
+from SimpleLLMFunc.interface.wires import CHAT, Asked, Wire, check_base_url, extra_headers_of, number
 from SimpleLLMFunc.logger import border, redact
 
 __all__ = ["FIRST_BYTE_SECONDS", "KEY_SECONDS", "ServiceModel"]
@@ -133,6 +133,7 @@ class ServiceModel(HttpModel):
         host = urlsplit(address).hostname or ""
         if getattr(type(self), "wire", None) is None:  # else a class of the user's brings its own
             self.wire = self._wire(host)
+        self.keeps_tools = self.wire.name != CHAT.name
 
     # --- what a maker's class says -----------------------------------------------------------------------
 

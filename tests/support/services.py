@@ -3,8 +3,8 @@
     service = MessagesService({"calls": [("search", {"q": "x"})]}, {"texts": ["done"], "thinking": "hm"})
     async with LoopbackServer(service) as server: ...
 
-Each of the dicts is one reply: `texts`, `calls` (name and arguments), `thinking`, and `opaque`: state of which nothing can
-be read. When they are used up, the service says "ok".
+Each of the dicts is one reply: `texts`, `calls` (name and arguments), `thinking`, `opaque` (state of which nothing can
+be read), and `pause` (of the first wire: it stopped in the middle of a search of its own). When they are used up, the service says "ok".
 
 Source of the rules: the design notes on the wires, sections 4.4, 5.4, 5.5 and 6.3.
 """
@@ -15,9 +15,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from SimpleLLMFunc.testing.reply_chunks import split_reply
+from SimpleLLMFunc.type import ChatCompletion
 from tests.support.server import Answer, Recorded, json_answer
 
-__all__ = ["REPLIES", "GeminiService", "MessagesService", "ResponsesService", "Service"]
+__all__ = ["REPLIES", "ChatService", "GeminiService", "MessagesService", "ResponsesService", "Service"]
 
 Json = dict[str, Any]
 
@@ -31,6 +33,9 @@ def messages_reply(said: Json) -> Json:
     if said["opaque"]:
         blocks.append({"type": "redacted_thinking", "data": "b3BhcXVl"})
     blocks += [{"type": "text", "text": text} for text in said["texts"]]
+    if said.get("pause"):
+        searched = {"type": "server_tool_use", "id": f"srvtoolu_{said['number']}", "name": "web_search"}
+        blocks.append({**searched, "input": {"query": "x"}})
     blocks += [
         {"type": "tool_use", "id": f"toolu_{said['number']}_{place}", "name": name, "input": arguments}
         for place, (name, arguments) in enumerate(said["calls"])
@@ -41,7 +46,7 @@ def messages_reply(said: Json) -> Json:
         "role": "assistant",
         "model": "m",
         "content": blocks,
-        "stop_reason": "tool_use" if said["calls"] else "end_turn",
+        "stop_reason": "pause_turn" if said.get("pause") else "tool_use" if said["calls"] else "end_turn",
         "usage": {"input_tokens": 3, "output_tokens": 4},
     }
 
@@ -148,6 +153,29 @@ def halves(text: str) -> list[str]:
     return [piece for piece in (text[:middle], text[middle:]) if piece]
 
 
+def chat_reply(said: Json) -> Json:
+    calls = [
+        {
+            "id": f"call_{said['number']}_{place}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
+        }
+        for place, (name, arguments) in enumerate(said["calls"])
+    ]
+    message = {
+        "role": "assistant",
+        "content": "".join(said["texts"]) or None,
+        **({"tool_calls": calls} if calls else {}),
+    }
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    return {"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+
+
+def chat_events(reply: Json) -> list[Json]:
+    return [chunk.to_dict() for chunk in split_reply(ChatCompletion.from_dict(reply))]
+
+
 REPLIES: dict[str, tuple[Callable[[Json], Json], Callable[[Json], list[Json]]]] = {
     "messages": (messages_reply, messages_events),
     "responses": (responses_reply, responses_events),
@@ -196,8 +224,15 @@ class Service:
         except Refused as refused:
             return self.error(400, str(refused))
         self.bodies.append(request.body)
-        made, events_of = REPLIES[self.name]
-        said = {"number": len(self.replies), "texts": [], "calls": [], "thinking": None, "opaque": False}
+        made, events_of = (chat_reply, chat_events) if self.name == "chat" else REPLIES[self.name]
+        said = {
+            "number": len(self.replies),
+            "texts": [],
+            "calls": [],
+            "thinking": None,
+            "opaque": False,
+            "pause": False,
+        }
         reply = made({**said, **(self._script.pop(0) if self._script else {"texts": ["ok"]})})
         self.replies.append(reply)
         if not self.is_stream(request):
@@ -208,6 +243,29 @@ class Service:
             for event in events_of(reply)
         ]
         return Answer(headers={"content-type": "text/event-stream"}, pieces=pieces)
+
+
+class ChatService(Service):
+    """``/v1/chat/completions``, which knows nothing of what other wires want back."""
+
+    name = "chat"
+
+    def check(self, body: Json) -> None:
+        waiting: list[str] = []
+        for message in body["messages"]:
+            if unknown := message.keys() - {"role", "content", "tool_calls", "tool_call_id"}:
+                raise Refused(f"Unknown parameter: {sorted(unknown)}")
+            if message["role"] == "tool":
+                if message["tool_call_id"] not in waiting:
+                    raise Refused(
+                        "messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
+                    )
+                waiting.remove(message["tool_call_id"])
+            elif waiting:
+                raise Refused("An assistant message with 'tool_calls' must be followed by tool messages")
+            waiting += [call["id"] for call in message.get("tool_calls") or ()]
+        if waiting:
+            raise Refused("An assistant message with 'tool_calls' must be followed by tool messages")
 
 
 class MessagesService(Service):
@@ -226,7 +284,11 @@ class MessagesService(Service):
         roles = [message["role"] for message in messages]
         if not roles or roles[0] != "user" or any(one == two for one, two in zip(roles, roles[1:], strict=False)):
             raise Refused("messages: roles must alternate between user and assistant, the first one is user")
-        if roles[-1] == "assistant":
+        paused = bool(self.replies) and self.replies[-1]["stop_reason"] == "pause_turn"
+        last = self.replies[-1]["content"] if paused else []
+        if paused and _unmarked(_blocks(messages[-1]))[-len(last) :] != last:
+            raise Refused("messages: the turn that was paused is not the last one, or was changed")
+        if roles[-1] == "assistant" and not paused:
             raise Refused("This model does not support assistant message prefill.")
         blocks = [(place, block) for place, message in enumerate(messages) for block in _blocks(message)]
         if any(block["type"] == "text" and not block["text"].strip() for _, block in blocks):
@@ -238,6 +300,20 @@ class MessagesService(Service):
             raise Refused("cache_control: at most 4 blocks, and never on thinking")
         self._check_results(messages)
         self._check_thinking(body)
+        self._check_round(body)
+
+    def _check_round(self, body: Json) -> None:
+        """A round of calls begins with thinking, where thinking is on."""
+        begun: Json = {"type": "thinking"}
+        for message in body["messages"]:
+            blocks = _blocks(message)
+            if message["role"] == "user" and any(block["type"] != "tool_result" for block in blocks):
+                begun = {"type": "thinking"}
+            elif message["role"] == "assistant" and any(block["type"] == "tool_use" for block in blocks):
+                begun = blocks[0] if begun["type"] == "thinking" else begun
+        thinks = body.get("thinking", {}).get("type") == "enabled"
+        if thinks and begun["type"] not in {"thinking", "redacted_thinking"}:
+            raise Refused(f"messages: Expected `thinking` or `redacted_thinking`, but found `{begun['type']}`.")
 
     def _check_results(self, messages: Sequence[Json]) -> None:
         for place, message in enumerate(messages):
@@ -259,7 +335,7 @@ class MessagesService(Service):
         """Each thinking block is one of ours, unchanged, behind the very prefix it was written behind."""
         written = {_canonical(block): place for place, reply in enumerate(self.replies) for block in reply["content"]}
         for place, message in enumerate(body["messages"]):
-            for block in _blocks(message):
+            for number, block in enumerate(_blocks(message)):
                 if block["type"] not in {"thinking", "redacted_thinking"}:
                     continue
                 origin = written.get(_canonical(block))
@@ -268,7 +344,8 @@ class MessagesService(Service):
                         "messages: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
                         "modified"
                     )
-                if _prefix(body, place) != _prefix(self.bodies[origin], len(self.bodies[origin]["messages"])):
+                before = _before(self.bodies[origin], len(self.bodies[origin]["messages"]), 0)
+                if _before(body, place, number)[: len(before)] != before:
                     raise Refused(
                         f"messages.{place}.content.0: Invalid `signature` in `thinking` block. The block is bound to a "
                         "different conversation. Remove the block."
@@ -280,15 +357,19 @@ def _canonical(item: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in item.items() if value is not None}, sort_keys=True)
 
 
-def _prefix(body: Json, place: int) -> str:
-    kept = [body.get("system"), body.get("tools"), *body["messages"][:place]]
-    return json.dumps(_unmarked(kept), sort_keys=True)
+def _before(body: Json, place: int, number: int) -> list[str]:
+    """All that stands before a block: neighbours of one role may have become one message."""
+    messages = body["messages"]
+    said = [(message["role"], block) for message in messages[:place] for block in _blocks(message)]
+    if number:
+        said += [(messages[place]["role"], block) for block in _blocks(messages[place])[:number]]
+    return [json.dumps(_unmarked(each), sort_keys=True) for each in (body.get("system"), body.get("tools"), *said)]
 
 
 def _unmarked(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _unmarked(item) for name, item in value.items() if name != "cache_control"}
-    return [_unmarked(item) for item in value] if isinstance(value, list) else value
+    return [_unmarked(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _blocks(message: Mapping[str, Any]) -> list[Json]:

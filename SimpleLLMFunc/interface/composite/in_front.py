@@ -19,6 +19,7 @@ class ModelInFront(LLM_Interface):
         self.model_name, self.provider, self.base_url = llm.model_name, llm.provider, llm.base_url
         self.profile, self.context_window = llm.profile, llm.context_window
         self.takes_extra_body = llm.takes_extra_body
+        self.keeps_tools = llm.keeps_tools
 
     @property
     def llm(self) -> LLM_Interface:

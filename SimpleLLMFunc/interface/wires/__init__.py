@@ -11,6 +11,7 @@ from SimpleLLMFunc.interface.wires.failures.headers import header_number
 from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of
+from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, without_state
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
@@ -25,6 +26,7 @@ from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Kept, Received, W
 
 __all__ = [
     "CHAT",
+    "STATE",
     "Asked",
     "ChatCompletionsWire",
     "Decoder",
@@ -51,9 +53,11 @@ __all__ = [
     "put_right",
     "read_error",
     "refused_in",
+    "refuses_state",
     "rekeyed",
     "taken_apart",
     "tool_name",
+    "without_state",
     "without_thoughts",
 ]
 __all__ += ["blocks", "gemini", "messages", "parts", "responses"]  # for other rooms

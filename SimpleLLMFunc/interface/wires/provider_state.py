@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
-__all__ = ["STATE", "Prefix", "state_in", "state_of"]
+from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc.type import Message
+
+__all__ = ["STATE", "Prefix", "refuses_state", "state_in", "state_of", "without_state"]
 
 STATE = "provider_state"
 """The field of the message."""
@@ -37,6 +41,28 @@ def state_in(message: Mapping[str, Any], wire: str, service: str) -> tuple[list[
         return None
     items, prefix = state.get("items"), state.get("prefix")
     return (items, prefix if isinstance(prefix, str) else "") if isinstance(items, list) and items else None
+
+
+_REFUSED = re.compile(
+    r"""
+    invalid_encrypted_content | encrypted\ content\ .{0,80}\ could\ not\ be\ verified      # Responses
+    | without\ its\ required\ (?:following\ item|'reasoning'\ item) | \bitem\ with\ id\ 'rs_[^']*'\ not\ found
+    | bound\ to\ a\ different\ conversation | \bexpected\ `?thinking\b                     # Messages
+    | \bthinking\b.{0,40}\ blocks\ .{0,60}\ cannot\ be\ modified
+    | (?:corrupted|invalid)\ thought\ signature                                         # Gemini
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def refuses_state(error: BadRequest) -> bool:
+    """Whether a service says, beyond doubt, that it does not take what it wanted back."""
+    return error.status == 400 and bool(_REFUSED.search(f"{error.code} {error.body}"))
+
+
+def without_state(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages without any state; what every wire can say of them stays."""
+    return [cast("Message", {name: value for name, value in message.items() if name != STATE}) for message in messages]
 
 
 class Prefix:
