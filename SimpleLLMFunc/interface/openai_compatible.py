@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.config import Settings
-from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.attempts import APIKeyPool, KeySource
+from SimpleLLMFunc.errors import BadRequest, ConfigError
+from SimpleLLMFunc.interface.attempts import APIKeyPool, Call, KeySource
 from SimpleLLMFunc.interface.http import Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.service_model import FIRST_BYTE_SECONDS, KEY_SECONDS, ServiceModel
-from SimpleLLMFunc.interface.wires import CHAT, Wire
+from SimpleLLMFunc.interface.wires import CHAT, Wire, taken_apart
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import HTTP_LOGGERS, border, redact_logs_of, remember_secret
 from SimpleLLMFunc.runtime import importing
@@ -114,6 +115,23 @@ class OpenAICompatible(ServiceModel):
     def _wire(self, service: str) -> Wire:
         if (self._said_wire or _wire_of(self._address)) == "chat":
             return CHAT
+        return self._responses(service)
+
+    def _changes_wire(self, call: Call, error: BadRequest) -> bool:
+        if self._said_wire is not None or call.spoken is not CHAT or getattr(type(self), "wire", None) is not None:
+            return False
+        other = self._responses(urlsplit(self._address).hostname or "")
+        rest, _ = taken_apart({**self.api_params, **call.asked.params})
+        try:
+            other.request(replace(call.asked, params=rest), self.model_name, self.profile, stream=call.stream)
+        except ConfigError:
+            return False  # the other wire has no word for something that is asked: the refusal stands
+        if self.wire is CHAT:
+            self.wire, self.keeps_tools = other, True
+            self._standing = (("wire: responses instead of chat", error.body),)
+        return True
+
+    def _responses(self, service: str) -> ResponsesWire:
         return ResponsesWire(service, self.prompt_cache == "auto")
 
     def _remake(self, **given: Any) -> None:

@@ -77,7 +77,7 @@ def test_the_other_wires_have_words_of_their_own():
 
 @pytest.mark.parametrize("given", ["a lot", 0, -1, True, 1.5])
 def test_another_word_is_refused_where_it_is_written(given):
-    with pytest.raises(ConfigError, match="thinking must be one of .* or a number of tokens"):
+    with pytest.raises(ConfigError, match=r"thinking must be one of .* or a number of tokens"):
         llm_function(thinking=given)
     with pytest.raises(ConfigError, match="thinking must be one of"):
         llm_chat(thinking=given)

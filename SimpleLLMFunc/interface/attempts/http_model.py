@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from SimpleLLMFunc.errors import AuthenticationError, RateLimited
+from SimpleLLMFunc.errors import AuthenticationError, BadRequest, RateLimited
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.credentials import Credentials
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
@@ -33,7 +33,19 @@ from SimpleLLMFunc.interface.http import (
 from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPerLoop
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
-from SimpleLLMFunc.interface.wires import Asked, Kept, Wire, WireRequest, check_call_params, endpoint, taken_apart
+from SimpleLLMFunc.interface.wires import (
+    STATE,
+    Asked,
+    Kept,
+    Wire,
+    WireRequest,
+    check_call_params,
+    endpoint,
+    refused_in,
+    refuses_state,
+    taken_apart,
+    without_state,
+)
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
@@ -50,9 +62,11 @@ class Call:
     """One question and its tries so far.
 
     Attributes:
+        asked: what the body says.
+        spoken: the wire that the body is in, which reads the reply too.
         path, headers, kept: of the wire.
-        body: what goes out, the same for each try.
-        wire: the body as data, where a client of the openai package sends it; else None.
+        body: what goes out, the same for each try, unless the service wants it otherwise.
+        data: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where nobody asks.
         key, ticket, lease, exchange: of the latest try; no ticket where the circuit was open. Not in an exit stack, which takes two kilobytes: ten thousand
             calls may be in flight.
@@ -61,14 +75,15 @@ class Call:
         failures: so far, by the kind of error; those without a request too, because the circuit was open.
     """
 
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
-    wire: Mapping[str, Any] | None
+    asked: Asked
+    spoken: Wire
     deadline: Deadline
-    timeout: float
     stream: bool
-    trace_id: str = ""
+    path: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    data: Mapping[str, Any] | None = None
+    timeout: float = 0.0
     tokens: int = 0
     key: str = field(default="", repr=False)
     tries: int = 0
@@ -136,6 +151,7 @@ class HttpModel(LLM_Interface):
         self._extra_headers = extra_headers
         self._guarded = guarded
         self._warned: set[tuple[str, str]] = set()
+        self._standing: tuple[tuple[str, str], ...] = ()  # downgrades of every request from now on
 
     # --- asking ------------------------------------------------------------------------------------------
 
@@ -163,7 +179,7 @@ class HttpModel(LLM_Interface):
             try:
                 try:
                     reply = await self._send(call)
-                    completion = await read_reply(reply, self.wire, self.model_name, call.tries, kept=call.kept)
+                    completion = await read_reply(reply, call.spoken, self.model_name, call.tries, kept=call.kept)
                 finally:
                     await self._give_back(call)
             except AttemptFailed as failed:
@@ -199,7 +215,7 @@ class HttpModel(LLM_Interface):
                 # the inner ones under the feet of the outer ones.
                 try:
                     reply = await self._send(call)
-                    pieces = read_chunks(reply, self.wire, self.model_name, call.tries, kept=call.kept)
+                    pieces = read_chunks(reply, call.spoken, self.model_name, call.tries, kept=call.kept)
                     try:
                         async for piece in pieces:
                             for chunk in piece:
@@ -262,23 +278,20 @@ class HttpModel(LLM_Interface):
 
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         check_call_params(asked.params)
-        request, timeout = self._request(asked, stream=stream)
-        self._tell(request.downgrades)
-        data, wire, tokens = await off_loop_if_large(
+        call = Call(asked, self.wire, self._clock(asked.deadline), stream)
+        await self._write(call)
+        return call
+
+    async def _write(self, call: Call) -> None:
+        """Write what is asked on the wire of the model."""
+        asked, spoken = call.asked, self.wire
+        request, timeout = self._request(asked, stream=call.stream)
+        self._tell((*self._standing, *request.downgrades))
+        call.body, call.data, call.tokens = await off_loop_if_large(
             text_size(asked.messages), lambda: self._written(request.body, asked)
         )
-        return Call(
-            request.path,
-            request.headers,
-            data,
-            wire,
-            self._clock(asked.deadline),
-            timeout or self.timeout,
-            stream,
-            asked.trace_id,
-            tokens,
-            kept=request.kept,
-        )
+        call.spoken, call.path, call.headers, call.kept = spoken, request.path, request.headers, request.kept
+        call.timeout = timeout or self.timeout
 
     def _tell(self, downgrades: Iterable[tuple[str, str]]) -> None:
         """Tell the run, and once the log, of what is not asked for as it was wanted."""
@@ -337,8 +350,8 @@ class HttpModel(LLM_Interface):
         request = HttpRequest(self._endpoint(call.path), call.body, self._headers(call), self.model_name, call.tries)
         exchange = (
             Exchange(request, patience)
-            if call.wire is None or self._client is None
-            else ClientExchange(self._client.here(), call.path, call.wire, request, patience)
+            if call.data is None or self._client is None
+            else ClientExchange(self._client.here(), call.path, call.data, request, patience)
         )
         reply = await exchange.__aenter__()
         call.exchange = exchange
@@ -346,7 +359,7 @@ class HttpModel(LLM_Interface):
         if self._keys.is_single:  # of several, nobody knows whose limits these are
             self._limits.learn(reply.headers, now())
         if not 200 <= reply.status < 300:
-            await check_status(reply, self.wire, self.model_name, call.tries)
+            await check_status(reply, call.spoken, self.model_name, call.tries)
         self._circuit.passed(call.ticket)
         return reply
 
@@ -376,6 +389,9 @@ class HttpModel(LLM_Interface):
         if self._keys.asked is not None and isinstance(failed.error, AuthenticationError) and not call.has_new_key:
             call.has_new_key = True  # the old one may just have run out: asked for once more, whatever `max_retries` is
             return
+        if isinstance(failed.error, BadRequest) and await self._asks_otherwise(call, failed.error):
+            tell_failed_try(failed.error, tries=call.tries, pause=0.0, model=self.model_name)
+            return
         kind = type(failed.error)
         earlier = call.failures[kind]
         call.failures[kind] += 1
@@ -392,7 +408,22 @@ class HttpModel(LLM_Interface):
         was_sent = call.ticket is not None
         if pause is not None and was_sent:
             tell_failed_try(failed.error, tries=call.tries, pause=pause, model=self.model_name)
-        await pause_before_retry(failed, pause, tries=call.tries if was_sent else None, trace_id=call.trace_id)
+        await pause_before_retry(failed, pause, tries=call.tries if was_sent else None, trace_id=call.asked.trace_id)
+
+    async def _asks_otherwise(self, call: Call, error: BadRequest) -> bool:
+        """Write the request in another way where the service has said that it wants one; return whether."""
+        asked = call.asked
+        if refuses_state(error) and any(STATE in message for message in asked.messages):
+            call.asked = replace(asked, messages=without_state(asked.messages))
+            self._tell([("provider state: all of it is left out", error.body)])
+        elif refused_in(error) != "wire" or not self._changes_wire(call, error):
+            return False
+        await self._write(call)
+        return True
+
+    def _changes_wire(self, call: Call, error: BadRequest) -> bool:  # noqa: ARG002
+        """Speak another wire from now on, if the service says that it wants one and the user has not said which."""
+        return False
 
     def _note_failure(self, key: str, ticket: int, failed: AttemptFailed) -> None:
         """Tell the keys and the circuit of a request that failed."""

@@ -53,6 +53,19 @@ class Conversation:
         else:
             self.messages.append({"role": role, "content": list(blocks)})
 
+    def is_in_thoughtless_round(self) -> bool:
+        """Whether the conversation ends inside of a round of calls that began without thinking.
+
+        Another service's calls have none, and the service wants it there once thinking is on.
+        """
+        first: Sequence[Block] = ()
+        for message in reversed(self.messages):
+            if message["role"] == "assistant":
+                first = message["content"]
+            elif any(block["type"] != "tool_result" for block in message["content"]):
+                break  # here the user speaks
+        return bool(first) and first[0]["type"] not in THINKING
+
 
 def system_of(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the system prompt: all system messages, joined with blank lines.

@@ -86,6 +86,9 @@ def build_request(
     body["messages"] = conversation.messages
     _set_format(body, asked.response_format)
     _set_thinking(body, params.pop("thinking", None), family, model_name)
+    if body.get("thinking", {}).get("type") == "enabled" and conversation.is_in_thoughtless_round():
+        body["thinking"] = {"type": "disabled"}
+        built.downgrades.append(("thinking: off for this turn", "the calls of this round came without any thinking"))
     choice, is_parallel = params.pop("tool_choice", None), params.pop("parallel_tool_calls", None)
     if tools and has_choice:
         _set_choice(built, choice, is_parallel, family)

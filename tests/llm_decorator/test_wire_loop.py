@@ -1,0 +1,280 @@
+"""The loop on each wire: its last turn, pauses, refused state, another wire, other models in the middle of a conversation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, llm_function
+from SimpleLLMFunc.errors import ToolCallLimitExceeded
+from SimpleLLMFunc.interface.anthropic import Anthropic
+from SimpleLLMFunc.interface.gemini import Gemini
+from tests.support.server import LoopbackServer, completion, error_answer, json_answer
+from tests.support.services import ChatService, GeminiService, MessagesService, ResponsesService
+
+SERVICES: dict[str, Any] = {
+    "chat": ChatService,
+    "messages": MessagesService,
+    "responses": ResponsesService,
+    "gemini": GeminiService,
+}
+NEW = ("messages", "responses", "gemini")
+CALL = {"calls": [("weather", {"city": "Rome"})], "thinking": "hm"}
+
+
+def model(name: str, server: LoopbackServer, model_name: str = "") -> Any:
+    base, more = server.base_url, {"api_key": "k", "max_retries": 0}
+    root = base.removesuffix("/v1")
+    if name == "messages":
+        return Anthropic(model_name or "claude-sonnet-4-5", base_url=root, **more)
+    if name == "gemini":
+        return Gemini(model_name or "gemini-3.8-flash", base_url=root, **more)
+    return OpenAICompatible(model_name or "gpt-5.6", base_url=base, wire=name, **more)
+
+
+def weather(city: str) -> str:
+    """Tell the weather of a city."""
+    return f"sun in {city}"
+
+
+def forecaster(llm, **options):
+    @llm_function(llm, toolkit=[weather], **options)
+    async def forecast(text: str) -> str:
+        """Tell the weather."""
+        raise NotImplementedError
+
+    return forecast
+
+
+# --- the last turn ---
+
+
+NONE: dict[str, Any] = {
+    "messages": lambda body: body["tool_choice"] == {"type": "none"},
+    "responses": lambda body: body["tool_choice"] == "none",
+    "gemini": lambda body: body["toolConfig"]["functionCallingConfig"] == {"mode": "NONE"},
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+async def test_the_last_turn_keeps_the_tools_and_says_that_none_may_be_called(name):
+    service = SERVICES[name](CALL, {"texts": ["sun"]})
+    async with LoopbackServer(service) as server:
+        ask = forecaster(model(name, server), max_tool_calls=1, thinking="low", tool_choice="auto")
+        result = await ask.call("Rome?")
+    assert (result.value, result.downgrades) == ("sun", [])
+    first, last = service.bodies
+    assert json.dumps(first["tools"]) == json.dumps(last["tools"])
+    assert not NONE[name](first)
+    assert NONE[name](last)
+
+
+@pytest.mark.parametrize("name", NEW)
+async def test_a_function_without_rounds_offers_no_tool(name):
+    service = SERVICES[name]({"texts": ["sun"]})
+    async with LoopbackServer(service) as server:
+        await forecaster(model(name, server), max_tool_calls=0)("Rome?")
+    assert "tools" not in service.bodies[0]
+
+
+async def test_on_chat_completions_the_last_turn_has_no_tools():
+    service = ChatService(CALL, {"texts": ["sun"]})
+    async with LoopbackServer(service) as server:
+        assert await forecaster(model("chat", server), max_tool_calls=1)("Rome?") == "sun"
+    assert "tools" not in service.bodies[1]
+
+
+async def test_through_another_model_in_front_it_is_the_same():
+    service = MessagesService(CALL, {"texts": ["sun"]})
+    async with LoopbackServer(service) as server:
+        front = FallbackLLM(model("messages", server))
+        assert await forecaster(front, max_tool_calls=1)("Rome?") == "sun"
+    assert NONE["messages"](service.bodies[1])
+
+
+# --- pauses ---
+
+
+@pytest.mark.parametrize("model_name", ["claude-sonnet-4-5", "claude-opus-5-5"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_pause_goes_on_by_itself(stream, model_name):
+    paused = {"texts": ["I look it up. "], "pause": True, "thinking": "hm"}
+    service = MessagesService(paused, {**paused, "thinking": "more"}, {**CALL, "thinking": "so"}, {"texts": ["sun"]})
+    async with LoopbackServer(service) as server:
+        ask = forecaster(model("messages", server, model_name), thinking="low")
+        if stream:
+            assert "".join([piece async for piece in ask.stream("Rome?")]).endswith("sun")
+        else:
+            result = await ask.call("Rome?")
+            assert result.downgrades == []
+            assert (result.value, [call.function.name for call in result.tool_calls]) == ("sun", ["weather"])
+    assert len(service.bodies) == 4
+    assert {json.dumps(body["tools"]) for body in service.bodies} == {json.dumps(service.bodies[0]["tools"])}
+    assert service.bodies[1]["messages"][-1]["content"][-1]["type"] == "server_tool_use"
+
+
+async def test_pauses_count_as_rounds():
+    paused = {"texts": ["I look it up. "], "pause": True}
+    service = MessagesService(*[paused] * 4)
+    async with LoopbackServer(service) as server:
+        with pytest.raises(ToolCallLimitExceeded):
+            await forecaster(model("messages", server), max_tool_calls=2)("Rome?")
+    assert len(service.bodies) == 3
+
+
+# --- re-asks ---
+
+
+@pytest.mark.parametrize("name", NEW)
+async def test_a_bad_answer_is_shown_again_as_text_without_its_state(name):
+    said = {"texts": ["two"], "thinking": "hm", "opaque": True}
+    service = SERVICES[name](said, {"texts": ["2"]})
+    async with LoopbackServer(service) as server:
+
+        @llm_function(model(name, server), output_mode="prompt")
+        async def count(text: str) -> int:
+            """Count the words."""
+            raise NotImplementedError
+
+        assert await count("a b") == 2
+    again = json.dumps(service.bodies[1])
+    assert '"two"' in again
+    for state in ("encrypted", "redacted", "signature", "thoughtSignature", 'reasoning"', "final_answer"):
+        assert state not in again.replace("reasoning.encrypted_content", "")
+
+
+# --- state that a service refuses ---
+
+
+STATE = {"messages": "signature", "responses": "gAAA", "gemini": "thoughtSignature"}
+REFUSALS = [
+    ("messages", "messages.1.content.0: The block is bound to a different conversation."),
+    ("messages", "messages.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified"),
+    ("responses", "The encrypted content for item rs_1 could not be verified."),
+    ("responses", "Item 'rs_1' of type 'reasoning' was provided without its required following item."),
+    ("responses", "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'."),
+    ("gemini", "Corrupted thought signature."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("name", "said"), REFUSALS)
+async def test_state_that_is_refused_is_left_out_once(name, said, stream, caplog):
+    service = SERVICES[name](CALL, {"texts": ["sun"]})
+
+    def handler(request):
+        body = json.dumps(request.body).replace("skip_thought", "")
+        own = STATE[name] in body.replace('"thoughtSignature": "_signature_validator"', "")
+        return service.error(400, said) if own else service(request)
+
+    async with LoopbackServer(handler) as server:
+        ask = forecaster(model(name, server), thinking="low")
+        if stream:
+            assert "".join([piece async for piece in ask.stream("Rome?")]) == "sun"
+            assert "provider state: all of it is left out" in caplog.text
+        else:
+            result = await ask.call("Rome?")
+            assert result.value == "sun"
+            assert ("provider state: all of it is left out", said) in result.downgrades
+        assert len(server.requests) == 3
+
+
+async def test_another_refusal_of_a_conversation_with_state_stays_one():
+    service = MessagesService(CALL)
+    async with LoopbackServer(service) as server:
+        server.handler = lambda request: (
+            service.error(400, "max_tokens: too large") if service.bodies else service(request)
+        )
+        with pytest.raises(BadRequest, match="too large"):
+            await forecaster(model("messages", server))("Rome?")
+        assert len(server.requests) == 2
+
+
+# --- a wire that a service asks for ---
+
+
+SAID = "Function tools with reasoning_effort are not supported for m. To use function tools, use /v1/responses."
+
+
+@pytest.fixture
+async def two_wires():
+    responses = ResponsesService(CALL, {"texts": ["sun"]}, CALL, {"texts": ["sun"]})
+
+    def handler(request):
+        if request.path.endswith("/responses"):
+            return responses(request)
+        return error_answer(400, SAID) if request.body.get("tools") else json_answer(completion("chat"))
+
+    async with LoopbackServer(handler) as server:
+        yield server
+
+
+async def test_a_service_may_ask_for_another_wire_where_none_was_said(two_wires, caplog):
+    llm = OpenAICompatible("m", base_url=two_wires.base_url, api_key="k")
+    ask = forecaster(llm)
+    for _ in range(2):
+        result = await ask.call("Rome?")
+        assert (result.value, result.downgrades) == ("sun", [("wire: responses instead of chat", SAID)])
+    paths = [each.path.rsplit("/", 1)[-1] for each in two_wires.requests]
+    assert paths == ["completions", *["responses"] * 4]
+    assert "include" in ask.preview("Rome?").body
+    assert caplog.text.count("wire: responses instead of chat") == 1
+
+
+async def test_a_wire_that_was_said_stays(two_wires):
+    llm = OpenAICompatible("m", base_url=two_wires.base_url, api_key="k", wire="chat")
+    with pytest.raises(BadRequest, match="Responses API"):
+        await forecaster(llm)("Rome?")
+    assert len(two_wires.requests) == 1
+
+
+async def test_a_wire_without_a_word_for_something_that_is_asked_is_not_taken(two_wires):
+    llm = OpenAICompatible("m", base_url=two_wires.base_url, api_key="k")
+    with pytest.raises(BadRequest):
+        await forecaster(llm, stop="x")("Rome?")
+    assert llm.wire.name == "chat"
+
+
+# --- other models in the middle of a conversation ---
+
+
+async def test_calls_of_another_service_are_answered_without_thinking():
+    service = MessagesService({"texts": ["sun"]}, {"texts": ["again"], "thinking": "hm"})
+    async with LoopbackServer(service) as server:
+        call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
+        history: list[Any] = [
+            {"role": "user", "content": "Rome?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "sun"},
+        ]
+        llm = model("messages", server)
+        said = await llm.chat(history, thinking=2048)
+        history += [{"role": "assistant", "content": said.text}, {"role": "user", "content": "And now?"}]
+        assert (await llm.chat(history, thinking=2048)).text == "again"
+    assert [body["thinking"]["type"] for body in service.bodies] == ["disabled", "enabled"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("first", "second"), [(a, b) for a in SERVICES for b in SERVICES if a != b])
+async def test_the_wire_changes_in_the_middle_of_a_conversation_with_tools(first, second, stream):
+    said = {"calls": [("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})], "thinking": "two", "opaque": True}
+    one = SERVICES[first](said)
+    other = SERVICES[second]({"calls": [("weather", {"city": "Bonn"})], "thinking": "one more"}, {"texts": ["sun"]})
+
+    def breaking(request):
+        return one.error(503, "down") if one.bodies else one(request)
+
+    async with LoopbackServer(breaking) as up, LoopbackServer(other) as down:
+        ask = forecaster(FallbackLLM(model(first, up), model(second, down)), thinking="low")
+        if stream:
+            assert "".join([piece async for piece in ask.stream("Where?")]) == "sun"
+        else:
+            result = await ask.call("Where?")
+            assert (result.value, len(result.tool_calls)) == ("sun", 3)
+            kinds = {what.partition(":")[0] for what, _ in result.downgrades}
+            assert kinds == {"messages": {"thinking"}, "gemini": {"provider state"}}.get(second, set())
+    assert (len(one.bodies), len(other.bodies)) == (1, 2)
+    assert "sun in Rome" in json.dumps(other.bodies[0])
+    assert "sun in Bonn" in json.dumps(other.bodies[1])
