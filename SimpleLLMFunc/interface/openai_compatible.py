@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
@@ -16,7 +15,7 @@ from SimpleLLMFunc.interface.http import Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.service_model import FIRST_BYTE_SECONDS, KEY_SECONDS, ServiceModel
-from SimpleLLMFunc.interface.wires import CHAT, Wire, taken_apart
+from SimpleLLMFunc.interface.wires import CHAT, Wire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import HTTP_LOGGERS, border, redact_logs_of, remember_secret
 from SimpleLLMFunc.runtime import importing
@@ -120,15 +119,16 @@ class OpenAICompatible(ServiceModel):
     def _changes_wire(self, call: Call, error: BadRequest) -> bool:
         if self._said_wire is not None or call.spoken is not CHAT or getattr(type(self), "wire", None) is not None:
             return False
-        other = self._responses(urlsplit(self._address).hostname or "")
-        rest, _ = taken_apart({**self.api_params, **call.asked.params})
+        if self.wire is not CHAT:
+            return True  # another call was told the same
+        self.wire = self._responses(urlsplit(self._address).hostname or "")
         try:
-            other.request(replace(call.asked, params=rest), self.model_name, self.profile, stream=call.stream)
+            self._request(call.asked, stream=call.stream)
         except ConfigError:
-            return False  # the other wire has no word for something that is asked: the refusal stands
-        if self.wire is CHAT:
-            self.wire, self.keeps_tools = other, True
-            self._standing = (("wire: responses instead of chat", error.body),)
+            self.wire = CHAT  # the other one has no word for something that is asked: the refusal stands
+            return False
+        self.keeps_tools = True
+        self._standing = (("wire: responses instead of chat", error.body),)
         return True
 
     def _responses(self, service: str) -> ResponsesWire:

@@ -11,7 +11,7 @@ from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.items.families import effort_of, leave_out_sampling
+from SimpleLLMFunc.interface.wires.items import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.request_body import build_body
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, ChunkReader, bad_reply
@@ -147,9 +147,8 @@ def _taken(params: Mapping[str, Any], model_name: str) -> tuple[Mapping[str, Any
     if not params:
         return params, []
     spoken, thinking = dict(params), params.get("thinking")
-    if isinstance(thinking, (str, int)) and not isinstance(
-        thinking, bool
-    ):  # else a service's own parameter of this name
+    # Else it is a service's own parameter of this name.
+    if isinstance(thinking, (str, int)) and not isinstance(thinking, bool):
         del spoken["thinking"]
         if word := effort_of(thinking, model_name):
             spoken["reasoning_effort"] = word

@@ -69,8 +69,8 @@ _STATUS_OF_CODE: dict[str, int] = {
 }
 
 _ADVICE: dict[Refused, str] = {
-    "wire": "the service answers this for {model} by the Responses API alone (/v1/responses), which is not spoken here yet. "
-    'Say reasoning_effort="none", leave the tools out, or use another model.',
+    "wire": "the service answers this for {model} by the Responses API alone (/v1/responses). "
+    'Leave wire= out or say wire="responses"; or say reasoning_effort="none", leave the tools out, use another model.',
     "images": "the model {model}, as it is served there, takes no images ({status}). Use a model that can see, or leave the "
     "image out; llama.cpp needs the model's projector (--mmproj).",
     "sound": "the model {model}, as it is served there, takes no sound ({status}). Use a model that can hear, or leave the "
