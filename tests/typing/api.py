@@ -54,7 +54,7 @@ async def find(query: str) -> str:
     return query
 
 
-@llm_function(llm_interface=llm, toolkit=[search, find], temperature=0.2)
+@llm_function(llm_interface=llm, toolkit=[search, find], temperature=0.2, thinking="low")
 def grade(essay: str, *, strict: bool = False) -> Grade:
     """Grade the essay."""
     raise NotImplementedError
