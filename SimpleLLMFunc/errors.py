@@ -391,8 +391,7 @@ class BadReply(ProviderError):
         self.partial = partial
         shown = f" It begins: {self.head}" if self.head else ""
         super().__init__(
-            f"the reply does not fit the protocol: {problem}. Check that the address is an "
-            f"OpenAI-compatible API.{shown}",
+            f"the reply does not fit the protocol: {problem}. Check the address, and which API it speaks.{shown}",
             model=model,
             **facts,
         )

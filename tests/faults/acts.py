@@ -73,13 +73,14 @@ def drips(seconds: float) -> Act:
     return act
 
 
-def breaks_after(pieces: int, end: End | None, *more: bytes, pause: float = 0.0, bad_chunk: bool = False) -> Act:
-    """A stream that ends, one way or another, after so many pieces of text and a pause."""
+def breaks_after(pieces: int, end: End | None, *more: Any, pause: float = 0.0, bad_chunk: bool = False) -> Act:
+    """A stream that ends, one way or another, after so many pieces of text, `more` (bytes, or data) and a pause."""
 
     async def act(exchange: Exchange) -> None:
         texts = pieces_of(answer_text(exchange.request))[:pieces]
-        events = [event(chunk(role="assistant", content="")), *(event(chunk(content=each)) for each in texts), *more]
-        await exchange.send(STREAM_HEAD, *map(in_chunk, events))
+        said = [chunk(role="assistant", content=""), *(chunk(content=each) for each in texts), *more]
+        events = [each if isinstance(each, bytes) else event(each) for each in said]
+        await exchange.send(STREAM_HEAD, *map(in_chunk, filter(None, events)))
         await exchange.pause(pause)
         await exchange.send(b"zz\r\n" if bad_chunk else LAST if end is None else b"")
         await finish(exchange, end or "keep")
@@ -87,14 +88,14 @@ def breaks_after(pieces: int, end: End | None, *more: bytes, pause: float = 0.0,
     return act
 
 
-def pings_after(pieces: int, gap: float, ping: bytes = b": ping\n\n") -> Act:
+def pings_after(pieces: int, gap: float, ping: Any = b": ping\n\n") -> Act:
     """A stream that goes on for ever without saying anything."""
 
     async def act(exchange: Exchange) -> None:
         await breaks_after(pieces, "keep")(exchange)
         while True:
             await exchange.pause(gap)
-            await exchange.send(in_chunk(ping))
+            await exchange.send(in_chunk(ping if isinstance(ping, bytes) else event(ping)))
 
     return act
 
@@ -130,11 +131,11 @@ def with_comments(data: bytes) -> list[bytes]:
 
 def on_several_lines(data: bytes) -> list[bytes]:
     """JSON over several data lines."""
-    text = data.decode().removeprefix("data: ").strip()
-    if text == "[DONE]":
+    name, _, text = data.decode().partition("data: ")
+    if text.strip() == "[DONE]":
         return [data]
     lines = json.dumps(json.loads(text), indent=1, ensure_ascii=False).split("\n")
-    return ["".join(f"data:{line}\n" for line in lines).encode() + b"\n"]
+    return [(name + "".join(f"data:{line}\n" for line in lines)).encode() + b"\n"]
 
 
 async def with_noise(exchange: Exchange) -> None:
@@ -235,12 +236,13 @@ def redirects(target: Callable[[Exchange], str], code: int = 307) -> Act:
 
 def to_other_host(exchange: Exchange) -> str:
     """The same server under another name, which is another host to a client."""
-    return f"http://localhost:{exchange.server.port}/elsewhere/v1/chat/completions"
+    _, _, path = exchange.request.path[1:].partition("/")
+    return f"http://localhost:{exchange.server.port}/elsewhere/{path}"
 
 
 def to_same_host(exchange: Exchange) -> str:
     """The same server at another path, told without its name."""
-    return exchange.request.path.replace("/v1/", "/v2/")
+    return exchange.request.path.replace("/v1", "/v2", 1)
 
 
 async def and_closes(exchange: Exchange) -> None:
@@ -288,10 +290,13 @@ def told_key(code: int) -> Act:
 
 async def surrogates(exchange: Exchange) -> None:
     """An answer with a lone surrogate, as JSON writes it."""
-    text = r'"a\ud800b"'
+    text = "a\ud800b"
     if exchange.request.stream:
-        said = f'{{"choices":[{{"index":0,"delta":{{"content":{text}}}}}]}}'
-        await streams(said, chunk("stop"), "[DONE]")(exchange)
+        await streams(chunk(content=text), chunk("stop"), "[DONE]")(exchange)
     else:
-        said = f'{{"choices":[{{"index":0,"message":{{"content":{text}}},"finish_reason":"stop"}}]}}'
-        await exchange.send(with_length(said.encode()))
+        await replies(completion(text))(exchange)
+
+
+async def not_utf8(exchange: Exchange) -> None:
+    """An answer with a byte that is not UTF-8, whole whatever was asked for."""
+    await exchange.send(with_length(body_of(completion("a?b")).replace(b"?", b"\xff")))

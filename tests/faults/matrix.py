@@ -1,7 +1,8 @@
 """The matrix: {llm_function, llm_chat} x {async def, def} x every scenario, against what must happen.
 
-``python -m tests.faults.matrix`` prints it; ``--write`` also puts it into docs/reference/faults.md; ``--client`` asks
-through an `openai.AsyncOpenAI` instead, of whatever version is installed. Ends with 1 if anything is not as it must be.
+``python -m tests.faults.matrix`` prints it, ``--wire`` on another wire than chat completions; ``--write`` plays all wires
+and puts their tables into docs/reference/faults.md; ``--client`` asks through an `openai.AsyncOpenAI` instead, of whatever
+version is installed. Ends with 1 if anything is not as it must be.
 """
 
 from __future__ import annotations
@@ -20,16 +21,24 @@ from pathlib import Path
 from tests.faults.replies import good
 from tests.faults.runner import Seen, play, warm_up
 from tests.faults.scenario import Scenario
-from tests.faults.scenarios import SCENARIOS
+from tests.faults.scenarios import ON_WIRE, SCENARIOS
+from tests.faults.speech import WIRES
 
 __all__ = ["PAGE", "main", "put", "run", "summary", "table"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "faults.md"
 
-_VIEWS = ("`async def` function", "`def` function", "`async def` chat", "`def` chat")
+_VIEWS = {
+    ("function", True): "`async def` function",
+    ("function", False): "`def` function",
+    ("chat", True): "`async def` chat",
+    ("chat", False): "`def` chat",
+}
 
 
-async def run(scenarios: Sequence[Scenario], *, client: bool = False, is_shown: bool = False) -> list[Seen]:
+async def run(
+    scenarios: Sequence[Scenario], *, client: bool = False, wire: str = "chat", is_shown: bool = False
+) -> list[Seen]:
     """Play the scenarios one after the other."""
     await warm_up()
     if client:
@@ -37,7 +46,7 @@ async def run(scenarios: Sequence[Scenario], *, client: bool = False, is_shown: 
         await play(Scenario("first", "", "", [good]), client=True)
     seen: list[Seen] = []
     for scenario in scenarios:
-        found = await play(scenario, client=client)
+        found = await play(scenario, client=client, wire=wire)
         if is_shown:
             for line in _rows(found):
                 print(line, flush=True)
@@ -48,18 +57,20 @@ async def run(scenarios: Sequence[Scenario], *, client: bool = False, is_shown: 
     return seen
 
 
-def _rows(seen: Sequence[Seen]) -> Iterator[str]:
+def _views(seen: Sequence[Seen]) -> list[tuple[str, bool]]:
+    """The views that were played."""
+    played = {(one.cell.kind, one.cell.is_async) for one in seen}
+    return [view for view in _VIEWS if view in played]
+
+
+def _rows(seen: Sequence[Seen], shown_views: Sequence[tuple[str, bool]] = tuple(_VIEWS)) -> Iterator[str]:
     """One line of a table for each scenario and form of reply."""
     for (name, form), group in groupby(seen, key=lambda one: (one.cell.scenario.name, one.cell.form)):
         found = list(group)
         cell = found[0].cell
         expected = cell.scenario.expects(form, client=cell.client)
         views = {(one.cell.kind, one.cell.is_async): one for one in found}
-        shown = [
-            _view(views.get((kind, is_async)))  # type: ignore[arg-type]
-            for kind in ("function", "chat")
-            for is_async in (True, False)
-        ]
+        shown = [_view(views.get(view)) for view in shown_views]  # type: ignore[call-overload]
         why = f" *Hidden: {expected.why}.*" if expected.why else ""
         fault = cell.scenario.fault.replace("<", "&lt;").replace("|", "\\|") + why
         yield (
@@ -77,8 +88,20 @@ def _view(seen: Seen | None) -> str:
 
 def table(seen: Sequence[Seen]) -> str:
     """The whole table, as Markdown."""
-    head = f"| # | scenario | reply | what happens | must end in, requests | {' | '.join(_VIEWS)} |"
-    return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *_rows(seen)])
+    views = _views(seen)
+    names = " | ".join(_VIEWS[view] for view in views)
+    head = f"| # | scenario | reply | what happens | must end in, requests | {names} |"
+    return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *_rows(seen, views)])
+
+
+def left_out(wire: str) -> str:
+    """What is not played on a wire, and why; empty where all is."""
+    reasons: dict[str, list[str]] = {}
+    for scenario in SCENARIOS:
+        if wire in scenario.not_on:
+            reasons.setdefault(scenario.not_on[wire], []).append(f"`{scenario.name}`")
+    said = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+    return f"Not played here: {said}." if said else ""
 
 
 def summary(seen: Sequence[Seen]) -> str:
@@ -116,23 +139,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.matrix", description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the table into the reference")
     parser.add_argument("--client", action="store_true", help="through a client of the openai package")
+    parser.add_argument("--wire", choices=WIRES, help="chat by default; with --write all of them")
     parser.add_argument("names", nargs="*", metavar="scenario", help="only these; all by default")
     options = parser.parse_args(arguments)
-    unknown = set(options.names) - {scenario.name for scenario in SCENARIOS}
+    is_all = options.write and not options.client and not options.wire
+    wires = WIRES if is_all else (options.wire or "chat",)
+    unknown = set(options.names) - {scenario.name for wire in wires for scenario in ON_WIRE[wire]}
     if unknown or (options.write and options.names):
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}" if unknown else "--write wants all of them")
-    started = time.monotonic()
-    scenarios = [each for each in SCENARIOS if not options.names or each.name in options.names]
-    seen = asyncio.run(run(scenarios, client=options.client, is_shown=True))
-    said = summary(seen)
-    print(f"{said} {time.monotonic() - started:.0f} s")
-    if options.write:
-        wire = "openai" if options.client else "aiohttp"
-        section = f"openai {version('openai').partition('.')[0]}" if options.client else "own"
-        with_what = f"Python {platform.python_version()}, {wire} {version(wire)}, {platform.system()}"
-        text = f"{said} ({with_what})\n\n{table(seen)}"
-        PAGE.write_text(put(PAGE.read_text("utf-8"), section, text), "utf-8")
-    return 1 if any(one.problems for one in seen) else 0
+    is_good = True
+    for wire in wires:
+        started = time.monotonic()
+        scenarios = [each for each in ON_WIRE[wire] if not options.names or each.name in options.names]
+        seen = asyncio.run(run(scenarios, client=options.client, wire=wire, is_shown=True))
+        said = summary(seen)
+        print(f"{wire}: {said} {time.monotonic() - started:.0f} s")
+        is_good = is_good and not any(one.problems for one in seen)
+        if options.write:
+            package = "openai" if options.client else "aiohttp"
+            section = f"openai {version('openai').partition('.')[0]}" if options.client else wire
+            with_what = f"Python {platform.python_version()}, {package} {version(package)}, {platform.system()}"
+            text = "\n\n".join(filter(None, [f"{said} ({with_what})", left_out(wire), table(seen)]))
+            PAGE.write_text(put(PAGE.read_text("utf-8"), section, text), "utf-8")
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":

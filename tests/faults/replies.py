@@ -1,4 +1,7 @@
-"""What a service that behaves would say, as bytes on the wire; the misbehaviour is added to it."""
+"""What a service that behaves would say, as bytes on the wire; the misbehaviour is added to it.
+
+It is written as chat completions would say it; `tests.faults.speech` puts it into the words of the wire that was asked.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from types import EllipsisType
 from typing import Any, Literal, TypeAlias
 
 from tests.faults.server import Act, Exchange, Request, head, in_chunk, with_length
+from tests.faults.speech import SPEECH, SPEECHES
 
 __all__ = [
     "JSON_TEXT",
@@ -51,7 +55,7 @@ End: TypeAlias = Literal["keep", "close", "reset", "hold"]
 
 def answer_text(request: Request) -> str:
     """What the request asks for: JSON where it gives a schema."""
-    return JSON_TEXT if request.data and "response_format" in request.data else TEXT
+    return JSON_TEXT if request.data and SPEECHES[request.wire]().wants_json(request.data) else TEXT
 
 
 def completion(text: str | None, *, finish_reason: str | None = "stop", **message: Any) -> dict[str, Any]:
@@ -96,13 +100,29 @@ def delta(index: int | None = None, **fields: Any) -> dict[str, Any]:
 
 
 def body_of(data: Any) -> bytes:
-    """JSON as it is sent."""
-    return json.dumps(data, ensure_ascii=False).encode()
+    """A body as it is sent on the wire that was asked."""
+    return _json_of(SPEECH.get().whole(data))
+
+
+def _json_of(data: Any) -> bytes:
+    try:
+        return json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(data).encode()  # a lone surrogate
 
 
 def event(data: Any, end: bytes = b"\n") -> bytes:
-    """One server-sent event; a text stands as it is."""
-    return b"data: " + (data.encode() if isinstance(data, str) else body_of(data)) + end * 2
+    """The server-sent events that say it on the wire that was asked: one on chat completions; a text stands as it is."""
+    return b"".join(_events(data, end))
+
+
+def _events(data: Any, end: bytes) -> list[bytes]:
+    speech = SPEECH.get()
+    return [
+        (b"event: " + one["type"].encode() + end if speech.has_names and "type" in one else b"")
+        + (b"data: " + (one.encode() if isinstance(one, str) else _json_of(one)) + end * 2)
+        for one in speech.events(data)
+    ]
 
 
 def pieces_of(text: str, size: int = 4) -> list[str]:
@@ -121,7 +141,7 @@ def events_of(
         said.append({**chunk(), "choices": [], "usage": USAGE})
     if done:
         said.append("[DONE]")
-    return [event(each, end) for each in said]
+    return [one for each in said for one in _events(each, end)]
 
 
 # --- acts ------------------------------------------------------------------------------------------------
@@ -151,13 +171,21 @@ def status(
     code: int, message: str = "scripted", *, kind: str | None = None, body: bytes | None = None, **headers: Any
 ) -> Act:
     """An error status; `kind` is the code inside the body."""
-    error = body_of({"error": {"message": message, "type": None, "code": kind}})
-    return sends(with_length(error if body is None else body, code, **headers))
+
+    async def act(exchange: Exchange) -> None:
+        error = _json_of(SPEECH.get().error({"message": message, "type": None, "code": kind}, code))
+        await exchange.send(with_length(error if body is None else body, code, **headers))
+
+    return act
 
 
 def replies(data: Any, **headers: Any) -> Act:
     """This JSON with status 200, whatever was asked for."""
-    return sends(with_length(body_of(data), **headers))
+
+    async def act(exchange: Exchange) -> None:
+        await exchange.send(with_length(body_of(data), **headers))
+
+    return act
 
 
 def streams(*events: Any, end: End | None = None) -> Act:
@@ -168,7 +196,7 @@ def streams(*events: Any, end: End | None = None) -> Act:
 
     async def act(exchange: Exchange) -> None:
         wire = [each if isinstance(each, bytes) else event(each) for each in events]
-        await exchange.send(STREAM_HEAD, *(in_chunk(each) for each in wire))
+        await exchange.send(STREAM_HEAD, *(in_chunk(each) for each in wire if each))
         if end is None:
             await exchange.send(LAST)
         await finish(exchange, end or "keep")

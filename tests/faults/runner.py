@@ -24,7 +24,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc import (
+    Anthropic,
+    APIKeyPool,
+    ChatPair,
+    Gemini,
+    Message,
+    OpenAICompatible,
+    SimpleLLMFuncError,
+    llm_chat,
+    llm_function,
+)
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.logger.handlers import JsonFormatter
@@ -34,7 +44,18 @@ from tests.faults.scenario import Form, Kind, Scenario
 from tests.faults.server import FaultServer, Request
 from tests.support.starved import starved
 
-__all__ = ["KEY", "Cell", "Seen", "cells_of", "connections_taken", "leftovers", "play", "sockets", "warm_up"]
+__all__ = [
+    "KEY",
+    "Cell",
+    "Seen",
+    "cells_of",
+    "connections_taken",
+    "leftovers",
+    "model_of",
+    "play",
+    "sockets",
+    "warm_up",
+]
 
 KEY = "sk-CANARY-0123456789abcdef"
 """The key of every call; it must not be found in any output."""
@@ -57,6 +78,7 @@ class Cell:
     form: Form
     is_async: bool
     client: bool = False
+    wire: str = "chat"
 
     def __str__(self) -> str:
         return f"{self.scenario.name} {self.form} {'async def' if self.is_async else 'def'} {self.kind}"
@@ -79,25 +101,30 @@ class Seen:
     problems: list[str] = field(default_factory=list)
 
 
-def cells_of(scenario: Scenario, *, client: bool = False) -> list[Cell]:
-    """The squares of one scenario."""
+def cells_of(scenario: Scenario, *, client: bool = False, wire: str = "chat") -> list[Cell]:
+    """The squares of one scenario: all on chat completions; on the others the `async def` function and the `def` chat.
+
+    What `def` and `async def` differ in is no matter of the wire.
+    """
     return [
-        Cell(scenario, kind, form, is_async, client)
+        Cell(scenario, kind, form, is_async, client, wire)
         for form in scenario.forms
         for kind in scenario.kinds
         for is_async in (True, False)
+        if wire == "chat" or is_async == (kind == "function")
     ]
 
 
-async def play(scenario: Scenario, *, client: bool = False) -> list[Seen]:
+async def play(scenario: Scenario, *, client: bool = False, wire: str = "chat") -> list[Seen]:
     """Play a scenario in all its views at once, and judge them.
 
     A machine that is busy with other things makes any call late, and may let its time run out before the request has
     left: what went wrong on such a machine counts if it does so three times.
     """
+    scenario = scenario.of(wire)
     for _ in range(3):
         before = starved()
-        seen = await _play_once(scenario, client=client)
+        seen = await _play_once(scenario, client=client, wire=wire)
         problems = [problem for one in seen for problem in one.problems]
         is_busy = starved() - before > BUSY
         if not problems or not (is_busy or all(problem.startswith(LATE) for problem in problems)):
@@ -105,14 +132,14 @@ async def play(scenario: Scenario, *, client: bool = False) -> list[Seen]:
     return seen
 
 
-async def _play_once(scenario: Scenario, *, client: bool) -> list[Seen]:
+async def _play_once(scenario: Scenario, *, client: bool, wire: str) -> list[Seen]:
     tasks, before = asyncio.all_tasks(), sockets()
     with contextlib.ExitStack() as stack:
         if scenario.idle is not None:
             stack.enter_context(mock.patch.object(http_model, "IDLE_SECONDS", scenario.idle))
         stack.enter_context(without_proxies())
         log = stack.enter_context(captured_log())
-        cells = cells_of(scenario, client=client)
+        cells = cells_of(scenario, client=client, wire=wire)
         # What it takes to make the models is no part of the calls.
         ready = asyncio.Barrier(len(cells))
         seen = await asyncio.gather(*(_play_cell(cell, log, ready) for cell in cells))
@@ -248,7 +275,7 @@ async def _outcome(cell: Cell, work: Callable[[], Any]) -> tuple[BaseException |
     return error, values, spent, seconds
 
 
-def _work(cell: Cell, llm: OpenAICompatible, notes: list[Any]) -> Callable[[], Any]:
+def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
     """Return what makes the call once: a plain function, or one that gives something to await."""
     scenario = cell.scenario
     options = {"deadline": scenario.deadline, **scenario.options}
@@ -268,7 +295,7 @@ def _work(cell: Cell, llm: OpenAICompatible, notes: list[Any]) -> Callable[[], A
     return lambda: join(list(decorated.stream(argument)))
 
 
-def _function(cell: Cell, llm: OpenAICompatible, options: dict[str, Any]) -> Any:
+def _function(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
     if cell.is_async:
 
         async def report(place: str):
@@ -283,7 +310,7 @@ def _function(cell: Cell, llm: OpenAICompatible, options: dict[str, Any]) -> Any
     return llm_function(llm, **options)(report)
 
 
-def _chat(cell: Cell, llm: OpenAICompatible, options: dict[str, Any]) -> Any:
+def _chat(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
     if cell.is_async:
 
         async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
@@ -322,11 +349,20 @@ async def _said_async(pairs: AsyncIterator[Any]) -> str:
 # --- the model -------------------------------------------------------------------------------------------
 
 
+def model_of(wire: str, address: str, **options: Any) -> Any:
+    """A model that is asked on a wire; the address is that of chat completions."""
+    if wire == "messages":
+        return Anthropic("claude-opus-4-6", base_url=address.removesuffix("/v1"), **options)
+    if wire == "gemini":
+        return Gemini("gemini-3.1-pro-preview", base_url=address.removesuffix("/v1"), **options)
+    return OpenAICompatible("m", base_url=address, wire=wire, **options)  # type: ignore[arg-type]
+
+
 @contextlib.asynccontextmanager
-async def _model(cell: Cell, address: str, pool: APIKeyPool) -> AsyncIterator[OpenAICompatible]:
+async def _model(cell: Cell, address: str, pool: APIKeyPool) -> AsyncIterator[Any]:
     options: dict[str, Any] = {"retry_delay": 0.01, **cell.scenario.llm}
     if not cell.client:
-        yield OpenAICompatible("m", base_url=address, api_key_pool=pool, **options)
+        yield model_of(cell.wire, address, api_key_pool=pool, **options)
         return
     import openai
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc import Tool
 from tests.faults.replies import JSON_TEXT, TEXT
 from tests.faults.server import Act, FaultServer, Request
+from tests.faults.speech import SPEECHES, WIRES
 
 __all__ = ["TOOL_TEXT", "Check", "Expected", "Form", "Kind", "Scenario", "Weather", "forecast_tool", "has", "tells"]
 
@@ -68,6 +69,8 @@ class Scenario:
         address: where the model is told to be, from the server and the play; None is the usual address.
         elsewhere: another play of the same server; no request may reach it.
         tls: the server speaks TLS, with a certificate that nobody trusts.
+        elsewise: what differs on a wire, by its name: other fields of the scenario.
+        not_on: the wires where it is not played, each with the reason.
     """
 
     name: str
@@ -98,6 +101,8 @@ class Scenario:
     address: Callable[[FaultServer, str], str] | None = None
     elsewhere: Sequence[Act] = ()
     tls: bool = False
+    elsewise: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    not_on: Mapping[str, str] = field(default_factory=dict)
 
     def plays(self, *acts: Act) -> Scenario:
         """Say what the server does."""
@@ -123,6 +128,20 @@ class Scenario:
     def when_streamed(self, outcome: str, *, requests: int | None = None) -> Scenario:
         """Say what must happen when the reply is streamed, where that differs."""
         return replace(self, streamed=Expected(outcome, self.expected.requests if requests is None else requests))
+
+    def on(self, wire: str, outcome: str = "", *, requests: int | None = None, **facts: Any) -> Scenario:
+        """Say what is otherwise on a wire: what must happen there, and other fields of the scenario."""
+        known = self.expected
+        expected = Expected(outcome or known.outcome, known.requests if requests is None else requests)
+        return replace(self, elsewise={**self.elsewise, wire: {"expected": expected, **facts}})
+
+    def without(self, why: str, *wires: str) -> Scenario:
+        """Say on which wires it is not played (all but chat completions where none is named), and why."""
+        return replace(self, not_on={**self.not_on, **dict.fromkeys(wires or WIRES[1:], why)})
+
+    def of(self, wire: str) -> Scenario:
+        """Return the scenario as it is on a wire."""
+        return replace(self, **self.elsewise.get(wire, {}))
 
     def client_sees(self, outcome: str, *, requests: int | None = None, why: str) -> Scenario:
         """Say what must happen through a client of the openai package, where that differs, and why."""
@@ -202,16 +221,14 @@ def answered(*contents: str | None, called: Sequence[tuple[str, str]] | None = N
     """Check that every call was answered exactly once in the next request, and what with; None is any text."""
 
     def check(error: Any, requests: list[Request], notes: list[Any]) -> None:
-        messages = requests[1].data["messages"]
-        calls = next(message for message in messages if message["role"] == "assistant")["tool_calls"]
-        ids = [each["id"] for each in calls]
-        results = [message for message in messages if message["role"] == "tool"]
+        speech = SPEECHES[requests[1].wire]()
+        ids, results = speech.calls(requests[1].data), speech.results(requests[1].data)
         assert len(set(ids)) == len(ids) == len(contents), ids
-        assert [message["tool_call_id"] for message in results] == ids
-        for each, content in zip(results, contents, strict=True):
-            assert each["content"], "an empty tool result"
-            assert content is None or content in each["content"], each["content"][:500]
-            assert len(each["content"]) < 70_000, f"{len(each['content'])} characters"
+        assert [call for call, _ in results] == ids
+        for (_, said), content in zip(results, contents, strict=True):
+            assert said, "an empty tool result"
+            assert content is None or content in said, said[:500]
+            assert len(said) < 70_000, f"{len(said)} characters"
         if called is not None:
             assert sorted(notes) == sorted(called), notes  # the calls of one reply run at the same time
 

@@ -7,7 +7,7 @@ After the last act the last one is played again. The address names the play, so 
         llm = OpenAICompatible("m", base_url=server.address("burst"))
 
 ``python -m tests.faults.server`` serves every scenario of `tests.faults.scenarios` until it is interrupted, so that any
-client can be tried against them; there a play begins anew after its last act.
+client can be tried against them, on any of the four wires; there a play begins anew after its last act.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from tests.faults.speech import SPEECH, SPEECHES, wire_of
 
 __all__ = ["Act", "Exchange", "FaultServer", "HungUp", "Request", "head", "in_chunk", "with_length"]
 
@@ -53,11 +55,16 @@ class Request:
 
     @property
     def stream(self) -> bool:
-        return isinstance(self.data, dict) and bool(self.data.get("stream"))
+        return (isinstance(self.data, dict) and bool(self.data.get("stream"))) or ":stream" in self.path
+
+    @property
+    def wire(self) -> str:
+        return wire_of(self.path.partition("?")[0])
 
     @property
     def key(self) -> str:
-        return self.headers.get("authorization", "").removeprefix("Bearer ")
+        said = self.headers.get("x-api-key") or self.headers.get("x-goog-api-key")
+        return said or self.headers.get("authorization", "").removeprefix("Bearer ")
 
 
 # --- bytes -----------------------------------------------------------------------------------------------
@@ -350,6 +357,7 @@ class FaultServer:
         exchange = Exchange(request, count, connection, self)
         self.busy += 1
         self._changed.set()
+        SPEECH.set(SPEECHES[request.wire]())
         try:
             await act(exchange)
         except (HungUp, asyncio.CancelledError):

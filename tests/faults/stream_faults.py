@@ -14,17 +14,17 @@ from tests.faults.acts import (
     with_noise,
 )
 from tests.faults.replies import chunk, delta, event, good, says, streams
-from tests.faults.scenario import Scenario, forecast_tool, no_tool_ran, tells
+from tests.faults.scenario import Expected, Scenario, forecast_tool, no_tool_ran, tells
 from tests.faults.service_faults import OVERLOADED
 
 PARTIAL = 3
 """How many pieces of text arrive before a stream breaks."""
 
 BAD_JSON = b'data: {"choices": [}\n\n'
-ERROR = event({"error": {"message": "out of memory"}})
+ERROR = {"error": {"message": "out of memory"}}
 ERROR_EVENT = b"event: error\n" + event({"message": "out of memory"})
 ERROR_TEXT = b"event: error\ndata: out of memory\n\n"
-BROKEN_OFF = event(chunk("insufficient_system_resource"))
+BROKEN_OFF = chunk("insufficient_system_resource")
 HALF_CALL = chunk(tool_calls=[delta(0, id="a", name="forecast", arguments='{"city": "Bonn"}')])
 
 
@@ -74,7 +74,7 @@ ENDS = [
         "stream_ping_events",
         "21",
         "pings in the shape of events for ever",
-        pings_after(PARTIAL, 0.02, event({"type": "ping"})),
+        pings_after(PARTIAL, 0.02, {"type": "ping"}),
     ).then(idle=0.2, least=0.2, most=1.0),
     broken("stream_error", "22", "an error within the text", breaks_after(PARTIAL, None, ERROR)).then(
         check=tells("out of memory")
@@ -88,7 +88,10 @@ ENDS = [
     broken(
         "stream_broken_off", "22", "finish_reason insufficient_system_resource", breaks_after(PARTIAL, None, BROKEN_OFF)
     ).then(check=tells("insufficient_system_resource")),
-    Scenario("finish_reason_unknown", "22", "a finish_reason that nobody knows", [says(..., finish_reason="eos")]),
+    Scenario("finish_reason_unknown", "22", "a finish_reason that nobody knows", [says(..., finish_reason="eos")])
+    .on("messages", "BadReply", requests=2, streamed=Expected("StreamInterrupted"))
+    .on("responses", kinds=("chat",), fault="incomplete for a reason that nobody knows: a cut")
+    .on("gemini", "BadReply", requests=2, streamed=Expected("StreamInterrupted")),
     broken("stream_bad_json", "23", "bad JSON in one event", breaks_after(PARTIAL, None, BAD_JSON)).then("BadReply"),
     broken("stream_bad_json_error", "23", "bad JSON in an error event", breaks_after(PARTIAL, None, ERROR_TEXT)).then(
         check=tells("out of memory")

@@ -12,20 +12,31 @@ from tests.faults import matrix
 from tests.faults.replies import completion, good, replies, says, sends, status
 from tests.faults.runner import play, warm_up
 from tests.faults.scenario import Scenario
-from tests.faults.scenarios import SCENARIOS
+from tests.faults.scenarios import ON_WIRE, SCENARIOS
+from tests.faults.speech import WIRES
 
 SDK = [scenario for scenario in SCENARIOS if scenario.through_client is not None]
 """What a client of the openai package hides; the others are played through it by ``make faults``."""
 
 
-async def problems_of(scenario, *, client=False):
+async def problems_of(scenario, *, client=False, wire="chat"):
     await warm_up()
-    return [f"{one.cell}: {problem}" for one in await play(scenario, client=client) for problem in one.problems]
+    seen = await play(scenario, client=client, wire=wire)
+    return [f"{one.cell}: {problem}" for one in seen for problem in one.problems]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 async def test_a_scenario_ends_as_it_must(scenario):
     assert await problems_of(scenario) == []
+
+
+@pytest.mark.parametrize(
+    ("wire", "scenario"),
+    [(wire, scenario) for wire in WIRES[1:] for scenario in ON_WIRE[wire]],
+    ids=lambda value: getattr(value, "name", value),
+)
+async def test_a_scenario_ends_as_it_must_on_the_other_wires(wire, scenario):
+    assert await problems_of(scenario, wire=wire) == []
 
 
 @pytest.mark.parametrize("scenario", SDK, ids=lambda scenario: scenario.name)
@@ -38,7 +49,12 @@ def test_every_row_has_a_scenario():
     # 33 to 36 are no faults of a server: cancellation, abandoned streams, signals, loops and forks. 37 and 38 are the map's.
     assert rows == {str(row) for row in range(1, 41)} - {"33", "34", "35", "36", "37", "38"} | {"also"}
     assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) >= 60
-    assert all(re.fullmatch(r"[a-z0-9_]+", scenario.name) for scenario in SCENARIOS)
+    assert all(re.fullmatch(r"[a-z0-9_]+", scenario.name) for scenarios in ON_WIRE.values() for scenario in scenarios)
+    for wire, scenarios in ON_WIRE.items():
+        assert len({scenario.name for scenario in scenarios}) == len(scenarios), wire
+        assert {scenario.row for scenario in scenarios} >= rows - {"27", "28"}, (
+            "those two are quirks of chat completions"
+        )
 
 
 # --- the matrix sees what is wrong -----------------------------------------------------------------------
@@ -115,9 +131,13 @@ def test_a_table_is_put_between_its_marks():
         matrix.put(page, "other", "new")
 
 
-def test_the_reference_holds_every_scenario():
-    own = matrix.PAGE.read_text("utf-8").partition("<!-- own -->")[2].partition("<!-- end of own -->")[0]
-    assert {scenario.name for scenario in SCENARIOS} <= set(re.findall(r"^\| \S+ \| `(\w+)`", own, re.MULTILINE))
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_reference_holds_every_scenario(wire):
+    page = matrix.PAGE.read_text("utf-8")
+    section = page.partition(f"<!-- {wire} -->")[2].partition(f"<!-- end of {wire} -->")[0]
+    names = set(re.findall(r"^\| \S+ \| `(\w+)`", section, re.MULTILINE))
+    assert {scenario.name for scenario in ON_WIRE[wire]} <= names
+    assert {scenario.name for scenario in SCENARIOS if wire in scenario.not_on} <= set(re.findall(r"`(\w+)`", section))
 
 
 def test_an_unknown_name_is_refused(capsys):

@@ -127,7 +127,7 @@ class MessagesWire:
             raise error_in(data, received)
         problem = _problem_of(data)
         if problem:
-            raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again="never")
+            raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received)
         return put_right(completion_of(data, self.name, self.service, received))
 
     def decoder(self, received: Received) -> BlockReader:

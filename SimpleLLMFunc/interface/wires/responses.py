@@ -124,7 +124,7 @@ class ResponsesWire:
             raise error_in(data, received)
         problem = problem_of(data)
         if problem:
-            raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again="never")
+            raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received)
         return put_right(completion_of(data, self.name, self.service, received))
 
     def decoder(self, received: Received) -> ItemReader:

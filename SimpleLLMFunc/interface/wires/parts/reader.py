@@ -101,9 +101,9 @@ class PartReader(EventReader):
         yield from super().close()
         yield self._ending()
 
-    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:  # noqa: ARG002 - all stands in the data
+    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
-        if value.get("error"):
+        if value.get("error") or event.event == "error":
             raise self.error_in(value)
         self._facts = {**self._facts, **{name: value[name] for name in ("responseId", "modelVersion") if name in value}}
         self._usage = value.get("usageMetadata") or self._usage

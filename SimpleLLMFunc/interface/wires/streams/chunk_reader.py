@@ -60,11 +60,13 @@ class EventReader(ABC):
         count: of the chunks so far.
         is_done: the service said that nothing more comes.
         joins_halves: the wire joins the halves of a character that two events brought; else lone halves are replaced.
+        ends_with_done: ``[DONE]`` ends an answer; else it says nothing, though some servers write it.
     """
 
     __slots__ = ("_events", "_has_shown", "_received", "_texts", "_thoughts", "count", "is_done")
 
     joins_halves: ClassVar[bool] = False
+    ends_with_done: ClassVar[bool] = False
 
     def __init__(self, received: Received) -> None:
         self._received = received
@@ -116,7 +118,7 @@ class EventReader(ABC):
         """
         data = event.data
         if len(data) < _LONGEST_DONE and data.strip() == _DONE:
-            self.is_done = True
+            self.is_done = self.is_done or self.ends_with_done
             return None
         try:
             value = decode(data, mended=not self.joins_halves)
@@ -224,6 +226,7 @@ class ChunkReader(EventReader):
     __slots__ = ("_finished", "_halves", "_has_answer", "_has_usage", "_open")
 
     joins_halves = True
+    ends_with_done = True
 
     def __init__(self, received: Received) -> None:
         super().__init__(received)

@@ -1,0 +1,91 @@
+"""Recorded replies with any field missing, doubled or of another kind, and their events dropped, doubled and moved.
+
+The oracle: a reply, or an error of ours; never a foreign exception.
+"""
+
+import json
+import random
+
+import pytest
+
+from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.wires import Received, ReplyAssembler
+from tests.faults.test_random_replies import places_in
+from tests.interface.wires.test_recordings import DATA, FILES, WIRES
+
+ROUNDS = 40
+"""Of each recording."""
+
+ODD = [None, True, 0, -1, 1.5, 10**400, float("nan"), "", "x", "7", "\ud800", [], {}, [None], [[]], ["x"], {"a": 1}]
+SIZE = 20_000
+"""Bytes of a recording; those that are longer hold nothing else."""
+
+
+def spoil(data, draw):
+    """Change one or two fields."""
+    for _ in range(draw.randint(1, 2)):
+        places = places_in(data)
+        if not places:
+            return
+        container, key = draw.choice(places)
+        if draw.random() < 0.3:
+            del container[key]
+        else:
+            container[key] = draw.choice(ODD)
+
+
+def spoilt_stream(body, draw):
+    """Change some events, and drop, double or move others."""
+    events = [event for event in body.replace(b"\r\n", b"\n").split(b"\n\n") if b"data:" in event]
+    for _ in range(draw.randint(0, 2)):
+        event = events.pop(draw.randrange(len(events)))
+        for _ in range(draw.randint(0, 2)):
+            events.insert(draw.randint(0, len(events)), event)
+        if not events:
+            return event
+    for _ in range(draw.randint(0, 3)):
+        at = draw.randrange(len(events))
+        name, _, data = events[at].partition(b"data:")
+        try:
+            value = json.loads(data)
+        except ValueError:
+            continue
+        spoil(value, draw)
+        events[at] = name + b"data: " + json.dumps(value).encode()
+    return b"\n\n".join(events) + b"\n\n"
+
+
+def read(wire, body, *, stream):
+    if not stream:
+        wire.reply(body, Received("m", sent=b"{}"))
+        wire.error(body, Received("m", status=400, sent=b"{}"))
+        return
+    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler()
+    for step in (decoder.feed(body), decoder.close()):
+        for chunk in step:
+            assembler.add(chunk)
+    assembler.completion()
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_an_odd_reply_is_read_or_refused(name):
+    draw, read_well, refused = random.Random(7), 0, 0
+    for file in FILES:
+        body = (DATA / file).read_bytes()
+        if not file.startswith(name) or len(body) > SIZE:
+            continue
+        for _ in range(ROUNDS):
+            if file.endswith(".sse"):
+                odd = spoilt_stream(body, draw)
+            else:
+                data = json.loads(body)
+                spoil(data, draw)
+                odd = json.dumps(data.get("response") or data if isinstance(data, dict) else data).encode()
+            try:
+                read(WIRES[name], odd, stream=file.endswith(".sse"))
+                read_well += 1
+            except (AttemptFailed, SimpleLLMFuncError):
+                refused += 1
+    assert read_well > 100
+    assert refused > 100
