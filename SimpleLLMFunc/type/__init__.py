@@ -37,7 +37,7 @@ from SimpleLLMFunc.type.multimodal import (
     read_file,
 )
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
-from SimpleLLMFunc.type.wire import content_text, index_of, mapping, mappings, without_surrogates
+from SimpleLLMFunc.type.wire import content_text, index_of, mapping, mappings, text_or_none, without_surrogates
 
 __all__ = [
     "ABSTAIN",
@@ -84,5 +84,6 @@ __all__ += [
     "mapping",
     "mappings",
     "read_file",
+    "text_or_none",
     "without_surrogates",
 ]  # for other rooms

@@ -180,7 +180,10 @@ KINDS = {"number": int, "text": str, "numbers": list, "pieces": str, "raw": list
 @pytest.mark.timeout(3600 if IS_LONG else 90)
 def test_a_reply_of_any_content_gives_a_value_or_an_error_of_ours(wire):
     @settings(
-        settings.get_profile("faults-long"), max_examples=5_000 if IS_LONG else 300, derandomize=not IS_LONG, database=None
+        settings.get_profile("faults-long"),
+        max_examples=5_000 if IS_LONG else 300,
+        derandomize=not IS_LONG,
+        database=None,
     )
     @given(view=st.sampled_from(sorted(KINDS)), script=st.lists(answers(wire), min_size=1, max_size=3))
     def play(view, script):

@@ -17,7 +17,7 @@ from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, rea
 from SimpleLLMFunc.interface.wires.quirks import put_right
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.type import ChatCompletion, text_or_none
 
 __all__ = ["MessagesWire"]
 
@@ -146,6 +146,6 @@ def _problem_of(data: Any) -> str:
     content = data.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         return "it has no content"
-    if data.get("stop_reason") not in FINISH:
+    if text_or_none(data.get("stop_reason")) not in FINISH:
         return f"it stopped for a reason that is not known: {data.get('stop_reason')}"
     return ""

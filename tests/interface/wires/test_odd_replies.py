@@ -14,7 +14,7 @@ from SimpleLLMFunc.interface.wires import Received, ReplyAssembler
 from tests.faults.test_random_replies import places_in
 from tests.interface.wires.test_recordings import DATA, FILES, WIRES
 
-ROUNDS = 40
+ROUNDS = 30
 """Of each recording."""
 
 ODD = [None, True, 0, -1, 1.5, 10**400, float("nan"), "", "x", "7", "\ud800", [], {}, [None], [[]], ["x"], {"a": 1}]

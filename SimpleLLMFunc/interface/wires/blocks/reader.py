@@ -10,7 +10,7 @@ from SimpleLLMFunc.interface.wires.blocks.reply import FINISH, extra_of, refusal
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletionChunk, mapping
+from SimpleLLMFunc.type import ChatCompletionChunk, mapping, text_or_none
 
 __all__ = ["BlockReader"]
 
@@ -122,7 +122,7 @@ class BlockReader(EventReader):
         block, pieces = self._blocks.get(index), "".join(self._json.pop(index, ()))
         if block is None or not pieces:
             return
-        kind = block.get("type")
+        kind = text_or_none(block.get("type"))
         if kind in {"text", "thinking"}:
             block[kind] = str(block.get(kind) or "") + pieces
         else:
@@ -137,16 +137,17 @@ class BlockReader(EventReader):
         reason = delta.get("stop_reason")
         if reason is None:
             return None
-        if reason not in FINISH:
+        finish = FINISH.get(str(reason))
+        if finish is None:
             raise self._unknown(str(reason))
         for index in list(self._json):
             self._close(index)
         self._is_ended = True
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         said = extra_of(blocks, self._wire, self._service, self._received.kept.prefix)
-        if FINISH[reason] == "content_filter":
+        if finish == "content_filter":
             said["refusal"] = refusal_in(delta.get("stop_details"))
-        return self._chunk(said, FINISH[reason])
+        return self._chunk(said, finish)
 
     def _unknown(self, reason: str) -> Exception:
         problem = f"it stopped for a reason that is not known: {reason[:100]}"

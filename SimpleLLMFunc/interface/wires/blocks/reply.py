@@ -9,7 +9,7 @@ from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletion, mappings
+from SimpleLLMFunc.type import ChatCompletion, mappings, text_or_none
 
 __all__ = ["FINISH", "calls_in", "completion_of", "extra_of", "refusal_in", "text_in", "thinking_in", "usage_dict"]
 
@@ -52,7 +52,7 @@ def refusal_in(details: Any) -> str:
 
 def extra_of(blocks: Sequence[Mapping[str, Any]], wire: str, service: str, prefix: str) -> dict[str, Any]:
     """Return what stands on the message beside text and calls: the blocks, where the service wants them back."""
-    if all(block.get("type") in _PLAIN and not block.get("citations") for block in blocks):
+    if all(text_or_none(block.get("type")) in _PLAIN and not block.get("citations") for block in blocks):
         return {}
     return {STATE: state_of(wire, service, [dict(block) for block in blocks], prefix)}
 

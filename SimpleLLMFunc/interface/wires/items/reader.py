@@ -9,7 +9,7 @@ from SimpleLLMFunc.interface.wires.items.reply import calls_in, extra_of, finish
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings
+from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings, text_or_none
 
 __all__ = ["ItemReader"]
 
@@ -59,7 +59,7 @@ class ItemReader(EventReader):
 
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
-        kind = value.get("type") or event.event
+        kind = text_or_none(value.get("type")) or event.event
         if kind in _FAILS or (not kind and value.get("error")):
             raise self._failure(value)
         if kind == "response.output_text.delta":
@@ -85,9 +85,9 @@ class ItemReader(EventReader):
     def _key(self, value: Mapping[str, Any]) -> Any:
         """Return what an item is known by: its place; its id, where no place is told; else it is the last one."""
         for name in ("output_index", "item_id"):
-            if value.get(name) is not None:
+            if isinstance(value.get(name), (int, str)):
                 return value[name]
-        return mapping(value.get("item")).get("id") or self._latest
+        return text_or_none(mapping(value.get("item")).get("id")) or self._latest
 
     def _chunk(
         self, delta: dict[str, Any], reason: str | None = None, usage: Any = None, logprobs: Any = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletion, mapping, mappings
+from SimpleLLMFunc.type import ChatCompletion, mapping, mappings, text_or_none
 
 __all__ = [
     "calls_in",
@@ -110,7 +110,7 @@ def problem_of(data: Any) -> str:
         return f"a JSON object was expected, not {type(data).__name__}"
     if not isinstance(data.get("output"), list):
         return "it has no output"
-    return "" if data.get("status") in _ENDED else f"its status is {data.get('status')}"
+    return "" if text_or_none(data.get("status")) in _ENDED else f"its status is {data.get('status')}"
 
 
 def completion_of(body: Mapping[str, Any], wire: str, service: str, received: Received) -> ChatCompletion:
