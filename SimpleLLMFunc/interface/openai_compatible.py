@@ -24,6 +24,9 @@ __all__ = ["OpenAICompatible"]
 
 OpenAIWire = Literal["chat", "responses"]
 
+_UNSURE = frozenset({"openai-compatible", "ollama"})
+"""Profiles of addresses where the server may be any."""
+
 
 class OpenAICompatible(ServiceModel):
     """A model behind one of OpenAI's protocols, at OpenAI or elsewhere.
@@ -133,6 +136,13 @@ class OpenAICompatible(ServiceModel):
 
     def _responses(self, service: str) -> ResponsesWire:
         return ResponsesWire(service, self.prompt_cache == "auto")
+
+    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
+        found = super()._profile(profile, address)
+        if profile is None and found.name in _UNSURE and (self._said_wire or _wire_of(address)) == "responses":
+            # llama.cpp passes over `text.format` in silence: the type is described where nothing else is known.
+            return Profile("responses")
+        return found
 
     def _remake(self, **given: Any) -> None:
         given.pop("api_version", None)

@@ -355,7 +355,8 @@ def model_of(wire: str, address: str, **options: Any) -> Any:
         return Anthropic("claude-opus-4-6", base_url=address.removesuffix("/v1"), **options)
     if wire == "gemini":
         return Gemini("gemini-3.1-pro-preview", base_url=address.removesuffix("/v1"), **options)
-    return OpenAICompatible("m", base_url=address, wire=wire, **options)  # type: ignore[arg-type]
+    # The profile is said, so that a typed function sends its schema: what that server takes is known here.
+    return OpenAICompatible("m", base_url=address, wire=wire, profile="openai-compatible", **options)  # type: ignore[arg-type]
 
 
 @contextlib.asynccontextmanager
@@ -438,7 +439,9 @@ def sockets() -> int:
 def connections_taken() -> int:
     """How many connections are in use, and not resting in a pool; on all loops."""
     http = sys.modules.get("SimpleLLMFunc.interface.http.session")
-    known = [] if http is None else [session.connector for session, _ in http._sessions.known.values()]
+    # Another thread may be importing it.
+    sessions = getattr(http, "_sessions", None)
+    known = [] if sessions is None else [session.connector for session, _ in sessions.known.values()]
     return sum(len(connector._acquired) for connector in known if connector is not None)
 
 

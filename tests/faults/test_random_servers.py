@@ -21,7 +21,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc import APIKeyPool, ChatPair, Message, SimpleLLMFuncError, llm_chat, llm_function
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.attempts import reply_reader as replies
 from tests.faults.replies import (
@@ -37,7 +37,7 @@ from tests.faults.replies import (
     events_of,
     good,
 )
-from tests.faults.runner import GRACE, KEY, captured_log, connections_taken, leftovers, sockets, warm_up
+from tests.faults.runner import GRACE, KEY, captured_log, connections_taken, leftovers, model_of, sockets, warm_up
 from tests.faults.scenario import WEATHER, Weather
 from tests.faults.server import Exchange, FaultServer, Request, head, in_chunk, with_length
 
@@ -161,7 +161,9 @@ SCRIPTS = st.one_of(
 
 
 class RandomServer(RuleBasedStateMachine):
-    """Writes scripts, and has the library read them."""
+    """Writes scripts, and has the library read them; on the wire `wire`."""
+
+    wire = "chat"
 
     @initialize()
     def begin(self) -> None:
@@ -176,8 +178,8 @@ class RandomServer(RuleBasedStateMachine):
         self.script = Script()
         self.server = self.runner.run(FaultServer({"random": [self.act]}).__aenter__())
         self.pool = APIKeyPool([KEY])
-        self.llm = OpenAICompatible(
-            "m", base_url=self.server.address("random"), api_key_pool=self.pool, max_retries=1, retry_delay=0.002,
+        self.llm = model_of(
+            self.wire, self.server.address("random"), api_key_pool=self.pool, max_retries=1, retry_delay=0.002,
             timeout=SILENCE,
         )  # fmt: skip
         self.views = _views(self.llm)
@@ -274,7 +276,7 @@ class RandomServer(RuleBasedStateMachine):
         return await leftovers(asyncio.all_tasks(), self.sockets)
 
 
-def _views(llm: OpenAICompatible) -> dict[str, Callable[[], Any]]:
+def _views(llm: Any) -> dict[str, Callable[[], Any]]:
     @llm_function(llm, deadline=SECONDS, max_reasks=0, retry_times=0)
     async def report(place: str) -> Weather:
         """Report the weather."""
@@ -308,14 +310,32 @@ def _views(llm: OpenAICompatible) -> dict[str, Callable[[], Any]]:
     }
 
 
-@pytest.mark.timeout(3 * 3600 if IS_LONG else 60)
-class TestRandomServers(RandomServer.TestCase):  # type: ignore[name-defined,misc]
-    """The machine, as a test."""
+class MessagesServer(RandomServer):
+    wire = "messages"
 
-    settings = settings(
+
+class ResponsesServer(RandomServer):
+    wire = "responses"
+
+
+class GeminiServer(RandomServer):
+    wire = "gemini"
+
+
+def _as_test(machine: type[RandomServer], examples: int) -> Any:
+    test = machine.TestCase  # type: ignore[attr-defined]
+    test.settings = settings(
         settings.get_profile("faults-long"),
-        max_examples=5_000 if IS_LONG else 300,
+        max_examples=5_000 if IS_LONG else examples,
         stateful_step_count=12 if IS_LONG else 6,
         derandomize=not IS_LONG,
         database=None if not IS_LONG else settings.default.database,
     )
+    return pytest.mark.timeout(3 * 3600 if IS_LONG else 60)(test)
+
+
+TestRandomServers = _as_test(RandomServer, 300)
+# What belongs to a wire is how its replies are read; the rest was tried above.
+TestRandomMessages = _as_test(MessagesServer, 100)
+TestRandomResponses = _as_test(ResponsesServer, 100)
+TestRandomGemini = _as_test(GeminiServer, 100)

@@ -199,3 +199,13 @@ async def test_the_same_function_runs_on_all():
         async with LoopbackServer(service({"texts": ['{"value": 42}']})) as server:
             with use_llm(maker("claude-opus-5", base_url=server.base_url.removesuffix("/v1"), api_key="sk-test-1234")):
                 assert await count("a b") == 42
+
+
+def test_a_server_that_may_be_any_gets_no_schema_on_responses():
+    # llama.cpp passes over `text.format` in silence; so does a server that we know nothing of, perhaps.
+    assert not OpenAICompatible("m", base_url="http://127.0.0.1:8080/v1", wire="responses").profile.native
+    assert not OpenAICompatible("m", base_url="http://127.0.0.1:11434/v1", wire="responses").profile.native
+    assert OpenAICompatible("m", base_url="http://127.0.0.1:8080/v1").profile.native
+    assert OpenAICompatible("m", base_url="http://127.0.0.1:8080/v1", wire="responses", profile="vllm").profile.native
+    assert OpenAICompatible("gpt-5.6").profile.native
+    assert OpenAICompatible("m", base_url="https://openrouter.ai/api/v1", wire="responses").profile.native
