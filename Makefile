@@ -47,8 +47,9 @@ format: $(DEV) ## let ruff set the code
 bench: $(DEV) ## ours beside the others, each in an environment of its own; half an hour
 	$(PY) -m benchmarks.bench
 
-bench-quick: $(DEV) ## ours, the openai package and aiohttp, against the recorded ratios; a minute
+bench-quick: $(DEV) ## ours, the openai package and aiohttp, against the recorded ratios, and the wires side by side; two minutes
 	$(PY) -m benchmarks.quick
+	$(PY) -m benchmarks.wires
 
 bench-engine: $(DEV) ## what reading an answer costs
 	$(PY) -m benchmarks.output_engine

@@ -20,6 +20,8 @@ __all__ = ["STATE", "Prefix", "refuses_state", "state_in", "state_of", "without_
 STATE = "provider_state"
 """The field of the message."""
 
+_json_of = json.JSONEncoder(separators=(",", ":")).encode
+
 
 def state_of(wire: str, service: str, items: list[Any], prefix: str = "") -> dict[str, Any]:
     """Return the state for a message.
@@ -79,7 +81,7 @@ class Prefix:
 
     def add(self, part: Any) -> None:
         """Take the next part: JSON data; the order of keys counts, as it does on the wire."""
-        self._hash.update(json.dumps(part, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+        self._hash.update(_json_of(part).encode() + b"\n")
 
     def value(self) -> str:
         """Return the hash of what has been added so far."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 __all__ = ["Family", "family_of"]
@@ -43,6 +44,7 @@ _NAME = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
 def family_of(model_name: str) -> Family:
     """Return what the model of this name takes."""
     found = _NAME.search(model_name.lower())

@@ -28,6 +28,7 @@ __all__ = ["PartReader"]
 
 _BARE = re.compile(rb"[\r\n][ \t]*\{")
 _LONGEST_BARE = 64 * 1024
+_TEXT = frozenset({"text", "thought"})
 
 
 class PartReader(EventReader):
@@ -52,6 +53,7 @@ class PartReader(EventReader):
         "_number",
         "_parts",
         "_service",
+        "_texts_of_part",
         "_usage",
         "_wire",
     )  # fmt: skip
@@ -60,6 +62,7 @@ class PartReader(EventReader):
         super().__init__(received)
         self._wire, self._service = wire, service
         self._parts: list[dict[str, Any]] = []
+        self._texts_of_part: list[str] = []  # of the last part; joined at its end, so that the work stays linear
         self._facts: Mapping[str, Any] = {}
         self._usage: Any = None
         self._logprobs: dict[str, Any] | None = None
@@ -105,7 +108,7 @@ class PartReader(EventReader):
         """Return the chunk in an event; raises what `read` does."""
         if value.get("error") or event.event == "error":
             raise self.error_in(value)
-        self._facts = {**self._facts, **{name: value[name] for name in ("responseId", "modelVersion") if name in value}}
+        self._facts = self._facts or {name: value[name] for name in ("responseId", "modelVersion") if name in value}
         self._usage = value.get("usageMetadata") or self._usage
         if blocked := blocked_in(value):
             self._blocked = blocked
@@ -116,7 +119,8 @@ class PartReader(EventReader):
         parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
         for part in parts:
             self._keep(part)
-        self._logprobs = logprobs_in(candidate) or self._logprobs
+        if "logprobsResult" in candidate:
+            self._logprobs = logprobs_in(candidate) or self._logprobs
         if (reason := candidate.get("finishReason")) is not None:
             self._finish = finish_of(str(reason), self._parts)
             if self._finish is None:
@@ -136,6 +140,8 @@ class PartReader(EventReader):
         return whole
 
     def _shown(self, parts: list[Mapping[str, Any]]) -> ChatCompletionChunk | None:
+        if len(parts) == 1 and parts[0].keys() == {"text"} and parts[0]["text"]:
+            return self._chunk({"content": str(parts[0]["text"])})  # by far the most frequent
         delta: dict[str, Any] = {}
         if text := text_in(parts):
             delta["content"] = text
@@ -150,12 +156,18 @@ class PartReader(EventReader):
 
     def _keep(self, part: Mapping[str, Any]) -> None:
         """Keep a part; pieces of one text are one part, and what carries a signature stays as it came."""
-        last = self._parts[-1] if self._parts else {}
-        is_text = part.keys() <= {"text", "thought"}
-        if is_text and last and last.keys() == part.keys():
-            last["text"] = str(last.get("text") or "") + str(part.get("text") or "")
-        else:
-            self._parts.append(dict(part))
+        is_text = part.keys() <= _TEXT
+        if is_text and self._texts_of_part and self._parts[-1].keys() == part.keys():
+            self._texts_of_part.append(str(part.get("text") or ""))
+            return
+        self._join()
+        self._parts.append(dict(part))
+        self._texts_of_part = [str(part.get("text") or "")] if is_text else []
+
+    def _join(self) -> None:
+        """Put the pieces of the last text together."""
+        if len(self._texts_of_part) > 1:
+            self._parts[-1]["text"] = "".join(self._texts_of_part)
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None, usage: Any = None) -> ChatCompletionChunk:
         choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": reason}
@@ -174,6 +186,7 @@ class PartReader(EventReader):
         if self._finish is None:
             return self._chunk({"refusal": self._blocked}, "content_filter", usage)
         # A call may come after the finish reason was first named.
+        self._join()
         finish = "tool_calls" if self._finish == "stop" and self._number else self._finish
         return self._chunk(extra_of(self._parts, self._wire, self._service), finish, usage)
 
