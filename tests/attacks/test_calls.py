@@ -5,6 +5,7 @@ The engines have tests of their own beside them; these are the inputs of the inc
 
 from __future__ import annotations
 
+import re
 import contextlib
 import socket
 import threading
@@ -149,7 +150,7 @@ async def test_attack_09_what_a_user_asks_is_no_template(kind, question):
     assert llm.calls
     sent = "\n".join(str(message["content"]) for request in llm.requests for message in request)
     assert question in sent
-    assert "49" not in sent.replace(question, "")
+    assert "49" not in re.sub(r"\d\d:\d\d:\d\d", "", sent.replace(question, ""))  # nor in the time of day
 
 
 # --- schemas ----------------------------------------------------------------------------------------------

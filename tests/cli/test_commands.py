@@ -187,7 +187,7 @@ def test_bash_completes_behind_the_colon(tmp_path):
     (tmp_path / "shop.py").write_text(SHOP)
     program = tmp_path / "simplellmfunc"
     program.write_text(
-        f"#!{sys.executable}\nfrom SimpleLLMFunc.cli.main import main\nmain(prog_name='simplellmfunc')\n"
+        f"#!/bin/sh\nexec '{sys.executable}' -c \"from SimpleLLMFunc.cli.main import main; main(prog_name='simplellmfunc')\"\n"
     )
     program.chmod(0o755)
     script = run("completion", "bash").stdout + (

@@ -6,6 +6,7 @@ writes comes out in the words of that wire. What has no counterpart there is lef
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -37,7 +38,8 @@ class Speech:
     def events(self, data: Any) -> list[Any]:
         """What is sent for one event of a stream; anything else stays."""
         if isinstance(data, str) and data.startswith("{"):
-            data = json.loads(data)
+            with contextlib.suppress(ValueError):  # what is broken on purpose goes out as it is
+                data = json.loads(data)
         if data == "[DONE]":
             return self.done()
         if not isinstance(data, dict):

@@ -29,6 +29,7 @@ WIRES: dict[str, Wire] = {
     "gemini": GeminiWire("h"),
 }
 MODELS = {"chat": "m", "messages": "claude-opus-5-5", "responses": "gpt-5.6", "gemini": "gemini-3.8-flash"}
+NEW = ("messages", "responses", "gemini")
 PROFILE = Profile()
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
@@ -181,7 +182,7 @@ def check_is_read(name: str, other: str, made: list[Json]) -> Json:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("name", REPLIES)
+@pytest.mark.parametrize("name", NEW)
 @given(made=turns())
 @settings(max_examples=30)
 def test_what_came_goes_back(name, stream, made):
@@ -189,7 +190,7 @@ def test_what_came_goes_back(name, stream, made):
 
 
 @pytest.mark.parametrize("other", WIRES)
-@pytest.mark.parametrize("name", REPLIES)
+@pytest.mark.parametrize("name", NEW)
 @given(made=turns())
 @settings(max_examples=10)
 def test_another_wire_reads_the_history(name, other, made):
@@ -210,7 +211,7 @@ def test_the_referees_take_what_goes_back(name, check, made):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", REPLIES)
+@pytest.mark.parametrize("name", NEW)
 @given(made=turns())
 @settings(max_examples=10_000)
 def test_ten_thousand_conversations(name, made):
