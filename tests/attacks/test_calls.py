@@ -5,8 +5,8 @@ The engines have tests of their own beside them; these are the inputs of the inc
 
 from __future__ import annotations
 
-import re
 import contextlib
+import re
 import socket
 import threading
 import time
