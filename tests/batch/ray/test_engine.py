@@ -489,7 +489,9 @@ async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> No
     model = ScriptedLLM("x", repeat=True)
     namespace = vars(module)
     namespace["model"] = model
-    code = "from SimpleLLMFunc import llm_function\n@llm_function(model)\nasync def lost(text: str) -> str:\n raise ValueError"
+    code = (
+        "from SimpleLLMFunc import llm_function\n@llm_function(model)\nasync def lost(text: str) -> str:\n 'Shorten.'"
+    )
     exec(code, namespace)
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
     with pytest.raises(ConfigError, match=r"nowhere_else:lost.*runtime_env"):
