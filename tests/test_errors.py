@@ -10,7 +10,8 @@ import pickle
 import pytest
 
 from SimpleLLMFunc import errors
-from SimpleLLMFunc.logger.redact import redact, remember_secret
+from SimpleLLMFunc.logger import remember_secret
+from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.type import Usage
 
 EXAMPLES = [

@@ -36,8 +36,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["read_batch_file", "to_batch_file"]
-
 R = TypeVar("R")
 
 

@@ -35,8 +35,6 @@ from SimpleLLMFunc.interface.spending import Deadline, strictest_time_limit
 from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
-__all__ = ["LocalMap"]
-
 R = TypeVar("R")
 
 _TICK_SECONDS = 0.5

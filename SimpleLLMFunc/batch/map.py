@@ -15,8 +15,6 @@ from SimpleLLMFunc.batch.rows import Rows
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.logger import border
 
-__all__ = ["map_rows"]
-
 R = TypeVar("R")
 
 

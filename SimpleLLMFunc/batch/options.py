@@ -14,8 +14,6 @@ from SimpleLLMFunc.errors import SignatureError, UsageError, did_you_mean
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope
 from SimpleLLMFunc.interface.spending import budget as budget_scope
 
-__all__ = ["Budget", "Engine", "EngineName", "MapOptions", "RayEngine", "RunOptions", "check_options", "limits"]
-
 EngineName: TypeAlias = Literal["local", "ray", "openai-batch"]
 """Where a map runs."""
 

@@ -31,8 +31,6 @@ from SimpleLLMFunc.batch.rows import (
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import redacted_cause
 
-__all__ = ["check_output_path", "json_lines", "replaced_whole", "write_rows"]
-
 _INDEX = "index"
 
 

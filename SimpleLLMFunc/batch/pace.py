@@ -7,8 +7,6 @@ from typing import Literal
 
 from SimpleLLMFunc.errors import UsageError
 
-__all__ = ["MOST_AT_A_TIME", "AutoConcurrency", "Concurrency", "concurrency_of"]
-
 MOST_AT_A_TIME = 1_000
 """Rows that "auto" goes up to; a number may be higher."""
 

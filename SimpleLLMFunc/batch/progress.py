@@ -11,8 +11,6 @@ from typing import Any, Protocol, TypeAlias
 
 from SimpleLLMFunc.errors import UsageError, counted
 
-__all__ = ["MapProgress", "Progress", "ProgressView", "progress_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class MapProgress:

@@ -10,8 +10,6 @@ from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Mappable, Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
 
-__all__ = ["Relayed"]
-
 R = TypeVar("R")
 
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.batch.rows import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
-__all__ = ["Finished", "FinishedRows", "MapCounts", "MapReport", "MapRow", "MapRows"]
-
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 

@@ -21,8 +21,6 @@ from SimpleLLMFunc.logger import escape_control, redact, redact_head
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Card", "Part", "as_html", "as_rich", "conversation", "fact_lines", "plainly"]
-
 _LONGEST = 4_000
 """Characters of one text that a card shows."""
 

@@ -9,8 +9,6 @@ from SimpleLLMFunc.batch import MapReport, MapRow, MapRows
 from SimpleLLMFunc.display.cards import Card, Part, plainly
 from SimpleLLMFunc.errors import CheckpointError, counted
 
-__all__ = ["report_card"]
-
 _SHOWN = 10
 """Rows that a card shows."""
 

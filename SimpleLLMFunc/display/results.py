@@ -8,8 +8,6 @@ from SimpleLLMFunc.base.run import Preview, Result
 from SimpleLLMFunc.display.cards import Card, Part, conversation, plainly
 from SimpleLLMFunc.errors import counted
 
-__all__ = ["preview_card", "result_card"]
-
 
 def result_card(result: Result[Any]) -> Card:
     """Return the result of a call as a card."""

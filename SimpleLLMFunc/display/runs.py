@@ -8,8 +8,6 @@ from typing import Any
 from SimpleLLMFunc.display.cards import Card, Part, conversation, plainly
 from SimpleLLMFunc.errors import counted
 
-__all__ = ["page_card", "run_card"]
-
 
 def page_card(page: Any) -> Card:
     """Return a `RunPage` of the trace store as a card."""

@@ -17,7 +17,14 @@ from SimpleLLMFunc.logger.context import (
 )
 from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
 from SimpleLLMFunc.logger.handlers import setup_logging
-from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_growing_secret, end_before_secret, mask_known
+from SimpleLLMFunc.logger.known import (
+    MASK,
+    SHORTEST_SECRET,
+    end_before_growing_secret,
+    end_before_secret,
+    mask_known,
+    remember_secret,
+)
 from SimpleLLMFunc.logger.records import (
     app_log,
     get_location,
@@ -35,7 +42,6 @@ from SimpleLLMFunc.logger.redact import (
     redact,
     redact_head,
     redact_logs_of,
-    remember_secret,
     render_arguments,
     shown_data,
     shown_text,

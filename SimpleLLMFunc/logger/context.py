@@ -9,17 +9,6 @@ from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import Usage
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = [
-    "LogContext",
-    "async_log_context",
-    "begin_run",
-    "count_tokens",
-    "get_current_context",
-    "get_current_run_id",
-    "get_current_trace_id",
-    "log_context",
-]
-
 
 @dataclass(slots=True)
 class LogContext:

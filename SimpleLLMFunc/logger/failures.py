@@ -10,8 +10,6 @@ from itertools import islice
 from SimpleLLMFunc.errors import BODY_LIMIT
 from SimpleLLMFunc.logger.redact import BEYOND, holds_little, redact, shown_data, shown_text
 
-__all__ = ["RedactedCause", "redacted_cause", "shown_error", "shown_traceback"]
-
 
 class RedactedCause(Exception):
     """What a foreign exception said, without the secret that it held."""

@@ -15,8 +15,6 @@ from SimpleLLMFunc.logger.context import get_current_context
 from SimpleLLMFunc.logger.records import record_fields
 from SimpleLLMFunc.logger.redact import escape_control, redact
 
-__all__ = ["JsonFormatter", "LineFormatter", "setup_logging"]
-
 _installed: logging.Handler | None = None
 _installing = Lock()
 

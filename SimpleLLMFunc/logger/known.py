@@ -15,8 +15,6 @@ from itertools import groupby
 from SimpleLLMFunc.errors import mask_messages_with
 from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["MASK", "SHORTEST_SECRET", "end_before_growing_secret", "end_before_secret", "mask_known", "remember_secret"]
-
 MASK = "***"
 """Stands where a secret stood."""
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 
 from SimpleLLMFunc.logger.known import MASK
 
-__all__ = ["is_secret_name", "mask_looks"]
-
 _NAMES = (
     r"(?:api[_-]?keys?|(?:access|auth|refresh|id|session|bearer)[_-]?token|client[_-]?secret"
     r"|(?:secret|private)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|pwd)"

@@ -14,18 +14,6 @@ from SimpleLLMFunc.logger.context import LogContext, get_current_context
 from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.redact import escape_control, shown_text
 
-__all__ = [
-    "LogMessage",
-    "app_log",
-    "get_location",
-    "is_enabled",
-    "push_debug",
-    "push_error",
-    "push_info",
-    "push_warning",
-    "record_fields",
-]
-
 LogMessage: TypeAlias = str | Callable[[], str]
 """A text, or a function that makes it; the function is called only if somebody listens at that level."""
 

@@ -21,25 +21,9 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from SimpleLLMFunc.errors import BODY_LIMIT, cut
-from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_secret, mask_known, remember_secret
+from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_secret, mask_known
 from SimpleLLMFunc.logger.looks import is_secret_name, mask_looks
 from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl
-
-__all__ = [
-    "HTTP_LOGGERS",
-    "MASK",
-    "escape_control",
-    "holds_little",
-    "looks_secret",
-    "redact",
-    "redact_head",
-    "redact_logs_of",
-    "remember_secret",
-    "render_arguments",
-    "shown_data",
-    "shown_text",
-    "shown_value",
-]
 
 # --- secrets -------------------------------------------------------------------------------------------------
 

@@ -17,8 +17,6 @@ from typing import Any, Final, TypeVar, cast
 
 from SimpleLLMFunc.errors import CallError, SimpleLLMFuncError, ToolFailed
 
-__all__ = ["border", "is_debugging"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["declared_path"]
-
 _PIECE = re.compile(r"\[\d+\]|[^.\[\]]+")
 
 

@@ -12,8 +12,6 @@ from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["read_arguments"]
-
 
 def read_arguments(text: str) -> dict[str, Any]:
     """Return the object that the text is; no text at all and ``null`` are the empty one.

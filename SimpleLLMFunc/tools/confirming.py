@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 from SimpleLLMFunc.logger import push_warning, shown_traceback
 from SimpleLLMFunc.tools.running import run_callable
 
-__all__ = ["Confirm", "is_agreed"]
-
 Confirm: TypeAlias = Callable[[str, dict[str, Any]], Any]
 """``confirm(tool_name, arguments) -> bool``, sync or async; only `True` lets the tool run."""
 

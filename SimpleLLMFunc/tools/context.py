@@ -8,8 +8,6 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-__all__ = ["ModelRetry", "NotConfirmed", "ToolContext", "nowhere"]
-
 C = TypeVar("C", default=Any)
 
 

@@ -6,8 +6,6 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-__all__ = ["is_wire_name", "wire_name", "wire_names"]
-
 _WIRE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")
 

@@ -11,8 +11,6 @@ from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.tools.tool import Tool, as_tool
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["ToolRegistry"]
-
 
 class ToolRegistry:
     """Tools, each under its own name."""

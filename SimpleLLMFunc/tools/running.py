@@ -14,8 +14,6 @@ from SimpleLLMFunc.runtime import Errands
 from SimpleLLMFunc.runtime import in_thread as in_own_thread
 from SimpleLLMFunc.tools.schemas import underlying
 
-__all__ = ["MAX_ITEMS", "in_thread", "is_plain_function", "run_callable"]
-
 T = TypeVar("T")
 
 _DATA: Final = frozenset({str, int, float, bool, type(None), dict, list, tuple})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools.arguments import read_arguments
-from SimpleLLMFunc.tools.context import ModelRetry, ToolContext
+from SimpleLLMFunc.tools.context import ToolContext
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.tools.schemas import (
     ArgumentsError,
@@ -26,8 +26,6 @@ from SimpleLLMFunc.tools.schemas import (
     strict_parameters,
 )
 from SimpleLLMFunc.type import ToolSpec
-
-__all__ = ["FunctionTool", "ModelRetry", "Tool", "ToolContext", "as_tool", "tool"]
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc import Message, OpenAICompatible, Tool, llm_chat, llm_function
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.canary import CANARIES

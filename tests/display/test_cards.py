@@ -13,7 +13,7 @@ from rich.pretty import pretty_repr
 
 from SimpleLLMFunc import llm_function, tool, watching
 from SimpleLLMFunc.display.cards import Card, Part, as_html, as_rich, counted, plainly
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling

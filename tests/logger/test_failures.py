@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from SimpleLLMFunc.errors import RunError
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.logger.failures import RedactedCause, redacted_cause, shown_error, shown_traceback
-from SimpleLLMFunc.logger.redact import holds_little, remember_secret, render_arguments, shown_text, shown_value
+from SimpleLLMFunc.logger.redact import holds_little, render_arguments, shown_text, shown_value
 
 known = sys.modules[remember_secret.__module__]
 KEY = "correct-Horse/battery+staple=="

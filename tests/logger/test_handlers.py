@@ -15,9 +15,9 @@ from SimpleLLMFunc.logger import (
     push_error,
     push_info,
     push_warning,
+    remember_secret,
     setup_logging,
 )
-from SimpleLLMFunc.logger.redact import remember_secret
 from SimpleLLMFunc.type.usage import Usage
 
 CANARY = "sk-CANARY0123456789abcdefXYZ"

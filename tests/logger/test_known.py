@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ResponseParseError
-from SimpleLLMFunc.logger.redact import MASK, redact, redact_head, remember_secret
+from SimpleLLMFunc.logger import remember_secret
+from SimpleLLMFunc.logger.redact import MASK, redact, redact_head
 
 known = sys.modules[remember_secret.__module__]
 

@@ -17,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.logger.redact import (
     MASK,
     RedactingFilter,
@@ -24,7 +25,6 @@ from SimpleLLMFunc.logger.redact import (
     looks_secret,
     redact,
     redact_logs_of,
-    remember_secret,
     render_arguments,
     shown_data,
 )

@@ -1,7 +1,7 @@
 import pytest
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import RateLimited
-from SimpleLLMFunc.logger.redact import MASK, redact, remember_secret
+from SimpleLLMFunc.logger import remember_secret
+from SimpleLLMFunc.logger.redact import MASK, redact
 from SimpleLLMFunc.viewer.responses import Veil, clean, error_facts, json_text, reason
 
 KEYS = ["q7Zr2LmVx9TbK4nWc8YpD1sGh6JfAe3u", "two words of a secret", "a\"b\\c'd<e>#f&g=h", "密钥密钥密钥密钥密钥"]

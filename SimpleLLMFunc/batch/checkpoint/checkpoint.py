@@ -19,8 +19,6 @@ from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, counted
 from SimpleLLMFunc.logger import mask_known, push_warning
 
-__all__ = ["Checkpoint", "CheckpointStatus", "VersionStatus"]
-
 
 @dataclass(frozen=True, slots=True)
 class VersionStatus:

@@ -16,18 +16,6 @@ from SimpleLLMFunc.errors import ProviderError, ResponseParseError, RunError, Si
 from SimpleLLMFunc.logger import mask_known, redact, redact_head
 from SimpleLLMFunc.type import Usage
 
-__all__ = [
-    "asks_again",
-    "decode_error",
-    "decode_given",
-    "decode_usage",
-    "decode_value",
-    "encode_answer",
-    "encode_error",
-    "encode_given",
-    "encode_usage",
-]
-
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _PLAIN: Final = b"p"
 _DUMPED: Final = b"d"

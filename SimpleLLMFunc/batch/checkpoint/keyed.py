@@ -16,8 +16,6 @@ from SimpleLLMFunc.batch.rows import InputRow, RowArguments
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["KeyedRow", "RowKeys"]
-
 _SLICE = 0.005
 """Seconds of one go on the event loop: a hundred rows with a book in each take longer than others should wait."""
 

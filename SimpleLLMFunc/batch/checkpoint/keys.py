@@ -20,8 +20,6 @@ from pydantic_core import PydanticSerializationError
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl, Text
 
-__all__ = ["KEY_BYTES", "canonical", "key_of", "plain_text", "version_of"]
-
 KEY_BYTES = 16
 
 _FORMAT = 1

@@ -16,8 +16,6 @@ from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
-__all__ = ["BATCH_TABLES", "FORMAT", "Found", "Record", "RowFile", "StoredRow"]
-
 T = TypeVar("T")
 
 FORMAT: Final = 3

@@ -21,8 +21,6 @@ from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.runtime import Worker
 
-__all__ = ["MOST_IN_MEMORY", "Store"]
-
 MOST_IN_MEMORY = 10_000
 """Rows that are held in memory where there is no checkpoint; more go to a temporary file."""
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, dec
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
-__all__ = ["Found", "Record", "StoredRow", "checksum", "is_sound"]
-
 
 @dataclass(slots=True)
 class Record:

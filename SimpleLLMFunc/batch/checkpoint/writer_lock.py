@@ -14,8 +14,6 @@ import filelock
 
 from SimpleLLMFunc.errors import CheckpointError
 
-__all__ = ["WriterLock"]
-
 _PATIENCE = 0.2
 """Seconds; who only looks whether the lock is free holds it for a moment."""
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.batch.rows import InputRow, RowArguments, Table, plain
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.attempts import part_of_rates
 
-__all__ = ["RayActor", "ray_actor"]
-
 
 def ray_actor(
     function: ShippedFunction[Any],

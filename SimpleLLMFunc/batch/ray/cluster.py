@@ -18,8 +18,6 @@ from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.runtime import renew_in_child
 
-__all__ = ["connection", "ray_package", "shipped", "unpacked"]
-
 T = TypeVar("T")
 
 

@@ -36,8 +36,6 @@ from SimpleLLMFunc.logger import mask_known, push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE
 
-__all__ = ["ShippedFunction", "asked_on_ray"]
-
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 

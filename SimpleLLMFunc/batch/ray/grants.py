@@ -11,8 +11,6 @@ from SimpleLLMFunc.errors import BudgetExceeded
 from SimpleLLMFunc.interface.spending import Spent, reserve
 from SimpleLLMFunc.type import Usage
 
-__all__ = ["Grant", "Grants"]
-
 Grant: TypeAlias = Mapping[str, float | None]
 """By unit; None is no limit."""
 

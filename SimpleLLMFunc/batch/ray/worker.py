@@ -20,8 +20,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Spent, budget, deadline_scope
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
-__all__ = ["Amounts", "Outcome", "RowWorker"]
-
 Amounts: TypeAlias = tuple[int, int, float]
 """Requests, tokens and USD."""
 

@@ -16,8 +16,6 @@ from SimpleLLMFunc.batch.rows.columns import fields_of
 from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import UsageError, cut
 
-__all__ = ["RowArguments"]
-
 _KIND = inspect.Parameter
 
 

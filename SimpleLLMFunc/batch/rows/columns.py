@@ -14,8 +14,6 @@ from typing_extensions import is_typeddict
 
 from SimpleLLMFunc.logger import shown_error
 
-__all__ = ["Reported", "ReportedRow", "Table", "error_text", "fields_of", "plain"]
-
 VALUE, ERROR, ROW = "value", "error", "row"
 
 

@@ -18,8 +18,6 @@ from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.runtime import Worker, in_thread
 
-__all__ = ["Feed"]
-
 PIECE = 128
 """Rows in a piece, at most."""
 

@@ -15,19 +15,6 @@ from SimpleLLMFunc.batch.rows.columns import ROW, Reported, Table, plain
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.extras import install_line, load_extra
 
-__all__ = [
-    "PARQUET",
-    "FrameKind",
-    "frame_kind",
-    "frame_records",
-    "input_record",
-    "parquet_length",
-    "parquet_packages",
-    "parquet_records",
-    "to_frame",
-    "write_parquet",
-]
-
 FrameKind: TypeAlias = Literal["pandas", "polars"]
 
 PARQUET = (".parquet", ".pq")

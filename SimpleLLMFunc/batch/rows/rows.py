@@ -15,16 +15,6 @@ from SimpleLLMFunc.batch.rows.text_files import TextRow, csv_records, is_packed,
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = [
-    "InputRow",
-    "RowSource",
-    "Rows",
-    "file_rows",
-    "misfit_of",
-    "read_rows",
-    "renamed",
-]
-
 Rows: TypeAlias = Any
 """What `f.map` takes: an iterable or async iterable, a path, a pandas or polars frame, a `RowSource`."""
 

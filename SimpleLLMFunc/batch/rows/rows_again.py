@@ -16,8 +16,6 @@ from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["RowsAgain", "can_read_again", "count_rows"]
-
 _LARGEST_COUNTED = 256 * 1024 * 1024
 """Bytes of a file whose rows are counted beforehand, which takes a second or two of those that the map takes."""
 

@@ -19,8 +19,6 @@ from pydantic_core import from_json
 from SimpleLLMFunc.errors import ConfigError, counted, cut
 from SimpleLLMFunc.interface.body_json import decode
 
-__all__ = ["TextRow", "csv_records", "is_packed", "json_lines", "opened", "suffix_of"]
-
 LARGEST_LINE = 64 * 1024 * 1024
 """Bytes of a line, or of a cell; what is longer is no row but a file of another kind, or a quote that is never closed."""
 

@@ -10,8 +10,6 @@ from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.observability.otel.semconv import Attribute
 
-__all__ = ["address", "described", "is_in_process", "known", "request_params"]
-
 _IN_PROCESS = frozenset({"local", "scripted", "batch"})
 """Providers whose models run in this process, and those who read an answer that has come already."""
 

@@ -10,8 +10,6 @@ from typing import Any
 from SimpleLLMFunc.logger import redact_head, shown_data
 from SimpleLLMFunc.type import ChatCompletion, ToolSpec
 
-__all__ = ["LONGEST", "chat_input", "json_text", "output_messages", "parsed", "tool_definitions"]
-
 LONGEST = 65_536
 """Characters of text in one attribute, about."""
 

@@ -8,8 +8,6 @@ from opentelemetry.metrics import Histogram, Meter
 
 from SimpleLLMFunc.observability.otel.semconv import DURATION_BUCKETS, TOKEN_BUCKETS, Metric
 
-__all__ = ["Meters"]
-
 
 class Meters:
     """Tokens, duration and time to the first chunk of model calls.

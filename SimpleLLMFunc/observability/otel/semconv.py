@@ -9,17 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "DURATION_BUCKETS",
-    "PROVIDERS",
-    "SCHEMA_URL",
-    "TOKEN_BUCKETS",
-    "Attribute",
-    "Event",
-    "Metric",
-    "Operation",
-]
-
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.0"
 
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.observability.otel import span_sink as otel
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-__all__ = ["setup_tracing"]
-
 
 def setup_tracing(
     endpoint: str | None = None,

@@ -43,8 +43,6 @@ from SimpleLLMFunc.observability.otel.semconv import PROVIDERS, SCHEMA_URL, Attr
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.type import ToolCall, Usage
 
-__all__ = ["SpanSink", "choose_content", "default_sink", "is_set_up"]
-
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURES = frozenset({"true", "1", "yes", "on", "span_only", "span_and_event"})
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")

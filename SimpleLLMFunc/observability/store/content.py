@@ -17,8 +17,6 @@ from pydantic import BaseModel
 from SimpleLLMFunc.logger import MASK, SHORTEST_SECRET, redact, redact_head, render_arguments
 from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl
 
-__all__ = ["Content", "pack", "storable", "unpack"]
-
 _DEEPEST = 64
 _MOST_ITEMS = 100_000
 _DATA_URL = re.compile(r"data:(?P<kind>[a-z]{1,20})/[^,;\s]{0,80}(?:;[^,;\s]{0,80}){0,4};base64,", re.IGNORECASE)

@@ -23,8 +23,6 @@ from SimpleLLMFunc.base.events import (
 )
 from SimpleLLMFunc.observability.store.content import Content
 
-__all__ = ["Ended", "FailedTry", "Intake", "Item", "said", "size_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ended:

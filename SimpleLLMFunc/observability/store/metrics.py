@@ -10,8 +10,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.observability.store.reader import TraceReader, conditions
 from SimpleLLMFunc.observability.store.rows import RunQuery
 
-__all__ = ["Dimension", "MetricRow", "metrics"]
-
 Dimension: TypeAlias = Literal["function", "model", "version", "provider", "kind"]
 """By what runs can be told apart."""
 

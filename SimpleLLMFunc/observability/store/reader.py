@@ -30,8 +30,6 @@ from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 
 R = TypeVar("R")
 
-__all__ = ["LOST_SECONDS", "TraceReader", "conditions"]
-
 LOST_SECONDS = 60.0
 """A process that has runs going on says so more often than this; one that does not has gone."""
 

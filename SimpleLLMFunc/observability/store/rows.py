@@ -8,21 +8,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from SimpleLLMFunc.base.run import Shown
 
-__all__ = [
-    "Changes",
-    "FunctionSummary",
-    "FunctionVersion",
-    "Review",
-    "RunDetail",
-    "RunPage",
-    "RunQuery",
-    "RunStatus",
-    "RunSummary",
-    "StoredToolCall",
-    "StoredTry",
-    "StoredTurn",
-]
-
 RunStatus: TypeAlias = Literal["running", "ok", "error", "cancelled", "lost"]
 """How a run stands; "lost" is one whose process has gone without a word."""
 

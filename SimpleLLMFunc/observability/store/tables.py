@@ -12,8 +12,6 @@ from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import redact, redacted_cause
 from SimpleLLMFunc.storage import Schema, SqliteFile, check_schema, is_damage, schema_of, transaction
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "TraceFile", "has_text_index"]
-
 APPLICATION_ID = 0x534C5452
 """In the header of our files: "SLTR"."""
 

@@ -27,8 +27,6 @@ from SimpleLLMFunc.observability.store.writer import HEARTBEAT, TraceWriter
 from SimpleLLMFunc.observability.store.writer_runs import Fold
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["TraceStore", "TraceStoreWarning", "from_environment"]
-
 _Waiting: TypeAlias = tuple[str, float, Item, int]
 """An item with its trace id, when it happened, and its size."""
 

@@ -14,8 +14,6 @@ from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 from SimpleLLMFunc.observability.store.writer_runs import OpenRun, Prompt
 from SimpleLLMFunc.storage import transaction
 
-__all__ = ["HEARTBEAT", "TraceWriter"]
-
 HEARTBEAT = 10.0
 """Seconds; how often a process with runs under way says that it is there."""
 

@@ -28,8 +28,6 @@ from SimpleLLMFunc.observability.store.content import Content, pack, storable
 from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
 from SimpleLLMFunc.type import NO_USAGE, Message, ToolCall, Usage
 
-__all__ = ["Fold", "OpenRun", "Prompt"]
-
 _HEAD = 300
 """Characters of the arguments and of the answer in the list of runs."""
 

@@ -23,8 +23,6 @@ from SimpleLLMFunc.tools.running import in_thread
 from SimpleLLMFunc.tools.tool import Tool
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["McpTools", "tools_from_mcp"]
-
 T = TypeVar("T")
 
 Confirm: TypeAlias = bool | Callable[[str, dict[str, Any]], Any]

@@ -17,8 +17,6 @@ from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, SimpleLLMFuncErr
 from SimpleLLMFunc.logger import escape_control, push_debug, push_warning, redact
 from SimpleLLMFunc.tools.mcp.server import McpServer, Transport
 
-__all__ = ["McpConnection"]
-
 MAX_TOOLS: Final = 1000
 """Tools that one server may have; a list that never ends is cut off here."""
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import MAX_FILE_BYTES, ImgUrl
 
-__all__ = ["error_text", "result_value"]
-
 _IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"})
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _MAX_NOTE_CHARS: Final = 500

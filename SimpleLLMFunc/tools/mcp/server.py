@@ -21,8 +21,6 @@ from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import HTTP_LOGGERS, escape_control, looks_secret, redact, redact_logs_of, remember_secret
 from SimpleLLMFunc.runtime import THIS_MACHINE
 
-__all__ = ["HttpServer", "McpServer", "StdioServer", "Transport", "http_server", "require_mcp", "stdio_server"]
-
 Transport: TypeAlias = AbstractAsyncContextManager[Any]
 """Gives the two streams of messages that a session is made of, the one to read from first."""
 

@@ -15,19 +15,6 @@ from pydantic.fields import FieldInfo
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools.context import ToolContext
 
-__all__ = [
-    "accepts_none",
-    "annotated",
-    "described",
-    "docstring_of",
-    "is_context",
-    "name_of",
-    "or_none",
-    "own_description",
-    "resolved_hints",
-    "underlying",
-]
-
 # The checkers read a subscript of these as an annotation and refuse a variable in it.
 _Annotated: Any = Annotated
 _Optional: Any = Optional

@@ -13,8 +13,6 @@ from pydantic_core import ValidationError as NoMatch
 
 from SimpleLLMFunc.errors import SchemaError, cut
 
-__all__ = ["at", "check_bounds", "escaped", "pattern_matches"]
-
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 10_000
 MAX_REFERENCES: Final = 1_000

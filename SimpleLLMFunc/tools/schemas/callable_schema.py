@@ -33,8 +33,6 @@ from SimpleLLMFunc.tools.schemas.annotations import (
 )
 from SimpleLLMFunc.tools.schemas.docstring import Documentation
 
-__all__ = ["ArgumentsError", "SignatureParameters", "ToolParameters"]
-
 BoundArguments = tuple[list[Any], dict[str, Any]]
 """Positional and keyword arguments of a call."""
 

@@ -22,8 +22,6 @@ from SimpleLLMFunc.tools.schemas.bounds import at, check_bounds, escaped, patter
 if TYPE_CHECKING:
     from jsonschema import ValidationError as Invalid
 
-__all__ = ["MAX_NESTING", "ExtraTypes", "SchemaValidation"]
-
 MAX_WORK: Final = 100_000
 """Keywords that one validation may evaluate."""
 MAX_NESTING: Final = 100

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Documentation", "read_docstring", "taken_apart"]
-
 # The parser knows English headings only. Each row: what people write, the Google heading, the NumPy heading.
 _HEADINGS: Final = (
     (("参数", "参数说明", "参数列表", "输入参数", "入参", "输入"), "Args", "Parameters"),

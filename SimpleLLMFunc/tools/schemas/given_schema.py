@@ -12,8 +12,6 @@ from SimpleLLMFunc.tools.schemas.annotations import is_context, resolved_hints
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments
 from SimpleLLMFunc.tools.schemas.check import SchemaValidation
 
-__all__ = ["SchemaParameters", "SchemaValidation"]
-
 
 @dataclass(frozen=True, slots=True)
 class SchemaParameters:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["strict_parameters"]
-
 _KEPT: Final = frozenset(
     [
         "$ref",

@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.run.mappable import Answer
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value, encode_answer, encode_error
 from SimpleLLMFunc.errors import OutputTruncated, ResponseParseError, RunError
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.type.usage import Usage
 
 HUGE = "All work and no play makes Jack a dull boy. " * 100_000

@@ -23,7 +23,7 @@ import pytest
 from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_function, watching
 from SimpleLLMFunc.base.events import MessageAppended, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.observability.store import content as store_content
 from SimpleLLMFunc.observability.store import tables as schema
 from SimpleLLMFunc.observability.store.reader import TraceReader

@@ -18,7 +18,7 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.logger.redact import remember_secret
+from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.testing import Cassette, ScriptedLLM, UnmatchedRequest, tool_calls, use_cassette
 from SimpleLLMFunc.testing.cassettes.cassette_file import read_cassette
 from tests.support.canary import CANARIES, Outputs
