@@ -299,19 +299,9 @@ class _Reader(Relayed[R], Generic[R]):
         self._version = version
         self._by_place = by_place
         self._llm: LLM_Interface = function.llm
-
-    @property
-    def signature(self) -> inspect.Signature:
-        return _BY_PLACE if self._by_place else super().signature
-
-    @property
-    def type_hints(self) -> Mapping[str, Any]:
-        return {"custom_id": str} if self._by_place else super().type_hints
-
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        if self._by_place:
-            return _BY_PLACE.bind(*args, **kwargs).arguments
-        return super().bind(args, kwargs)
+        if by_place:
+            self.signature, self.type_hints = _BY_PLACE, {"custom_id": str}
+            self.bind = lambda args, kwargs: _BY_PLACE.bind(*args, **kwargs).arguments
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         bound = self.bind(args, kwargs)

@@ -6,9 +6,10 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.run import Shown
+from SimpleLLMFunc.batch.checkpoint import Record, Store, StoredRow
 from SimpleLLMFunc.batch.rows import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.type import NO_USAGE, Usage
@@ -43,49 +44,6 @@ class MapCounts:
     failed: int = 0
 
 
-class Finished(Protocol):
-    """What is kept of one row."""
-
-    @property
-    def key(self) -> bytes:
-        """By which it is found again."""
-        ...
-
-    @property
-    def usage(self) -> Usage:
-        """Of all attempts."""
-        ...
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether it is what was written."""
-        ...
-
-    def value(self, place: int) -> Any:
-        """Return the value of the row at `place`; call it only where there is no error."""
-        ...
-
-    def error(self, place: int) -> Exception | None:
-        """Return what went wrong with it, None where there is a value."""
-        ...
-
-    def given(self) -> Any:
-        """Return the row as it was given."""
-        ...
-
-
-class FinishedRows(Protocol):
-    """Where the finished rows of a map lie."""
-
-    def read(self, ids: Sequence[int]) -> Mapping[int, Finished]:
-        """Return the rows of these ids."""
-        ...
-
-    def release(self) -> None:
-        """Give up what is held open; it opens again where a row is read after all."""
-        ...
-
-
 class MapRow(Generic[R_co]):
     """One row: what was given, and what came of it.
 
@@ -98,7 +56,7 @@ class MapRow(Generic[R_co]):
     def __init__(
         self,
         index: int,
-        finished: Finished | None,
+        finished: Record | StoredRow | None,
         source: Sequence[Any] | RowsAgain | None,
         stopped: Exception | None,
     ) -> None:
@@ -156,13 +114,13 @@ class MapRows(Sequence[MapRow[R_co]]):
     def __init__(
         self,
         ids: array[int],
-        shelf: FinishedRows,
+        store: Store,
         source: Sequence[Any] | RowsAgain | None = None,
         stopped: Exception | None = None,
         places: range | None = None,
     ) -> None:
         self._ids = ids
-        self._shelf = shelf
+        self._store = store
         self._source = source
         self._stopped = stopped
         self._places = range(len(ids)) if places is None else places
@@ -176,7 +134,7 @@ class MapRows(Sequence[MapRow[R_co]]):
     def __getitem__(self, index: slice) -> MapRows[R_co]: ...
     def __getitem__(self, index: int | slice) -> MapRow[R_co] | MapRows[R_co]:
         if isinstance(index, slice):
-            return MapRows(self._ids, self._shelf, self._source, self._stopped, self._places[index])
+            return MapRows(self._ids, self._store, self._source, self._stopped, self._places[index])
         return self._read([self._places[index]])[0]
 
     def __iter__(self) -> Iterator[MapRow[R_co]]:
@@ -191,15 +149,15 @@ class MapRows(Sequence[MapRow[R_co]]):
 
     def close(self) -> None:
         """Close the file behind the rows; it opens again where one is read after all."""
-        self._shelf.release()
+        self._store.release()
         if isinstance(self._source, RowsAgain):
             self._source.close()
 
     def _read(self, places: Sequence[int]) -> list[MapRow[R_co]]:
-        found = self._shelf.read(sorted({self._ids[place] for place in places if self._ids[place]}))
+        found = self._store.read(sorted({self._ids[place] for place in places if self._ids[place]}))
         return [self._row(place, found) for place in places]
 
-    def _row(self, place: int, found: Mapping[int, Finished]) -> MapRow[R_co]:
+    def _row(self, place: int, found: Mapping[int, Record | StoredRow]) -> MapRow[R_co]:
         number = self._ids[place]
         finished = found.get(number) if number else None
         if number and finished is None:

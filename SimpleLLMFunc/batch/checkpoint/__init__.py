@@ -16,7 +16,7 @@ from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, canonical, key_of, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, FORMAT, RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
+from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "RowFile",
     "RowKeys",
     "Store",
+    "StoredRow",
     "VersionStatus",
     "WriterLock",
     "asks_again",

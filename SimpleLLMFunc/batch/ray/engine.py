@@ -66,7 +66,7 @@ class ShippedFunction(Mappable[R_co], Protocol[R_co]):
 @asynccontextmanager
 async def asked_on_ray(
     function: ShippedFunction[R], engine: RayEngine, pace: Concurrency
-) -> AsyncGenerator[Relayed[R], None]:
+) -> AsyncGenerator[Mappable[R], None]:
     """Give the function, asked by the workers of a cluster; they are started with its first row, and gone afterwards.
 
     Args:
