@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, nullcontext
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
@@ -78,21 +78,14 @@ def _drain(result: Any) -> Any:
     if not isinstance(result, Iterator) or inspect.isawaitable(result):
         return result
     items = list(itertools.islice(result, MAX_ITEMS))
-    close = getattr(result, "close", None)
-    if inspect.isgenerator(result) and close is not None:
-        close()
+    if inspect.isgenerator(result):
+        result.close()
     return items
 
 
 async def _drain_async(result: AsyncIterator[Any]) -> list[Any]:
     items: list[Any] = []
-    if not inspect.isasyncgen(result):
-        async for item in result:
-            items.append(item)
-            if len(items) == MAX_ITEMS:
-                break
-        return items
-    async with aclosing(result):
+    async with aclosing(result) if isinstance(result, AsyncGenerator) else nullcontext():
         async for item in result:
             items.append(item)
             if len(items) == MAX_ITEMS:

@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.logger import border
@@ -19,7 +19,6 @@ from SimpleLLMFunc.tools.schemas import (
     Documentation,
     SchemaParameters,
     SignatureParameters,
-    ToolParameters,
     docstring_of,
     name_of,
     read_docstring,
@@ -57,7 +56,7 @@ class Tool:
     untrusted: bool = False
 
     _func: Callable[..., Any]
-    _takes: ToolParameters
+    _takes: _Takes
     _runs_alone: bool
 
     @border
@@ -199,7 +198,7 @@ class Tool:
 
     def _parameters_of(
         self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation
-    ) -> ToolParameters:
+    ) -> _Takes:
         if schema is None:
             return SignatureParameters.of(func, self.name, documentation)
         return SchemaParameters.of(func, self.name, schema)
@@ -230,7 +229,7 @@ class FunctionTool(Tool, Generic[P, R]):
         self._given_parameters = parameters
         self._binds_class = isinstance(func, classmethod)
         self._is_unbound = self._binds_class or (plain is func and _is_method(plain))
-        self._bound_takes: ToolParameters | None = None
+        self._bound_takes: _Takes | None = None
         self._instance: Any = None
         functools.update_wrapper(self, plain, updated=())
         super().__init__(plain, name, description, parameters, timeout=timeout, confirm=confirm, untrusted=untrusted)
@@ -272,7 +271,7 @@ class FunctionTool(Tool, Generic[P, R]):
 
     def _parameters_of(
         self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation
-    ) -> ToolParameters:
+    ) -> _Takes:
         if self._is_unbound:
             return _Unbound(self.name)
         return super()._parameters_of(func, schema, documentation)
@@ -288,18 +287,18 @@ class _Unbound:
     """What a method takes that has not been reached through an object yet."""
 
     may_repair = False
-    takes_context = False
 
     def __init__(self, name: str) -> None:
         self._name = name
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        return {"type": "object", "properties": {}}
+        self.schema: dict[str, Any] = {"type": "object", "properties": {}}
 
     def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
         del arguments, context
         raise ToolDefinitionError(self._name, "it is a method. Give the one of an object: `thing.method`.")
+
+
+_Takes: TypeAlias = SignatureParameters | SchemaParameters | _Unbound
+"""What a tool takes: `schema`, whether its arguments `may_repair` in their syntax, and `bind`."""
 
 
 @overload

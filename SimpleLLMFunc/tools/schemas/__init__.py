@@ -12,7 +12,6 @@ from SimpleLLMFunc.tools.schemas.callable_schema import (
     ArgumentsError,
     BoundArguments,
     SignatureParameters,
-    ToolParameters,
 )
 from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaValidation
 from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring, taken_apart
@@ -28,7 +27,6 @@ __all__ = [
     "SchemaParameters",
     "SchemaValidation",
     "SignatureParameters",
-    "ToolParameters",
     "check_bounds",
     "docstring_of",
     "name_of",

@@ -11,7 +11,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NotRequired, Protocol, Required, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -70,33 +70,6 @@ class ArgumentsError(SignatureError):
         )
 
 
-class ToolParameters(Protocol):
-    """What a tool takes."""
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments, an object."""
-        ...
-
-    @property
-    def may_repair(self) -> bool:
-        """Whether arguments that are no JSON may be mended in their syntax."""
-        ...
-
-    @property
-    def takes_context(self) -> bool:
-        """Whether a parameter wants the `ToolContext`."""
-        ...
-
-    def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
-        """Return what to call the tool with, validated and converted.
-
-        Raises:
-            ArgumentsError: the arguments do not fit.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SignatureParameters:
     """The parameters of a callable, read from its signature.
@@ -113,11 +86,6 @@ class SignatureParameters:
     _adapter: TypeAdapter[dict[str, Any]]
     _all_by_name: bool = False
     may_repair: bool = True
-
-    @property
-    def takes_context(self) -> bool:
-        """Whether a parameter wants the `ToolContext`."""
-        return bool(self._contexts)
 
     @classmethod
     def of(cls, func: Callable[..., Any], name: str, documentation: Documentation) -> SignatureParameters:

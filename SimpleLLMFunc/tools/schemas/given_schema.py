@@ -22,11 +22,6 @@ class SchemaParameters:
     _contexts: frozenset[str]
     may_repair: bool = False
 
-    @property
-    def takes_context(self) -> bool:
-        """Whether a parameter wants the `ToolContext`."""
-        return bool(self._contexts)
-
     @classmethod
     def of(cls, func: Callable[..., Any], name: str, schema: Mapping[str, Any]) -> SchemaParameters:
         """Check the schema; `func` is only asked where it wants its `ToolContext`.

@@ -5,46 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-_KEPT: Final = frozenset(
-    [
-        "$ref",
-        "type",
-        "enum",
-        "const",
-        "description",
-        "pattern",
-        "multipleOf",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "minItems",
-        "maxItems",
-    ]
-)
+_KEPT: Final = frozenset({
+    "$ref", "type", "enum", "const", "description", "pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "minItems", "maxItems",
+})  # fmt: skip
 # Hints, and limits that are checked again when the arguments have come.
-_DROPPED: Final = frozenset(
-    [
-        "title",
-        "default",
-        "examples",
-        "discriminator",
-        "minLength",
-        "maxLength",
-        "uniqueItems",
-        "format",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "$schema",
-        "$id",
-        "$comment",
-        "contentEncoding",
-        "contentMediaType",
-        "minProperties",
-        "maxProperties",
-    ]
-)
+_DROPPED: Final = frozenset({
+    "title", "default", "examples", "discriminator", "minLength", "maxLength", "uniqueItems", "format", "deprecated",
+    "readOnly", "writeOnly", "$schema", "$id", "$comment", "contentEncoding", "contentMediaType", "minProperties",
+    "maxProperties",
+})  # fmt: skip
 _FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 
 
