@@ -144,7 +144,7 @@ def shown_data(value: Any, limit: int = 2000, deepest: int = _DEEPEST) -> Any:
         limit: characters of text in all, about; the rest is left out, with an ellipsis where it was.
         deepest: levels of lists and objects that are shown.
     """
-    return _Plain(limit, deepest).of(value, 0)
+    return PlainData(limit, deepest).of(value, 0)
 
 
 def shown_value(value: Any, limit: int) -> str:
@@ -160,7 +160,7 @@ def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
     Never raises for an odd value: what has no JSON form is shown by its repr, and one whose repr fails by its type.
     A text that was cut ends in an ellipsis and is then no complete JSON.
     """
-    plain = _Plain(limit).of_pairs(arguments.items(), 0)
+    plain = PlainData(limit).of_pairs(arguments.items(), 0)
     return cut(escape_control(json.dumps(plain, ensure_ascii=False)), limit)
 
 
@@ -199,14 +199,17 @@ def _held(value: Any) -> Iterable[Any]:
     return ()
 
 
-class _Plain:
-    """Turns values into JSON data, and stops when enough characters have been gathered."""
+class PlainData:
+    """Turns values into JSON data, and stops when enough characters have been gathered; `of_text` shows a text."""
+
+    most_pairs = 10_000
 
     def __init__(self, room: int, deepest: int = _DEEPEST) -> None:
         self.room = room
         self.deepest = deepest
 
     def of(self, value: Any, depth: int) -> Any:
+        """Return a value as JSON data; one that fails at showing itself by its type."""
         try:
             return self._of(value, depth)
         except Exception:  # noqa: BLE001 - the user's own classes may raise anything, and a log line must not fail for it
@@ -220,7 +223,7 @@ class _Plain:
                 return self.of_text(value)
             case None | bool() | int() | float() | bytes() | bytearray() | memoryview():
                 return _scalar(value)
-        pairs = _pairs(value)
+        pairs = pairs_of(value)
         if pairs is None and not isinstance(value, _LISTED):
             return self.of_text(_one_text(value))
         if depth >= self.deepest or self.room <= 0:
@@ -228,14 +231,14 @@ class _Plain:
         return self.of_items(value, depth) if pairs is None else self.of_pairs(pairs, depth)
 
     def of_text(self, text: str) -> str:
-        data = _DATA_URL.match(text)
-        if data is not None:
-            text = _named_by_size(data["kind"].lower(), (len(text) - data.end()) * 3 // 4)
+        """Return a text as it is shown."""
+        text = data_url_by_size(text) or text
         text = shown_text(text, max(self.room, 1))
         self.room -= len(text)
         return text
 
     def of_items(self, items: Iterable[Any], depth: int) -> list[Any]:
+        """Return the items of a list."""
         shown: list[Any] = []
         for item in items:
             if self.room <= 0:
@@ -246,8 +249,9 @@ class _Plain:
         return shown
 
     def of_pairs(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+        """Return named values; what the names of secrets stand for is masked."""
         shown: dict[str, Any] = {}
-        for key, value in islice(pairs, 10_000):
+        for key, value in islice(pairs, self.most_pairs):
             if self.room <= 0:
                 shown["…"] = "…"
                 break
@@ -267,10 +271,10 @@ def _scalar(value: float | bytes | bytearray | memoryview | None) -> Any:
             return int(value) if value.bit_length() < 4096 else f"<int of {value.bit_length()} bits>"
         case float():
             return float(value) if math.isfinite(value) else repr(float(value))
-    return _named_by_size("image" if bytes(value[:4]).startswith(_IMAGE_HEADS) else "bytes", memoryview(value).nbytes)
+    return named_by_size("image" if bytes(value[:4]).startswith(_IMAGE_HEADS) else "bytes", memoryview(value).nbytes)
 
 
-def _pairs(value: Any) -> Iterable[tuple[Any, Any]] | None:
+def pairs_of(value: Any) -> Iterable[tuple[Any, Any]] | None:
     """Return the names and values inside `value`, None if it has none of that kind."""
     match value:
         case Mapping():
@@ -304,10 +308,17 @@ def _one_text(value: Any) -> str:
 def _file_by_size(value: ImgPath | Audio | File) -> str:
     kind = "image" if isinstance(value, ImgPath) else type(value).__name__.lower()
     try:
-        return _named_by_size(kind, value.path.stat().st_size)
+        return named_by_size(kind, value.path.stat().st_size)
     except OSError:  # gone since it was checked; sending it will say so
         return repr(value)
 
 
-def _named_by_size(kind: str, size: int) -> str:
+def data_url_by_size(text: str) -> str | None:
+    """Return what stands for the file in a ``data:`` URL; None for any other text."""
+    data = _DATA_URL.match(text)
+    return named_by_size(data["kind"].lower(), (len(text) - data.end()) * 3 // 4) if data else None
+
+
+def named_by_size(kind: str, size: int) -> str:
+    """Return what stands for the bytes of a file, such as ``<image 34 kB>``."""
     return f"<{kind} {size} B>" if size < 1000 else f"<{kind} {round(size / 1000)} kB>"

@@ -23,33 +23,11 @@ T = TypeVar("T")
 OURS: Final = __name__.partition(".")[0]
 
 LIBRARIES: Final = sys.stdlib_module_names | {
-    *(
-        "aiohttp",
-        "aiosignal",
-        "anyio",
-        "attr",
-        "click",
-        "docstring_parser",
-        "docx",
-        "filelock",
-        "frozenlist",
-        "genai_prices",
-    ),
-    *(
-        "httpcore",
-        "httpx",
-        "jinja2",
-        "jsonschema",
-        "mcp",
-        "multidict",
-        "numpy",
-        "onnxruntime",
-        "openai",
-        "opentelemetry",
-    ),
-    *("pandas", "polars", "pyarrow", "pydantic", "pydantic_core", "pypdf", "rapidocr", "ray", "referencing", "rich"),
-    *("starlette", "tavily", "tqdm", "typing_extensions", "uvicorn", "xllamacpp", "yarl"),
-}
+    "aiohttp", "aiosignal", "anyio", "attr", "click", "docstring_parser", "docx", "filelock", "frozenlist", "genai_prices",
+    "httpcore", "httpx", "jinja2", "jsonschema", "mcp", "multidict", "numpy", "onnxruntime", "openai", "opentelemetry",
+    "pandas", "polars", "pyarrow", "pydantic", "pydantic_core", "pypdf", "rapidocr", "ray", "referencing", "rich",
+    "starlette", "tavily", "tqdm", "typing_extensions", "uvicorn", "xllamacpp", "yarl",
+}  # fmt: skip
 """What we call ourselves: its frames are the user's only below a frame of the user's."""
 
 _OF_OURS: Final = (SimpleLLMFuncError, FileNotFoundError)

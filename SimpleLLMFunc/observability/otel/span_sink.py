@@ -38,8 +38,16 @@ from SimpleLLMFunc.errors import ProviderError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import shown_text
 from SimpleLLMFunc.observability.otel.attributes import address, described, is_in_process, known, request_params
 from SimpleLLMFunc.observability.otel.content import chat_input, json_text, output_messages, parsed, tool_definitions
-from SimpleLLMFunc.observability.otel.meters import Meters
-from SimpleLLMFunc.observability.otel.semconv import PROVIDERS, SCHEMA_URL, Attribute, Event, Operation
+from SimpleLLMFunc.observability.otel.semconv import (
+    DURATION_BUCKETS,
+    PROVIDERS,
+    SCHEMA_URL,
+    TOKEN_BUCKETS,
+    Attribute,
+    Event,
+    Metric,
+    Operation,
+)
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.type import ToolCall, Usage
 
@@ -48,6 +56,13 @@ _CAPTURES = frozenset({"true", "1", "yes", "on", "span_only", "span_and_event"})
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 _MOST_REPAIRS = 32
 _JSON = "application/json"
+
+_METRICS = (
+    (Metric.TOKEN_USAGE, "{token}", "Tokens of one request.", TOKEN_BUCKETS),
+    (Metric.OPERATION_DURATION, "s", "From the request to the end of the reply.", DURATION_BUCKETS),
+    (Metric.FIRST_CHUNK, "s", "From the request to the first piece of a streamed reply.", DURATION_BUCKETS),
+)
+"""Name, unit, description and buckets of what is measured."""
 
 
 @dataclass(slots=True)
@@ -113,7 +128,12 @@ class SpanSink:
         self.captures_content = _is_captured() if capture_content is None else capture_content
         name = ("SimpleLLMFunc", __version__)
         self._tracer: Tracer = trace.get_tracer(*name, tracer_provider, SCHEMA_URL)
-        self._meters = Meters(metrics.get_meter(*name, meter_provider, SCHEMA_URL))
+        self._meters = {
+            metric: metrics.get_meter(*name, meter_provider, SCHEMA_URL).create_histogram(
+                metric, unit, told, explicit_bucket_boundaries_advisory=buckets
+            )
+            for metric, unit, told, buckets in _METRICS
+        }
         self._limit = _length_limit()
         self._runs: dict[str, _Run] = {}
 
@@ -310,12 +330,13 @@ class SpanSink:
         call.span.end()
         labels = known(call.labels)
         failed = {} if error is None else {Attribute.ERROR_TYPE: type(error).__name__}
-        self._meters.duration.record(time.perf_counter() - call.started, {**labels, **failed})
+        self._meters[Metric.OPERATION_DURATION].record(time.perf_counter() - call.started, {**labels, **failed})
         if call.first_chunk is not None:
-            self._meters.first_chunk.record(call.first_chunk, labels)
+            self._meters[Metric.FIRST_CHUNK].record(call.first_chunk, labels)
         if usage is not None and usage.total_tokens:
-            self._meters.tokens.record(usage.input_tokens, {**labels, Attribute.TOKEN_TYPE: "input"})
-            self._meters.tokens.record(usage.output_tokens, {**labels, Attribute.TOKEN_TYPE: "output"})
+            tokens = self._meters[Metric.TOKEN_USAGE]
+            tokens.record(usage.input_tokens, {**labels, Attribute.TOKEN_TYPE: "input"})
+            tokens.record(usage.output_tokens, {**labels, Attribute.TOKEN_TYPE: "output"})
         context.attach(run.inside)
 
     def _answer_reviewed(self, run: _Run, event: AnswerReviewed) -> None:
