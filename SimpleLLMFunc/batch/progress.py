@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from SimpleLLMFunc.errors import UsageError, counted
 
@@ -65,17 +65,7 @@ Progress: TypeAlias = bool | Callable[[MapProgress], object] | None
 with a `MapProgress` about twice a second."""
 
 
-class ProgressView(Protocol):
-    """Shows how far a map is."""
-
-    def show(self, state: MapProgress) -> None:
-        """Show it; called now and then."""
-
-    def end(self, state: MapProgress, note: str) -> None:
-        """Show it for the last time, and what else is to be said."""
-
-
-def progress_view(progress: Progress) -> ProgressView | None:
+def progress_view(progress: Progress) -> _Told | _Line | _Bar | None:
     """Return what `progress` asks for, None for nothing.
 
     Raises:

@@ -7,7 +7,6 @@ import inspect
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, nullcontext
-from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from SimpleLLMFunc.runtime import Errands
@@ -15,9 +14,6 @@ from SimpleLLMFunc.runtime import in_thread as in_own_thread
 from SimpleLLMFunc.tools.schemas import underlying
 
 T = TypeVar("T")
-
-_DATA: Final = frozenset({str, int, float, bool, type(None), dict, list, tuple})
-_ASYNC: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 MAX_ITEMS: Final = 10_000
 """Items taken from a generator that a tool returns; one that never ends is cut here."""
@@ -32,8 +28,6 @@ async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[s
         result = func(*args, **kwargs)
     else:
         result = await in_thread(lambda: _drain(func(*args, **kwargs)))
-    if type(result) in _DATA:
-        return result  # what most tools give, and nothing to wait for
     if inspect.isawaitable(result):
         result = await result
     if isinstance(result, AsyncIterator):
@@ -56,14 +50,7 @@ async def in_thread(func: Callable[..., T], *args: Any) -> T:
         raise
 
 
-def is_plain_function(func: Callable[..., Any]) -> bool:
-    """Whether it is a `def` and nothing more: not async, nothing wrapped, nothing marked."""
-    return type(func) is FunctionType and not func.__code__.co_flags & _ASYNC and not vars(func)
-
-
 def _is_async(func: Callable[..., Any]) -> bool:
-    if is_plain_function(func):
-        return False
     target = underlying(func)
     return (
         inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target)
@@ -73,8 +60,6 @@ def _is_async(func: Callable[..., Any]) -> bool:
 def _drain(result: Any) -> Any:
     """Return an iterator's items as a list; everything else as it is."""
     # A coroutine made by `types.coroutine` is a generator too, and is to be awaited.
-    if type(result) in _DATA:
-        return result
     if not isinstance(result, Iterator) or inspect.isawaitable(result):
         return result
     items = list(itertools.islice(result, MAX_ITEMS))

@@ -57,7 +57,6 @@ class Tool:
 
     _func: Callable[..., Any]
     _takes: _Takes
-    _runs_alone: bool
 
     @border
     def __init__(
@@ -157,7 +156,7 @@ class Tool:
 
         def __getattr__(self, attribute: str) -> Any:
             # Many a subclass has an `__init__` that does not call ours; it is defined when it is first looked at.
-            if attribute in {"name", "description", "parameters", "_func", "_takes", "_runs_alone"}:
+            if attribute in {"name", "description", "parameters", "_func", "_takes"}:
                 self._define(self.run)
                 return self.__dict__[attribute]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
@@ -260,7 +259,6 @@ class FunctionTool(Tool, Generic[P, R]):
         bound.__dict__ |= self.__dict__ | {
             "_func": method,
             "_takes": self._bound_takes,
-            "_runs_alone": False,
             "parameters": self._bound_takes.schema,
             "_is_unbound": False,
             "_instance": target,

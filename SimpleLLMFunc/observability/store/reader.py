@@ -353,31 +353,18 @@ def _versions(connection: sqlite3.Connection, function: str, version: str | None
     rows = connection.execute(
         f"""
         SELECT versions.version, versions.kind, versions.docstring, versions.signature, versions.place,
-               versions.schema, versions.tools, versions.first_seen, max(runs.started), count(runs.id),
-               sum(runs.status = 'error')
+               versions.schema, versions.tools, versions.first_seen,
+               coalesce(max(runs.started), versions.first_seen) AS last_seen, count(runs.id) AS runs,
+               coalesce(sum(runs.status = 'error'), 0) AS errors
         FROM versions LEFT JOIN runs ON runs.version = versions.version AND runs.function = versions.function
         WHERE versions.function = :function {only}
-        GROUP BY versions.version ORDER BY coalesce(max(runs.started), versions.first_seen) DESC
+        GROUP BY versions.version ORDER BY last_seen DESC
         """,  # noqa: S608 - both texts are ours
         {"function": function, "version": version},
-    ).fetchall()
-    told = (
-        "version",
-        "kind",
-        "docstring",
-        "signature",
-        "place",
-        "schema",
-        "tools",
-        "first_seen",
-        "last_seen",
-        "runs",
-        "errors",
     )
-    found: list[dict[str, Any]] = [dict(zip(told, row, strict=True)) for row in rows]
+    found = [dict(zip((name for name, *_ in rows.description), row, strict=True)) for row in rows]
     for each in found:
-        each |= {"schema": unpack(each["schema"]), "tools": unpack(each["tools"]) or [], "errors": each["errors"] or 0}
-        each["last_seen"] = each["first_seen"] if each["last_seen"] is None else each["last_seen"]
+        each |= {"schema": unpack(each["schema"]), "tools": unpack(each["tools"]) or []}
         each["prompts"] = _prompts(connection, function, each["version"])
     return [FunctionVersion(function=function, **each) for each in found]
 

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
@@ -32,28 +32,6 @@ _CHATTY: Final = (
     *HTTP_LOGGERS,
 )
 _SECRET_VARIABLE = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
-
-
-class McpServer(Protocol):
-    """A server that can be connected to."""
-
-    @property
-    def name(self) -> str:
-        """What errors call it; holds no secret."""
-        ...
-
-    @property
-    def advice(self) -> str:
-        """What to do when it cannot be reached."""
-        ...
-
-    def transports(self) -> Sequence[Transport]:
-        """Return the ways to reach it, each to be tried if the one before found no MCP server."""
-        ...
-
-    def last_words(self) -> str:
-        """Return what it said beside the protocol, for the text of an error; empty where nothing is known."""
-        ...
 
 
 def require_mcp() -> None:
@@ -89,7 +67,7 @@ class StdioServer:
 
     @property
     def name(self) -> str:
-        """The command, cut."""
+        """What errors call it: the command, cut, without secrets."""
         return cut(escape_control(redact(" ".join(self.command))), 120)
 
     @property
@@ -256,6 +234,9 @@ class HttpServer:
             # No proxy reaches this machine's own loopback.
             trust_env=urlsplit(self.url).hostname not in THIS_MACHINE,
         )
+
+
+McpServer: TypeAlias = StdioServer | HttpServer
 
 
 def http_server(url: str, headers: Mapping[str, str] | None) -> HttpServer:

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError, Violation, cut
@@ -37,7 +37,6 @@ BoundArguments = tuple[list[Any], dict[str, Any]]
 """Positional and keyword arguments of a call."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-_SCALARS: Final = frozenset({str, int, bool, type(None)})
 _REST: Final = "**"
 """The key under which surplus arguments are validated for a callable that takes ``**kwargs``."""
 
@@ -84,7 +83,6 @@ class SignatureParameters:
     _null_is_absent: frozenset[str]
     _takes_rest: bool
     _adapter: TypeAdapter[dict[str, Any]]
-    _all_by_name: bool = False
     may_repair: bool = True
 
     @classmethod
@@ -111,9 +109,7 @@ class SignatureParameters:
                     null_is_absent.add(parameter.name)
         adapter = _adapter(name, fields)
         schema = _schema(name, adapter, fields, shown)
-        all_by_name = all(p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY} for p in parameters)
-        takes_rest = _REST in fields
-        return cls(schema, parameters, frozenset(contexts), frozenset(null_is_absent), takes_rest, adapter, all_by_name)
+        return cls(schema, parameters, frozenset(contexts), frozenset(null_is_absent), _REST in fields, adapter)
 
     def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
         """Return what to call the callable with; what the model left out keeps the callable's own default.
@@ -124,8 +120,6 @@ class SignatureParameters:
         values = self._validated(arguments)
         if self._contexts:
             values |= dict.fromkeys(self._contexts, context)
-        if self._all_by_name:
-            return [], values
         rest: Mapping[str, Any] = values.pop(_REST, None) or {}
         args: list[Any] = []
         # What follows an extra positional argument's place must itself be given by position.
@@ -152,7 +146,7 @@ class SignatureParameters:
             rest = {key: value for key, value in given.items() if key not in known}
             given = {key: value for key, value in given.items() if key in known} | {_REST: rest}
         try:
-            return _validated(self._adapter, _json_of(given))
+            return _validated(self._adapter, _ENCODER.encode(given))
         except ValidationError as error:
             raise ArgumentsError(_violations(error, known)) from None
         except RecursionError:
@@ -284,26 +278,14 @@ def _schema(
     return schema
 
 
-def _json_of(given: dict[str, Any]) -> str | bytes:
-    """Return arguments as JSON; the fast writer takes more than JSON data, and less than the slow one of a text."""
-    if _SCALARS.issuperset(map(type, given.values())):
-        try:
-            return to_json(given)
-        except ValueError:  # half a character
-            pass
-    return _ENCODER.encode(given)
-
-
-def _validated(adapter: TypeAdapter[dict[str, Any]], text: str | bytes) -> dict[str, Any]:
+def _validated(adapter: TypeAdapter[dict[str, Any]], text: str) -> dict[str, Any]:
     try:
-        # Without the adapter's own method around it, which takes as long again.
-        values: dict[str, Any] = adapter.validator.validate_json(text, strict=True)
+        return adapter.validate_json(text, strict=True)
     except ValidationError as error:
         # Conversion is for text that holds a number or a date; yes and no are never taken for 1 and 0.
         if any(e["type"] in _NUMBER_ERRORS and isinstance(e["input"], bool) for e in _errors(error)):
             raise
         return adapter.validate_json(text)
-    return values
 
 
 def _errors(error: ValidationError) -> list[Any]:
