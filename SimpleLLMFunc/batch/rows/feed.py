@@ -7,14 +7,24 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import aclosing
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Sized,
+)
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import Any
 
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.frames import frame_kind
-from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, read_rows
+from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, as_told, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.runtime import Worker, in_thread
 
@@ -46,14 +56,14 @@ class Feed:
         is_frame = frame_kind(source) is not None
         self.frame: Any = source if is_frame else None
         is_told = is_frame or isinstance(source, (str, os.PathLike, RowSource, bytes, bytearray, Mapping))
-        self._is_plain = not is_told and isinstance(source, Iterable) and not isinstance(source, AsyncIterable)
+        is_plain = not is_told and isinstance(source, Iterable) and not isinstance(source, AsyncIterable)
         self.rows: Sequence[Any] | RowsAgain | None = None
-        if self._is_plain and isinstance(source, Sequence):
+        if is_plain and isinstance(source, Sequence):
             self.rows = source
         elif is_frame or (isinstance(source, (str, os.PathLike, RowSource)) and can_read_again(source)):
             self.rows = RowsAgain(source)
         self.total: int | None = None
-        if isinstance(source, Sized) and (self._is_plain or is_frame):
+        if isinstance(source, Sized) and (is_plain or is_frame):
             self.total = len(source)
 
     async def counted(self) -> int | None:
@@ -83,11 +93,16 @@ class Feed:
                 yield piece
 
     def _pieces(self) -> AsyncGenerator[list[InputRow], None]:
-        if not self._is_plain:
-            return _as_they_come(read_rows(self._source))
         if isinstance(self._source, (list, tuple, range)):
             return _at_hand(self._source)
-        return _from_thread(self._source)
+        told: list[RowSource] = []
+        source = self._source
+        while isinstance(source, RowSource):
+            told.insert(0, source)
+            source = source.source
+        if isinstance(source, AsyncIterable):
+            return _as_told(_as_they_come(_numbered(source)), told)
+        return _from_thread(read_rows(self._source))
 
 
 async def _at_hand(rows: Sequence[Any]) -> AsyncGenerator[list[InputRow], None]:
@@ -95,24 +110,25 @@ async def _at_hand(rows: Sequence[Any]) -> AsyncGenerator[list[InputRow], None]:
         yield [InputRow(start + place, row) for place, row in enumerate(rows[start : start + PIECE])]
 
 
-async def _from_thread(rows: Iterable[Any]) -> AsyncGenerator[list[InputRow], None]:
+async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[list[InputRow], None]:
     worker = Worker()
-    iterator = await worker.run(iter, rows)
-    index = 0
-    while True:
-        piece, error = await worker.run(_pulled, iterator)
-        if piece:
-            yield [InputRow(index + place, row) for place, row in enumerate(piece)]
-            index += len(piece)
-        if error is not None:
-            raise error
-        if not piece:
-            return
+    try:
+        while True:
+            piece, error = await worker.run(_pulled, rows)
+            if piece:
+                yield piece
+            if error is not None:
+                raise error
+            if not piece:
+                return
+    finally:
+        with suppress(ValueError):  # the thread is still reading; a file is closed when it lets go
+            rows.close()
 
 
-def _pulled(rows: Iterator[Any]) -> tuple[list[Any], Exception | None]:
+def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]:
     """Return some rows, and what the source raised after them."""
-    piece: list[Any] = []
+    piece: list[InputRow] = []
     until = time.monotonic() + _PATIENCE
     try:
         for row in islice(rows, PIECE):
@@ -122,6 +138,33 @@ def _pulled(rows: Iterator[Any]) -> tuple[list[Any], Exception | None]:
     except Exception as error:  # noqa: BLE001 - raised when the rows before it have been taken
         return piece, error
     return piece, None
+
+
+async def _as_told(
+    pieces: AsyncGenerator[list[InputRow], None], told: Sequence[RowSource]
+) -> AsyncGenerator[list[InputRow], None]:
+    """Yield pieces with their columns renamed, up to the limit."""
+    limit = min((each.limit for each in told if each.limit is not None), default=None)
+    async with aclosing(pieces):
+        while limit != 0 and (piece := await anext(pieces, None)):
+            for each in told:
+                piece = list(as_told(piece, each))
+            yield piece
+            if limit is not None and piece[-1].index + 1 >= limit:
+                return
+
+
+async def _numbered(source: AsyncIterable[Any]) -> AsyncGenerator[InputRow, None]:
+    index = 0
+    iterator = aiter(source)
+    try:
+        async for value in iterator:
+            yield InputRow(index, value)
+            index += 1
+    finally:
+        close = getattr(iterator, "aclose", None)
+        if close is not None:
+            await close()
 
 
 async def _as_they_come(rows: AsyncGenerator[InputRow, None]) -> AsyncGenerator[list[InputRow], None]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,13 +12,9 @@ from typing import Any, TypeAlias
 from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, frame_records, parquet_records
 from SimpleLLMFunc.batch.rows.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.runtime import in_thread
 
 Rows: TypeAlias = Any
 """What `f.map` takes: an iterable or async iterable, a path, a pandas or polars frame, a `RowSource`."""
-
-_CHUNK = 256
-"""Rows that are read from a file at a time, in a thread, so that a slow disk does not hold up the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +56,12 @@ class RowSource:
             raise ConfigError(f"limit is {limit!r}; it must be a whole number from 0 up.")
 
 
-def read_rows(source: Rows) -> AsyncGenerator[InputRow, None]:
-    """Yield the rows of `source` as they are wanted; never the whole of it at once.
+def read_rows(source: Rows) -> Generator[InputRow, None, None]:
+    """Return the rows of `source`, read as they are wanted, in the thread that wants them; never the whole of it at once.
 
     Args:
-        source: an iterable or async iterable; a str or Path of a file (.jsonl, .ndjson, .csv, .tsv, also with .gz;
-            .parquet); a pandas or polars frame; a `RowSource`.
+        source: an iterable; a str or Path of a file (.jsonl, .ndjson, .csv, .tsv, also with .gz; .parquet); a pandas or
+            polars frame; a `RowSource`. `Feed` takes async iterables too.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -74,13 +69,12 @@ def read_rows(source: Rows) -> AsyncGenerator[InputRow, None]:
         UsageError: it holds no rows.
     """
     if isinstance(source, RowSource):
-        return _as_told(read_rows(source.source), source)
+        return as_told(read_rows(source.source), source)
     if isinstance(source, (str, os.PathLike)):
-        return _from_file(Path(source))
+        path = Path(source)
+        return _from_file(file_rows(path), path.name)
     if frame_kind(source) is not None:
         return _from_records(frame_records(source))
-    if isinstance(source, AsyncIterable):
-        return _from_async(source)
     if isinstance(source, (bytes, bytearray, Mapping)) or not isinstance(source, Iterable):
         raise UsageError(
             f"rows is a {type(source).__name__}. Give a list or another iterable of rows, the path of a JSONL, CSV or "
@@ -92,31 +86,21 @@ def read_rows(source: Rows) -> AsyncGenerator[InputRow, None]:
 # --- from each kind of source ----------------------------------------------------------------------------
 
 
-async def _from_iterable(source: Iterable[Any]) -> AsyncGenerator[InputRow, None]:
+def _from_iterable(source: Iterable[Any]) -> Generator[InputRow, None, None]:
     for index, value in enumerate(source):
         yield InputRow(index, value)
 
 
-async def _from_async(source: AsyncIterable[Any]) -> AsyncGenerator[InputRow, None]:
-    index = 0
-    iterator = aiter(source)
-    try:
-        async for value in iterator:
-            yield InputRow(index, value)
-            index += 1
-    finally:
-        close = getattr(iterator, "aclose", None)
-        if close is not None:
-            await close()
-
-
-async def _from_records(records: Iterable[dict[str, Any]]) -> AsyncGenerator[InputRow, None]:
+def _from_records(records: Iterable[dict[str, Any]]) -> Generator[InputRow, None, None]:
     for index, record in enumerate(records):
         yield InputRow(index, record, line=index + 1, is_record=True)
 
 
-def _from_file(path: Path) -> AsyncGenerator[InputRow, None]:
-    return _in_chunks(file_rows(path), path)
+def _from_file(rows: Generator[TextRow, None, None], name: str) -> Generator[InputRow, None, None]:
+    with closing(rows):
+        for index, row in enumerate(rows):
+            error = UsageError(f"{name}, line {row.line}: {row.problem}") if row.problem else None
+            yield InputRow(index, row.value, row.line, error, is_record=True)
 
 
 def file_rows(path: Path) -> Generator[TextRow, None, None]:
@@ -141,64 +125,32 @@ def _numbered(records: Iterable[dict[str, Any]]) -> Generator[TextRow, None, Non
         yield TextRow(number, record)
 
 
-async def _in_chunks(rows: Generator[TextRow, None, None], path: Path) -> AsyncGenerator[InputRow, None]:
-    index = 0
-    try:
-        while chunk := await in_thread(_next_chunk, rows):
-            for row in chunk:
-                error = UsageError(f"{path.name}, line {row.line}: {row.problem}") if row.problem else None
-                yield InputRow(index, row.value, row.line, error, is_record=True)
-                index += 1
-    finally:
-        with suppress(ValueError):  # a thread is still reading; the file is closed when it lets go
-            rows.close()
+def as_told(rows: Iterable[InputRow], told: RowSource) -> Generator[InputRow, None, None]:
+    """Rename columns, and stop at the limit.
 
-
-def _next_chunk(rows: Iterator[TextRow]) -> list[TextRow]:
-    return list(itertools.islice(rows, _CHUNK))
-
-
-async def _as_told(rows: AsyncGenerator[InputRow, None], told: RowSource) -> AsyncGenerator[InputRow, None]:
-    """Rename columns, and stop at the limit."""
-    async with aclosing(rows):
-        if told.limit == 0:
+    Raises:
+        ConfigError: the very first row cannot be renamed; the rows to come will hardly be other ones.
+    """
+    if told.limit == 0:
+        return
+    for row in rows:
+        yield _renamed(row, told.columns) if told.columns and row.error is None else row
+        if told.limit is not None and row.index + 1 >= told.limit:
             return
-        is_first = True
-        async for row in rows:
-            if told.columns and row.error is None:
-                problem = misfit_of(row.value, told.columns)
-                if problem and is_first:
-                    # The rows to come will hardly have it either.
-                    raise ConfigError(f"{_place(row.line)}{problem}")
-                is_first = False
-                row = _row_renamed(row, told.columns, problem)  # noqa: PLW2901 - the same row, told otherwise
-            yield row
-            if told.limit is not None and row.index + 1 >= told.limit:
-                return
 
 
-def misfit_of(value: Any, columns: Mapping[str, str]) -> str:
-    """Return why columns of a row cannot be renamed, empty where they can."""
-    if not isinstance(value, dict):
-        return "it has no columns that could be renamed."
-    missing = next((name for name in columns if name not in value), None)
-    if missing is None:
-        return ""
-    return f"there is no column {missing!r}; the columns are {cut(', '.join(map(repr, value)), 300)}."
-
-
-def _row_renamed(row: InputRow, columns: Mapping[str, str], problem: str) -> InputRow:
-    if problem:
-        return replace(row, value=None, error=UsageError(f"{_place(row.line)}{problem}"))
-    return replace(row, value=renamed(row.value, columns))
-
-
-def renamed(value: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+def _renamed(row: InputRow, columns: Mapping[str, str]) -> InputRow:
     """Return a row under the names of parameters; a column that had such a name already gives way."""
-    taken = set(columns.values())
-    kept = {name: cell for name, cell in value.items() if name in columns or name not in taken}
-    return {columns.get(name, name): cell for name, cell in kept.items()}
-
-
-def _place(line: int | None) -> str:
-    return "" if line is None else f"line {line}: "
+    if not isinstance(row.value, dict):
+        problem = "it has no columns that could be renamed."
+    elif missing := [name for name in columns if name not in row.value]:
+        there = cut(", ".join(map(repr, row.value)), 300)
+        problem = f"there is no column {missing[0]!r}; the columns are {there}."
+    else:
+        taken = set(columns.values())
+        kept = {name: cell for name, cell in row.value.items() if name in columns or name not in taken}
+        return replace(row, value={columns.get(name, name): cell for name, cell in kept.items()})
+    problem = problem if row.line is None else f"line {row.line}: {problem}"
+    if row.index == 0:
+        raise ConfigError(problem)
+    return replace(row, value=None, error=UsageError(problem))

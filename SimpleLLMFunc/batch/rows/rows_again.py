@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, frame_records, parquet_length
-from SimpleLLMFunc.batch.rows.rows import Rows, RowSource, file_rows, misfit_of, renamed
+from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, parquet_length
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, file_rows, read_rows
 from SimpleLLMFunc.batch.rows.text_files import suffix_of
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_warning
@@ -77,7 +77,7 @@ class RowsAgain:
         self._path = _path_of(source)
         self._began_as = None if self._path is None else _identity(self._path)
         self._lock = ForkSafeLock()
-        self._rows: Generator[Any, None, None] | None = None
+        self._rows: Generator[InputRow, None, None] | None = None
         self._next = 0
         self._first = 0
         self._held: list[Any] = []
@@ -100,7 +100,8 @@ class RowsAgain:
                     first = max(0, place - min(_MOST_HELD, _HELD + place // 16) + 1)
                 self._begin()
             assert self._rows is not None, "it has begun"
-            found = list(itertools.islice(self._rows, first - self._next, place + 1 - self._next))
+            rows = itertools.islice(self._rows, first - self._next, place + 1 - self._next)
+            found = [row.value for row in rows]
         except (OSError, SimpleLLMFuncError) as error:
             self._lost(str(error))
             found = []
@@ -119,7 +120,7 @@ class RowsAgain:
             self._rows.close()
         self._next = 0
         is_same = self._path is None or _is_same_or_longer(self._began_as, _identity(self._path))
-        self._rows = _values_again(self._source) if is_same else _nothing()
+        self._rows = read_rows(self._source if is_same else ())
         if not is_same:
             self._lost("it was replaced or cut")
 
@@ -129,24 +130,6 @@ class RowsAgain:
             push_warning(
                 f"{self._path} is not what was mapped any more ({why}), so the rows stand without their input."
             )
-
-
-def _values_again(source: Rows) -> Generator[Any, None, None]:
-    if isinstance(source, RowSource):
-        for value in itertools.islice(_values_again(source.source), source.limit):
-            columns = source.columns
-            yield value if not columns else None if misfit_of(value, columns) else renamed(value, columns)
-    elif frame_kind(source) is not None:
-        yield from frame_records(source)
-    elif isinstance(source, (str, os.PathLike)):
-        for row in file_rows(Path(source)):
-            yield row.value
-    else:
-        yield from source
-
-
-def _nothing() -> Generator[Any, None, None]:
-    yield from ()
 
 
 def _path_of(source: Rows) -> Path | None:

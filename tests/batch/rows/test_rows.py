@@ -13,6 +13,7 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.batch.rows import rows as rows_module
+from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import RowSource, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
@@ -20,8 +21,8 @@ from SimpleLLMFunc.testing import ScriptedLLM
 
 
 async def values(source):
-    async with aclosing(read_rows(source)) as rows:
-        return [row.value async for row in rows]
+    async with aclosing(Feed(source).pieces()) as pieces:
+        return [row.value async for piece in pieces for row in piece]
 
 
 @pytest.fixture
@@ -50,11 +51,16 @@ async def test_an_async_iterable_is_closed_where_nobody_wants_more():
         finally:
             closed.append(True)
 
-    rows = read_rows(source())
-    assert (await anext(rows)).value == 0
-    await rows.aclose()
+    pieces = Feed(source()).pieces()
+    assert (await anext(pieces))[0].value == 0
+    await pieces.aclose()
     assert closed == [True]
     assert await values(source()) == list(range(100))
+    assert await values(RowSource(source(), limit=7)) == list(range(7))
+    assert await values(RowSource(RowSource(source(), limit=2), limit=0)) == []
+    with pytest.raises(ConfigError, match="it has no columns"):
+        await values(RowSource(source(), {"a": "x"}))
+    assert closed == [True] * 4  # the one of which no row is wanted was not begun
 
 
 async def test_rows_are_read_as_they_are_wanted():
@@ -66,8 +72,8 @@ async def test_rows_are_read_as_they_are_wanted():
             yield number
 
     rows = read_rows(source())
-    assert [(await anext(rows)).index for _ in range(2)] == [0, 1]
-    await rows.aclose()
+    assert [next(rows).index for _ in range(2)] == [0, 1]
+    rows.close()
     assert taken == [0, 1]
 
 
@@ -77,7 +83,7 @@ async def test_files_by_their_ending(tmp_path, table):
     pq.write_table(pa.table({"text": ["a", None], "n": [1, 2]}), tmp_path / "rows.parquet")
     assert await values(table) == [{"id": str(n), "text": t} for n, t in ((1, "a"), (2, "b"), (3, "c"))]
     assert await values(str(tmp_path / "rows.parquet")) == [{"text": "a", "n": 1}, {"text": None, "n": 2}]
-    good, bad = [row async for row in read_rows(lines)]
+    good, bad = [*read_rows(lines)]
     assert (good.index, good.line, good.value, good.error) == (0, 1, {"text": "a"}, None)
     assert (bad.index, bad.line) == (1, 3)
     assert str(bad.error).startswith("rows.jsonl, line 3: it is not JSON")
@@ -86,7 +92,7 @@ async def test_files_by_their_ending(tmp_path, table):
 async def test_a_file_of_many_rows_keeps_count(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f"{number}\n" for number in range(1000)))
-    rows = [row async for row in read_rows(path)]
+    rows = [*read_rows(path)]
     assert [row.index for row in rows] == [row.value for row in rows] == list(range(1000))
     assert [row.line for row in rows] == list(range(1, 1001))
 
@@ -149,7 +155,7 @@ async def test_columns_are_renamed_and_rows_counted(table):
 async def test_a_later_row_without_the_column_is_a_bad_row(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"a": 1}\n{"b": 1}\n2\n')
-    _, second, third = [row async for row in read_rows(RowSource(path, {"a": "x"}))]
+    _, second, third = [*read_rows(RowSource(path, {"a": "x"}))]
     assert "line 2: there is no column 'a'" in str(second.error)
     assert "line 3: it has no columns" in str(third.error)
 
