@@ -112,7 +112,6 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("llm_decorator/shipped.py", "_reduced_tool", "pkgutil.resolve_name"): _SHIPPED,
     ("llm_decorator/shipped.py", "_name_of", "pkgutil.resolve_name"): _SHIPPED,
     ("llm_decorator/shipped.py", "_found_by", "pkgutil.resolve_name"): _SHIPPED,
-    ("tools/running.py", "<module>", "import types.FunctionType"): "to see what is a plain function; none is made",
     ("runtime/listening.py", "listening", "socket.create_server"): "on the loopback address, or for callers with keys",
     ("serve/http_api.py", "Api.call", ".result()"): _DONE,
     ("serve/http_events.py", "Events.respond", ".result()"): _DONE,
@@ -156,7 +155,6 @@ ALLOWED_FILES: dict[tuple[str, str], str] = {
 
 REACHED: dict[tuple[str, str, str], str] = {
     ("extras.py", "install_line", "found.read_text"): "a small file, for an error that says what to install",
-    ("tools/schemas/check.py", "_on_a_fresh_stack", ".join()"): "work that is counted and ends",
     ("tools/mcp/server.py", "StdioServer._read", "os.read"): "a pipe that does not block",
 }
 """What a coroutine reaches through ordinary functions: why it does not hold up the loop."""

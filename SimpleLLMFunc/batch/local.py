@@ -191,8 +191,8 @@ class LocalMap(Generic[R]):
         elif self._raises:
             self._fail(row.problem)
         else:
-            number = self._keep(row, None, row.problem, NO_USAGE)
-            self._settle(row, number if isinstance(number, int) else await number, _name_of(row.problem), "invalid")
+            number = await self._keep(row, None, row.problem, NO_USAGE)
+            self._settle(row, number, _name_of(row.problem), "invalid")
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
@@ -245,8 +245,7 @@ class LocalMap(Generic[R]):
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
         if error is not None and (self._raises or self._cannot_ask(error)):
             raise error
-        number = self._keep(row, answer, error, usage)
-        self._settle(row, number if isinstance(number, int) else await number, _name_of(error), "asked")
+        self._settle(row, await self._keep(row, answer, error, usage), _name_of(error), "asked")
         self._has_asked = self._has_asked or error is None
         if len(self._workers) < self._pace.limit:
             self._fill_places()
@@ -261,13 +260,11 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    def _keep(
-        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage
-    ) -> int | asyncio.Future[int]:
-        """Return the number of the row, or what gives it when the row is committed."""
+    async def _keep(self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage) -> int:
+        """Return the number of the row, as soon as the row is committed."""
         if error is not None:
             without_frames(error)
-        return self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
+        return await self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
 
     def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
@@ -314,8 +311,7 @@ class LocalMap(Generic[R]):
 
     def _tick(self) -> None:
         self._show()
-        self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > self._loop.time()]
-        self._timers.append(self._loop.call_later(_TICK_SECONDS, self._tick))
+        self._timers[-1] = self._loop.call_later(_TICK_SECONDS, self._tick)  # the last one, and over
 
     def _show(self, *, is_last: bool = False) -> None:
         if self._view is None:

@@ -107,10 +107,11 @@ class Store:
         finished = (await self._worker.run(self.read, (number,)))[number]
         return finished.error(place)
 
-    def keep(self, record: Record) -> int | asyncio.Future[int]:
-        """Keep a row; return its number, or what gives it when it has been committed.
+    async def keep(self, record: Record) -> int:
+        """Keep a row, and return its number when it has been committed.
 
-        That raises CheckpointError where the row cannot be written.
+        Raises:
+            CheckpointError: the row cannot be written.
         """
         if self._file is None and len(self._memory) < MOST_IN_MEMORY:
             self._memory.append(record)
@@ -120,7 +121,7 @@ class Store:
         self._waiting.append((record, committed))
         if self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write())
-        return committed
+        return await committed
 
     async def flush(self) -> None:
         """Return when all rows that were kept so far have been committed, or could not be."""

@@ -191,10 +191,17 @@ async def _elsewhere(future: Future[T]) -> T:
 def _tool(description: Mapping[str, Any], connection: McpConnection, options: _Options) -> Tool:
     server_name = str(description["name"])
     name = without_surrogates(options.prefix + server_name)
-    call = _Call(server_name, name, connection, options)
+    confirm = options.confirm
 
     async def run(**arguments: Any) -> Any:
-        return await call(arguments)
+        connection.check_process()
+        if callable(confirm) and not await is_agreed(confirm, name, dict(arguments)):
+            raise NotConfirmed(name)
+        result = await _answer(connection, server_name, name, options.timeout, arguments)
+        if result.get("isError"):
+            raise ToolFailed(name, error_text(result))
+        # Comparing a long text with its data, or looking at a large image, would hold up the loop.
+        return result_value(result) if holds_little(result) else await in_thread(result_value, result)
 
     text = str(description.get("description") or description.get("title") or server_name)
     return Tool(
@@ -202,40 +209,21 @@ def _tool(description: Mapping[str, Any], connection: McpConnection, options: _O
         name=name,
         description=cut(without_surrogates(text), _MAX_DESCRIPTION_CHARS),
         parameters=description.get("inputSchema") or {"type": "object"},
-        # Where a callable is asked first, the limit must not run while a person thinks: `_Call` sets its own.
-        timeout=None if callable(options.confirm) else options.timeout,
-        confirm=options.confirm is True,
+        # Where a callable is asked first, the limit must not run while a person thinks: `run` sets its own.
+        timeout=None if callable(confirm) else options.timeout,
+        confirm=confirm is True,
         untrusted=options.untrusted,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """Calls one tool of a server, from any loop."""
-
-    server_name: str
-    name: str
-    connection: McpConnection
-    options: _Options
-
-    async def __call__(self, arguments: dict[str, Any]) -> Any:
-        self.connection.check_process()
-        confirm = self.options.confirm
-        if callable(confirm) and not await is_agreed(confirm, self.name, dict(arguments)):
-            raise NotConfirmed(self.name)
-        result = await self._answer(arguments)
-        if result.get("isError"):
-            raise ToolFailed(self.name, error_text(result))
-        # Comparing a long text with its data, or looking at a large image, would hold up the loop.
-        return result_value(result) if holds_little(result) else await in_thread(result_value, result)
-
-    async def _answer(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        limit = asyncio.timeout(self.options.timeout)
-        try:
-            async with limit:
-                return await asyncio.wrap_future(submit(self.connection.call(self.server_name, arguments)))
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            seconds = self.options.timeout
-            raise ToolFailed(self.name, f"it took longer than {seconds:g} s and was given up") from None
+async def _answer(
+    connection: McpConnection, server_name: str, name: str, timeout: float | None, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            return await asyncio.wrap_future(submit(connection.call(server_name, arguments)))
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ToolFailed(name, f"it took longer than {timeout:g} s and was given up") from None

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -111,19 +111,8 @@ class SchemaValidation:
 
 def _on_a_fresh_stack(work: Callable[[], None]) -> None:
     """Do the work in a thread: it nests a dozen calls per level, and the caller may stand deep already."""
-    failures: list[BaseException] = []
-
-    def guarded() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            failures.append(error)
-
-    thread = threading.Thread(target=guarded, daemon=True)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
 
 
 def _check_keywords(schemas: Mapping[str, Any], meta: Any) -> None:
