@@ -2,7 +2,7 @@
 
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.confirming import Confirm, is_agreed
-from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext, nowhere
+from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext
 from SimpleLLMFunc.tools.names import wire_name, wire_names
 from SimpleLLMFunc.tools.registry import ToolRegistry
 from SimpleLLMFunc.tools.running import in_thread, run_callable
@@ -16,7 +16,6 @@ __all__ += [
     "in_thread",
     "is_agreed",
     "mcp",
-    "nowhere",
     "read_arguments",
     "run_callable",
     "schemas",
