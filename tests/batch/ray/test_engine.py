@@ -471,10 +471,11 @@ async def test_rates_hold_for_all_workers_together(cluster) -> None:
             "m", base_url=server.base_url, max_retries=0, rate_limit_capacity=1, rate_limit_refill_rate=10
         )
         with use_llm(model):
-            report = await read.map(texts(45), engine=TWO, concurrency=30)
+            report = await read.map(texts(90), engine=TWO, concurrency=30)
     assert report.counts.failed == 0
-    # 4.4 s from the first to the last; if each worker had the whole rate, half of it.
-    assert max(server.times) - min(server.times) > 2.7
+    # 8.9 s from the first to the last; if each worker had the whole rate, half of it. The margin is for first requests
+    # that wait for their connection on a busy machine.
+    assert max(server.times) - min(server.times) > 5.5
 
 
 async def test_what_is_forbidden_here_is_forbidden_there(cluster) -> None:
