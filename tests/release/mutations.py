@@ -1,0 +1,172 @@
+"""How many wrong lines the tests notice: ``python -m tests.release.mutations --places 200 --seed 1 [--write FILE]``.
+
+One place of the package at a time is changed (a comparison, an `and`, a `not`, a constant), in a copy of the project, and
+the tests of its module run, then those of its floor, until one fails. A change that no test notices is printed. The
+results stand in a file of JSON lines, so a run that was interrupted goes on where it was.
+
+Source: R. A. DeMillo, R. J. Lipton, F. G. Sayward, "Hints on Test Data Selection", Computer 11(4), 1978.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOORS = ("base", "interface", "batch", "calls", "journal", "improve")
+COMPARISONS = {
+    "<=": "<", ">=": ">", "<": "<=", ">": ">=", "==": "!=", "!=": "==",
+    "is not": "is", "is": "is not", "not in": "in", "in": "not in",
+}  # fmt: skip
+SECONDS = 420  # for the tests of one floor; tests that then still run have noticed an endless loop
+
+
+@dataclass(frozen=True)
+class Change:
+    """One place, by its offsets in the file's text, and what is written there instead."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+    was: str
+    now: str
+
+
+def changes_of(path: Path) -> Iterator[Change]:
+    """Every change that can be made in one file; annotations and decorators are left as they are."""
+    text = path.read_text("utf-8")
+    starts = [0]
+    for line in text.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    data = text.encode()
+
+    def span(first: tuple[int, int], last: tuple[int, int]) -> tuple[int, int]:
+        return starts[first[0] - 1] + first[1], starts[last[0] - 1] + last[1]
+
+    def end(node: ast.expr) -> tuple[int, int]:
+        return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+    def change(first: tuple[int, int], last: tuple[int, int], was: str, now: str) -> Change | None:
+        """The one place between two points where `was` stands."""
+        start, stop = span(first, last)
+        found = list(re.finditer(rb"(?<![\w<>=!])" + re.escape(was.encode()) + rb"(?![\w=])", data[start:stop]))
+        if len(found) != 1:
+            return None
+        at = start + found[0].start()
+        return Change(str(path.relative_to(ROOT)), first[0], at, at + len(was.encode()), was, now)
+
+    tree = ast.parse(text)
+    for node in _behaviour(tree):
+        made: Change | None = None
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            operator = ast.unparse(node).removeprefix(ast.unparse(node.left)).split(ast.unparse(node.comparators[0]))[0]
+            was = operator.strip()
+            if was in COMPARISONS:
+                right = node.comparators[0]
+                made = change(end(node.left), (right.lineno, right.col_offset), was, COMPARISONS[was])
+        elif isinstance(node, ast.BoolOp):
+            was, now = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+            second = node.values[1]
+            made = change(end(node.values[0]), (second.lineno, second.col_offset), was, now)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            made = change((node.lineno, node.col_offset), (node.operand.lineno, node.operand.col_offset), "not", "")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            made = change((node.lineno, node.col_offset), end(node), str(node.value), str(not node.value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+            start, stop = span((node.lineno, node.col_offset), end(node))
+            was = data[start:stop].decode()
+            made = Change(str(path.relative_to(ROOT)), node.lineno, start, stop, was, f"({was} + 1)")
+        if made is not None:
+            yield made
+
+
+def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below that decide what happens."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "type_params", "decorator_list"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _behaviour(child)
+
+
+def tests_of(file: str) -> list[str]:
+    """The tests of a module: its own file first, then its folder, then its floor."""
+    path = Path(file)
+    folder = Path("tests", *path.parts[1:-1])
+    own = [folder / f"test_{path.stem}.py", folder, Path("tests", path.parts[1])]
+    seen = [str(one) for one in own if (ROOT / one).exists()]
+    return list(dict.fromkeys(seen))
+
+
+def noticed_by(change: Change | None, copy: Path, tests: list[str]) -> str:
+    """Make the change in `copy`, run the tests, take it back; the tests that failed, or "" where none did."""
+    original = b""
+    if change is not None:
+        original = (copy / change.file).read_bytes()
+        (copy / change.file).write_bytes(original[: change.start] + change.now.encode() + original[change.end :])
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not heavy"]
+    environ = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        for one in tests:
+            try:
+                ran = subprocess.run(
+                    [*command, one], cwd=copy, env=environ, capture_output=True, timeout=SECONDS, check=False
+                )
+            except subprocess.TimeoutExpired:
+                return f"{one} (did not end)"
+            if ran.returncode not in (0, 5):  # 5: the folder holds no test that is quick
+                failed = re.search(rb"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
+                return failed[1].decode() if failed else one
+        return ""
+    finally:
+        if change is not None:
+            (copy / change.file).write_bytes(original)
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--places", type=int, default=200)
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--write", type=Path, default=ROOT / ".bench" / "mutations.jsonl")
+    asked = arguments.parse_args()
+    files = [file for floor in FLOORS for file in sorted((ROOT / "SimpleLLMFunc" / floor).rglob("*.py"))]
+    places = [change for file in files for change in changes_of(file)]
+    chosen = random.Random(asked.seed).sample(places, min(asked.places, len(places)))
+    asked.write.parent.mkdir(exist_ok=True)
+    done = [json.loads(line) for line in asked.write.read_text("utf-8").splitlines()] if asked.write.exists() else []
+    known = {json.dumps(line["change"], sort_keys=True): line["noticed"] for line in done}
+    survived = noticed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "project")
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "site", "__pycache__"))
+        for number, change in enumerate(chosen, 1):
+            key = json.dumps(asdict(change), sort_keys=True)
+            if key not in known:
+                known[key] = noticed_by(change, copy, tests_of(change.file))
+                with asked.write.open("a", encoding="utf-8") as file_of_results:
+                    file_of_results.write(json.dumps({"change": asdict(change), "noticed": known[key]}) + "\n")
+            noticed += bool(known[key])
+            survived += not known[key]
+            if not known[key]:
+                where = f"{change.file}:{change.line}"
+                print(f"{number}/{len(chosen)} not noticed: {where}: {change.was!r} -> {change.now!r}", flush=True)
+    print(f"{noticed} of {noticed + survived} changes were noticed ({noticed / (noticed + survived):.0%})")
+    return 0 if noticed >= 0.9 * (noticed + survived) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
