@@ -26,7 +26,9 @@ class Profile:
         keep_reasoning: reasoning has to go back in the history.
         schema_with_tools: it takes a schema for the answer and the function's own tools in one request.
         max_tokens_field: the name under which it takes the limit of output tokens.
-        short_prompt: it is a small model, which a short system prompt serves better.
+        short_prompt: it is a small model, which a short system prompt serves better, and the bare labels of a choice.
+        grammar: it takes a grammar in the parameter `grammar`.
+        logprobs: the most `top_logprobs` that it gives; 0 for a service that gives no log-probabilities.
     """
 
     name: str = "generic"
@@ -39,6 +41,8 @@ class Profile:
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     schema_with_tools: bool = True
     short_prompt: bool = False
+    grammar: bool = False
+    logprobs: int = 0
 
     __setstate__ = set_fields
 
@@ -52,28 +56,28 @@ PROFILES: dict[str, Profile] = {
         GENERIC,
         # An address we do not know speaks the protocol; what it refuses is asked for in the next mode.
         Profile("openai-compatible", native=True),
-        Profile("openai", native=True, strict=True, max_tokens_field="max_completion_tokens"),
-        Profile("azure", native=True, strict=True, max_tokens_field="max_completion_tokens"),
-        Profile("local", native=True, tools="json", tool_choice=False, short_prompt=True),
-        Profile("llama.cpp", native=True, tool_choice=False),
+        Profile("openai", native=True, strict=True, max_tokens_field="max_completion_tokens", logprobs=20),
+        Profile("azure", native=True, strict=True, max_tokens_field="max_completion_tokens", logprobs=20),
+        Profile("local", native=True, tools="json", tool_choice=False, short_prompt=True, grammar=True, logprobs=200),
+        Profile("llama.cpp", native=True, tool_choice=False, grammar=True, logprobs=200),
         Profile("ollama", native=True, tool_choice=False),
-        Profile("vllm", native=True),
+        Profile("vllm", native=True, logprobs=20),
         Profile("openrouter", native=True),
-        Profile("gemini", native=True),
+        Profile("gemini", native=True, logprobs=20),
         Profile("mistral", native=True),
         Profile("groq", native=False),
         Profile("together", native=True),
         Profile("fireworks", native=True),
         Profile("xai", native=True),
         # These two refuse a history of tool calls whose reasoning was left out.
-        Profile("deepseek", native=False, keep_reasoning=True),
+        Profile("deepseek", native=False, keep_reasoning=True, logprobs=20),
         Profile("moonshot", native=False, keep_reasoning=True),
         Profile("qwen", native=False),
         Profile("zhipu", native=False),
         Profile("siliconflow", native=False),
         Profile("volcengine", native=False),
         Profile("anthropic", native=False),
-        Profile("vertex", native=True),
+        Profile("vertex", native=True, logprobs=20),
         Profile("bedrock", native=True),
         Profile("azure-foundry", native=True),
     )

@@ -21,15 +21,16 @@ from types import FrameType, GenericAlias, SimpleNamespace
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
-from SimpleLLMFunc.errors import SignatureError
+from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import ArgumentChecks
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.common.signature import extract_function_metadata
 from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, quotes_line
 from SimpleLLMFunc.type import confident_type
 
-__all__ = ["Definition", "iterator_kind"]
+__all__ = ["Definition", "check_choice", "iterator_kind"]
 
 _SYNC_KINDS = (Iterator, Generator, Iterable)
 _ASYNC_KINDS = (AsyncIterator, AsyncGenerator, AsyncIterable)
@@ -54,6 +55,23 @@ def _plain(hint: Any) -> Any:
         return _plain(hint.__origin__)
     value = getattr(hint, "__value__", None)
     return hint if value is None or isinstance(hint, type) else _plain(value)
+
+
+def check_choice(definition: Definition, options: Options) -> None:
+    """Return if a function can be asked as its options say, or they say nothing of a choice.
+
+    Raises:
+        ConfigError: it is to be asked as a choice, and returns something else or has tools.
+    """
+    if options.output_mode != "choice":
+        return
+    if not definition.output.labels:
+        raise ConfigError(
+            f"{definition.name}: output_mode='choice' is for a function that returns bool, a Literal or an Enum, bare, "
+            "Optional or in Confident[...], whose labels differ from each other."
+        )
+    if options.toolkit:
+        raise ConfigError(f"{definition.name}: output_mode='choice' asks for one label, so it takes no toolkit.")
 
 
 class Definition:

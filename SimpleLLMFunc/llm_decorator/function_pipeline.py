@@ -15,7 +15,7 @@ from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.definition import Definition
+from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
@@ -59,6 +59,7 @@ class FunctionPipeline(Pipeline):
         self._examples = examples
         if definition.is_resolved:  # else an annotation names what is defined later
             _ = definition.output, self.examples
+            check_choice(definition, options)
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same function with other options."""
@@ -82,7 +83,7 @@ class FunctionPipeline(Pipeline):
         async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
             request = await prompt.first_request(run, self.parts)  # 3
             review = response.FunctionReview(run, self.parts)  # 5: reads every reply of the loop
-            async with aclosing(react.react_loop_events(run, request, self.tools, review)) as events:  # 4
+            async with aclosing(react.answer_events(run, request, self.tools, review)) as events:  # 4
                 async for event in events:
                     yield event
 
@@ -227,4 +228,6 @@ class FunctionPipeline(Pipeline):
         asked = FunctionSignature(name, "", bound, own, hints, self.definition.output.return_type, docstring)
         run = FunctionRun(self, asked, None, self.options)
         request = self.planned(run, resolve_llm(self.options.llm_interface))
-        return [*request.messages, *answer_messages(self.definition.output, example.answer, request.output_mode)]
+        in_json = request.response_format is not None
+        said = answer_messages(self.definition.output, example.answer, request.output_mode, in_json=in_json)
+        return [*request.messages, *said]

@@ -140,7 +140,8 @@ def llm_function(
         system_prompt_template: text with the fields ``{function_description}``, ``{parameters_description}``
             and ``{return_type_description}``.
         user_prompt_template: text with the field ``{parameters}``.
-        output_mode: how the answer is asked for: "native" (JSON schema), "tool", "prompt", "text", or "auto".
+        output_mode: how the answer is asked for: "native" (JSON schema), "tool", "prompt", "text", "choice" (one label of
+            a `bool`, `Literal` or Enum, all of which the model is told), or "auto".
         repair: how far an answer that is not strict JSON may be read: "off", "syntax" or "coerce".
         max_reasks: how often an answer that does not fit is sent back with what was wrong.
         retry_times: further attempts after an empty answer.

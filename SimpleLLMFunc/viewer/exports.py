@@ -168,7 +168,7 @@ class _Test:
             requests = [turn.request for turn in self.detail.turns if isinstance(turn.request, Mapping)]
             if requests and not any(request.get("tools") for request in requests):
                 options.append('tools="json"')
-        if self.detail.output_mode in {"native", "tool", "prompt"} and not self.is_chat:
+        if self.detail.output_mode in {"native", "tool", "prompt", "choice"} and not self.is_chat:
             options.append(f'output_mode="{self.detail.output_mode}"')
         return options
 

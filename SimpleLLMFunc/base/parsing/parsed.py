@@ -9,8 +9,8 @@ __all__ = ["OutputMode", "Parsed", "Repair", "RepairLevel"]
 
 R = TypeVar("R")
 
-OutputMode: TypeAlias = Literal["auto", "native", "tool", "prompt", "text"]
-"""How a typed answer is asked for; "text" is what "auto" chooses for a function that returns `str`."""
+OutputMode: TypeAlias = Literal["auto", "native", "tool", "prompt", "text", "choice"]
+"""How a typed answer is asked for; "text" is what "auto" chooses for a function that returns `str`, "choice" wants one label."""
 
 RepairLevel: TypeAlias = Literal["off", "syntax", "coerce"]
 """How far an answer that is not strict JSON may be read."""

@@ -75,7 +75,7 @@ def _key(about: Any) -> bytes:
 def refuses_mode(error: BadRequest, request: ModelRequest) -> bool:
     """Say whether an error means, beyond doubt, the output mode of a request."""
     refused = refused_in(error)
-    if request.output_mode == "native":
+    if request.output_mode == "native" or (request.output_mode == "choice" and request.response_format is not None):
         return refused == "response_format"
     if request.output_mode != "tool":
         return False
@@ -130,6 +130,8 @@ def downgrades_of(request: ModelRequest, *schemas: object) -> tuple[tuple[str, s
         if way == "tools":
             if actions is not None:
                 found.append(("tools: JSON actions instead of native calls", said))
+        elif way == mode == "choice":
+            found.append(("output mode: choice in words instead of a schema", said))
         elif mode not in {"text", way}:
             found.append((f"output mode: {mode} instead of {way}", said))
         elif actions is not None and not actions.native:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from SimpleLLMFunc.base.schemas.choices import grammar_of, labels_of, labels_text
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
 from SimpleLLMFunc.base.schemas.type_description import Describer, Schema
@@ -19,6 +20,9 @@ __all__ = [
     "compile_output",
     "either",
     "example_of",
+    "grammar_of",
     "inlined_root",
+    "labels_of",
+    "labels_text",
     "list_of",
 ]

@@ -7,16 +7,23 @@ import re
 import sys
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, get_origin
+from typing import Any, Literal, get_origin
 
-from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
+from pydantic import (
+    PydanticSchemaGenerationError,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from SimpleLLMFunc.base.parsing import AnswerReader, OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.parsing.alignment import Shape
+from SimpleLLMFunc.base.schemas.choices import labels_of
 from SimpleLLMFunc.base.schemas.strict_schema import StrictSchema, inlined_root, wrapped_schema
-from SimpleLLMFunc.errors import SignatureError
+from SimpleLLMFunc.errors import ResponseParseError, SignatureError, counted
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.type import QUOTED, Confident, ToolSpec
 
@@ -119,6 +126,35 @@ class OutputSpec:
         assert form is not None, "the full schema is always there"
         return form
 
+    @functools.cached_property
+    def labels(self) -> dict[str, Any]:
+        """The values by label, for a type that is a choice between labels; see `labels_of`."""
+        return labels_of(self.return_type)
+
+    @functools.cached_property
+    def label_spec(self) -> OutputSpec:
+        """How a label is asked for and read where the service has a schema for it: a text out of a few."""
+        return compile_output(Literal[tuple(self.labels)])
+
+    def labelled(self, label: str) -> Any:
+        """Return the value of a label.
+
+        Raises:
+            ResponseParseError: a check of the user's own does not take it.
+        """
+        try:
+            return self.adapter.validate_python(self.labels[label])
+        except ValidationError as error:
+            said = str(error.errors()[0]["msg"])
+            raise ResponseParseError(label, self.return_type, [("", said, label)]) from error
+
+    def _parse_label(self, text: str, repair: RepairLevel) -> Parsed[Any]:
+        label = text.strip()
+        if label in self.labels:
+            return Parsed(self.labelled(label))
+        parsed = self.label_spec.parse(text, repair, mode="native")
+        return Parsed(self.labelled(parsed.value), parsed.repairs)
+
     def answer_tool(self) -> ToolSpec:
         """Return the tool `answer`, whose arguments are the value."""
         return {
@@ -139,13 +175,15 @@ class OutputSpec:
                 to the type.
             mode: how the answer was asked for. In "native" and "tool" mode ``{"value": …}`` is our wrapper, also
                 around `str` and `Any`; else it is the wrapper only where the bare text does not fit, and a
-                `str` is the text as it stands.
+                `str` is the text as it stands. In "choice" mode the text is a label, bare or in our wrapper.
 
         Raises:
             ResponseParseError: with the violations, where no one value fits.
         """
         if self.is_none:
             return Parsed(None)
+        if mode == "choice":
+            return self._parse_label(text, repair)
         is_wire = mode in {"native", "tool"}
         if self.is_text and not is_wire:
             return self._reader.read_text(text)
@@ -267,6 +305,9 @@ def choose_output_mode(
         refused: modes this provider has refused for this model.
         has_tools: the user's own tools are offered too.
     """
+    if spec.labels and not has_tools and (requested == "choice" or (requested == "auto" and profile.short_prompt)):
+        asked_for = "asked for by output_mode='choice'" if requested == "choice" else "a small model"
+        return "choice", f"choice: {asked_for}, {counted(len(spec.labels), 'label')}"
     if requested not in {"auto", *refused}:
         return requested, f"{requested}: asked for by output_mode={requested!r}"
     if requested == "auto" and spec.is_none:

@@ -194,7 +194,8 @@ class LocalModel(LLM_Interface):
         # Where several answers to one question are wanted, as for a vote, they may differ.
         if filled.get("temperature") is None and not current_sample():
             filled["temperature"] = 0
-        if all(filled.get(name) is None for name in _REPEAT_PARAMS):
+        # A grammar bounds the answer; what stands in the question would be punished in it.
+        if all(filled.get(name) is None for name in (*_REPEAT_PARAMS, "grammar")):
             filled["frequency_penalty"] = REPEAT_PENALTY
         if self._seed is not None and filled.get("seed") is None:
             filled["seed"] = self._seed

@@ -17,7 +17,7 @@ __all__ = ["answer_messages", "answer_text", "as_answer"]
 
 
 def answer_messages(
-    output: OutputSpec, answer: Any, mode: OutputMode, *, call_id: str = "call_example"
+    output: OutputSpec, answer: Any, mode: OutputMode, *, call_id: str = "call_example", in_json: bool = False
 ) -> list[Message]:
     """Return the messages of a model that answers, in the form that an output mode asks for.
 
@@ -26,9 +26,13 @@ def answer_messages(
         answer: as JSON data, not wrapped; see `as_answer`.
         mode: how the answer was asked for.
         call_id: of the call, where the answer is one.
+        in_json: a label of a choice goes over the wire as ``{"value": …}``.
     """
     if mode == "text" or (mode == "prompt" and output.is_text):
         return [{"role": "assistant", "content": str(answer)}]
+    if mode == "choice":
+        label = next(label for label, value in output.labels.items() if as_answer(output, value) == answer)
+        return [{"role": "assistant", "content": _json({"value": label}) if in_json else label}]
     wrapped = {"value": answer} if output.is_wrapped else answer
     if mode != "tool":
         return [{"role": "assistant", "content": _json(answer if mode == "prompt" else wrapped)}]

@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.messages import build_multimodal_content
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import downgrades_of, json_actions, refused_by
-from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode
+from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode, grammar_of, labels_text
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
@@ -22,7 +22,7 @@ from SimpleLLMFunc.base.type_resolve import (
     type_identity,
 )
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     check_multimodal_content,
@@ -35,9 +35,11 @@ from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 from SimpleLLMFunc.llm_decorator.steps.function.templates import (
+    CHOICE_SYSTEM_PROMPT_TEMPLATE,
     DEFAULT_SYSTEM_PROMPT_TEMPLATE,
     DEFAULT_USER_PROMPT_TEMPLATE,
     PLAIN_SYSTEM_PROMPT_TEMPLATE,
+    SHORT_CHOICE_PROMPT_TEMPLATE,
     SHORT_SYSTEM_PROMPT_TEMPLATE,
 )
 from SimpleLLMFunc.runtime import in_thread
@@ -159,6 +161,7 @@ def build_initial_prompts(
     fixed: FixedPrompt | None = None,
     *,
     short: bool = False,
+    labels: Mapping[str, Any] | None = None,
 ) -> list[Message]:
     """Return the two messages that a run begins with.
 
@@ -171,6 +174,7 @@ def build_initial_prompts(
         output_mode: in "prompt" the default template describes the return type; else the provider knows it.
         fixed: the parts that do not change between calls, where they were built before.
         short: the default template outside of "prompt" is the one for small models.
+        labels: of a choice, which the system prompt names.
 
     Raises:
         TemplateError: a template has a field that cannot be filled.
@@ -179,9 +183,11 @@ def build_initial_prompts(
         signature.signature, signature.type_hints, signature.return_type, signature.docstring, signature.func_name
     )
     plain = SHORT_SYSTEM_PROMPT_TEMPLATE if short else PLAIN_SYSTEM_PROMPT_TEMPLATE
+    if labels:
+        plain = SHORT_CHOICE_PROMPT_TEMPLATE if short else CHOICE_SYSTEM_PROMPT_TEMPLATE
     default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else plain
     arguments = signature.bound_args.arguments
-    system_prompt = parts.system_prompt(template_params, system_prompt_template or default)
+    system_prompt = parts.system_prompt(template_params, system_prompt_template or default, labels)
     return [
         {"role": "system", "content": system_prompt},
         build_user_message(arguments, signature.type_hints, user_prompt_template),
@@ -245,8 +251,12 @@ class FixedPrompt:
         }
         self._latest: tuple[tuple[list[str], str], str] = ([], ""), ""
 
-    def system_prompt(self, template_params: Mapping[str, Any] | None, template: str) -> str:
+    def system_prompt(
+        self, template_params: Mapping[str, Any] | None, template: str, labels: Mapping[str, Any] | None = None
+    ) -> str:
         """Return the system prompt; one text for all calls with the same template and fields of the docstring.
+
+        The labels of a choice stand in the place of the return type; a template without that place has them at its end.
 
         Raises:
             TemplateError: the template has a field that cannot be filled.
@@ -255,12 +265,15 @@ class FixedPrompt:
         has_list = "{parameters_description}" in template
         parts = [self._description if has_list else self._docstring, *self._told.values()]
         filled = filled_docstring(parts, template_params)
+        returned = labels_text(labels) if labels else self.return_type
+        if labels and "{return_type_description}" not in template:
+            template += "\n\n{return_type_description}"
         asked, text = self._latest
         if asked != (filled, template):
             described, *texts = filled
             noted = f"{described}\n\n{self._note}".strip() if self._note else described
             lines = build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)))
-            text = _system_prompt(noted, lines, self.return_type, template)
+            text = _system_prompt(noted, lines, returned, template)
             self._latest = (filled, template), text
         return text
 
@@ -327,31 +340,53 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         mode,
         parts.fixed,
         short=llm.profile.short_prompt,
+        labels=output.labels if mode == "choice" else None,
     )
+    shape, held = _shape_of(output, mode, llm, refused)
     answer_tool = output.answer_tool() if mode == "tool" else None
     actions = None
     if answer_tool is None:
         actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)
     if parts.examples is not None:
-        messages[1:1] = _example_messages(parts, parts.examples, run.arguments, mode, as_action=actions is not None)
+        messages[1:1] = _example_messages(
+            parts, parts.examples, run.arguments, mode, as_action=actions is not None, in_json=shape is not None
+        )
     request = ModelRequest(
         llm,
         messages,
         tools.specs_for(llm),
-        output.native_format if mode == "native" else None,
-        run.params,
+        shape,
+        {**run.params, **held} if held else run.params,
         answer_tool,
         actions,
         mode,
         reason,
         None if mode == "text" or output.is_text else output.schema,
     )
-    schema = output.schema if options.output_mode in {"auto", *refused} else None
+    schema = output.schema if options.output_mode in {"auto", "choice", *refused} else None
     return replace(request, downgrades=downgrades_of(request, schema, tools.specs))
 
 
+def _shape_of(
+    output: OutputSpec, mode: OutputMode, llm: LLM_Interface, refused: Mapping[str, str]
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return the response format, and the parameters that hold the answer to the labels of a choice where it has none."""
+    if mode == "choice":
+        if all(each.profile.grammar and each.wire_name == "chat" for each in answering_models(llm)):
+            return None, {"grammar": grammar_of(output.labels)}
+        is_held = llm.profile.native and "choice" not in refused
+        return (output.label_spec.native_format if is_held else None), {}
+    return (output.native_format if mode == "native" else None), {}
+
+
 def _example_messages(
-    parts: FunctionParts, examples: Examples, arguments: Mapping[str, Any], mode: OutputMode, *, as_action: bool
+    parts: FunctionParts,
+    examples: Examples,
+    arguments: Mapping[str, Any],
+    mode: OutputMode,
+    *,
+    as_action: bool,
+    in_json: bool,
 ) -> list[Message]:
     """Return a question and an answer for each example to show, in the form that the output mode asks for.
 
@@ -365,5 +400,5 @@ def _example_messages(
             messages.append({"role": "assistant", "content": action})
         else:
             call_id = f"call_example_{number + 1}"
-            messages += answer_messages(parts.output, example.answer, mode, call_id=call_id)
+            messages += answer_messages(parts.output, example.answer, mode, call_id=call_id, in_json=in_json)
     return messages

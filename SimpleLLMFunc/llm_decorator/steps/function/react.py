@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.base.events import RunFinished
+from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
+from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
-from SimpleLLMFunc.base.run import EmptyReview, Run, generate_trace_id
+from SimpleLLMFunc.base.run import AnswerReview, EmptyReview, Run, generate_trace_id
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
@@ -18,10 +19,11 @@ from SimpleLLMFunc.llm_decorator.steps.common.react import (
 )
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
 from SimpleLLMFunc.tools import Tool
-from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Message, ToolSpec
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 __all__ = [
+    "answer_events",
     "check_response_content_empty",
     "execute_llm_call",
     "execute_react_loop",
@@ -124,9 +126,24 @@ async def execute_react_loop(
     )
 
 
+def answer_events(run: Run, request: ModelRequest, tools: Toolset, review: Review) -> AsyncGenerator[ReActEvent, None]:
+    """Return the events of the one loop; where there is but one label to choose, nothing is asked."""
+    if request.output_mode == "choice" and isinstance(review, AnswerReview) and len(review.spec.labels) == 1:
+        return _only_label(run, request, review)
+    return react_loop_events(run, request, tools, review)
+
+
+async def _only_label(run: Run, request: ModelRequest, review: AnswerReview) -> AsyncGenerator[ReActEvent, None]:
+    reply = ChatCompletion((Choice(ChatMessage(content=next(iter(review.spec.labels))), 0, "stop"),), tries=0)
+    run.asks(request)
+    yield run.tell(RunStarted(run.trace_id, copied(request.messages)))
+    await review(reply, request.messages)
+    yield run.tell(RunFinished(reply, copied(request.messages), NO_USAGE, 0))
+
+
 async def _final_reply(run: Run, request: ModelRequest, tools: Toolset, review: Review) -> ChatCompletion:
     """Return the reply that the run ended with."""
-    found = await get_final_response(react_loop_events(run, request, tools, review))
+    found = await get_final_response(answer_events(run, request, tools, review))
     if not isinstance(found, RunFinished):
         raise RunError(f"{run.func_name}: the stream ended before the run did")
     return found.reply

@@ -132,7 +132,8 @@ class FunctionReview(AnswerReview):
     def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:
         """Return the request in another form: down the ladder native → tool → prompt, or with tools as JSON actions."""
         mode = request.output_mode
-        if self.parts.options.output_mode == "auto" and mode in {"native", "tool"} and refuses_mode(error, request):
+        is_ours = mode == "choice" or (self.parts.options.output_mode == "auto" and mode in {"native", "tool"})
+        if is_ours and refuses_mode(error, request):
             remember_refusal(error, request.llm, mode, self.spec.schema)
         elif super().refused(error, request) is None:
             return None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from SimpleLLMFunc.base.run import violations_text
 
 __all__ = [
+    "CHOICE_SYSTEM_PROMPT_TEMPLATE",
     "DEFAULT_SYSTEM_PROMPT_TEMPLATE",
     "DEFAULT_USER_PROMPT_TEMPLATE",
     "PLAIN_SYSTEM_PROMPT_TEMPLATE",
+    "SHORT_CHOICE_PROMPT_TEMPLATE",
     "SHORT_SYSTEM_PROMPT_TEMPLATE",
     "violations_text",
 ]
@@ -32,6 +34,23 @@ Parameters:
 
 Give only the return value."""
 """Used instead of the plain one where the provider's profile says so: for small models."""
+
+CHOICE_SYSTEM_PROMPT_TEMPLATE = """\
+You carry out the function described below. You get its arguments and give back what it returns.
+
+Function:
+{function_description}
+
+Parameters:
+{parameters_description}
+
+{return_type_description}"""
+"""Used for a choice between labels, which stand in the last field."""
+
+SHORT_CHOICE_PROMPT_TEMPLATE = """\
+{function_description}
+{return_type_description}"""
+"""Used instead of the one above where the provider's profile says so: for small models."""
 
 DEFAULT_SYSTEM_PROMPT_TEMPLATE = """\
 You carry out the function described below. You get its arguments and give back what it returns.

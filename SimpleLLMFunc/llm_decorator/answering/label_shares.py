@@ -1,0 +1,127 @@
+"""How probable each label of a choice is, from the log-probabilities of one reply: pure, no model near it."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["label_shares"]
+
+_BEFORE = re.compile(rb'(?s)(?:.*</think>)?\s*(\{\s*"value"\s*:\s*|(?="))?')
+"""What stands before the label: reasoning, and the object that it is wrapped in."""
+
+_LEADS = " \t\r\n\"'`"
+
+
+def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[float] | None:
+    """Return the share of each label, from 0 to 1, together 1; None where the reply shows no log-probabilities.
+
+    The share of a label is the product of those of its tokens at the places where labels part, of all that begins some
+    label there: so a model would answer that is held to the labels. Leading space and quotes and the case of letters make
+    no difference, and several ways to cut a label into tokens add up. Of two tokens that one label begins with the longer
+    one is the usual way to write it, and the shorter one counts for the others. What follows a token that the model did
+    not choose is not shown: it counts evenly for the labels that begin so, and not at all where those are all. A label of
+    which no beginning is shown gets the rest, at most the smallest share that is shown.
+
+    Args:
+        labels: as they are asked for; different from each other.
+        written: which of them the reply is.
+        logprobs: of the reply, in the form of chat completions: ``{"content": [{"token": …, "logprob": …, "bytes": …,
+            "top_logprobs": […]}, …]}``.
+    """
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    entries = [entry for entry in content or () if isinstance(entry, Mapping)]
+    if not any(entry.get("top_logprobs") for entry in entries):
+        return None
+    text = b"".join(_data(entry) for entry in entries)
+    before = _BEFORE.match(text)
+    begin, is_json = (before.end(), before[1] is not None) if before else (0, False)
+    names = _Names(labels, is_json=is_json)
+    shares, alive, path, least, so_far = [0.0] * len(labels), set(range(len(labels))), 1.0, 0.0, b""
+    for entry in entries:
+        own, so_far, ahead = _data(entry), so_far + _data(entry), so_far
+        if len(alive) == 1:
+            break
+        if own and len(so_far) <= begin:
+            continue
+        shown = {own: _share(entry)}
+        for other in entry.get("top_logprobs") or ():
+            shown[_data(other)] = max(_share(other), shown.get(_data(other), 0.0))
+        least = min(shown.values())
+        leads = {data: names.begun_by((ahead + data)[begin:], alive, is_end=not data) for data in shown}
+        follow = leads[own] or {written} & alive or alive
+        ways = {data: _narrowed(data, leads) for data in shown if data != own and leads[data] != alive}
+        unseen = alive.difference(follow, *ways.values())
+        parts = dict.fromkeys(unseen, min(least, max(0.0, 1 - math.fsum(shown.values())) / max(1, len(unseen))))
+        for data, labels_so_begun in ways.items():
+            for label in labels_so_begun:
+                parts[label] = parts.get(label, 0.0) + shown[data] / len(labels_so_begun)
+        whole = math.fsum((shown[own], *parts.values()))
+        if whole > 0:  # else all of it is too small for a number: as if nothing were shown here
+            for label, part in parts.items():
+                shares[label] += path * part / whole
+            path *= shown[own] / whole
+        alive = follow
+    if written in alive:
+        # Where the end of a label that another one begins with is not shown, the model has chosen it all the same.
+        weights = {label: 1.0 if label == written else least for label in alive}
+    else:
+        weights = dict.fromkeys(alive, 1.0)
+    for label, weight in weights.items():
+        shares[label] += path * weight / math.fsum(weights.values())
+    return shares
+
+
+def _narrowed(data: bytes, leads: Mapping[bytes, set[int]]) -> set[int]:
+    """Return the labels that a token leads to: without those that a longer one leads to, if any are left then."""
+    longer = (begun for other, begun in leads.items() if data and len(other) > len(data) and other.startswith(data))
+    return leads[data].difference(*longer) or leads[data]
+
+
+def _data(entry: Mapping[str, Any]) -> bytes:
+    given = entry.get("bytes")
+    return bytes(given) if isinstance(given, list) else str(entry.get("token") or "").encode("utf-8", "replace")
+
+
+def _share(entry: Mapping[str, Any]) -> float:
+    found = entry.get("logprob")
+    return math.exp(min(0.0, found)) if isinstance(found, (int, float)) and not math.isnan(found) else 0.0
+
+
+class _Names:
+    """The labels as they may stand in a reply."""
+
+    def __init__(self, labels: Sequence[str], *, is_json: bool) -> None:
+        told = [json.dumps(label, ensure_ascii=False)[1:-1] if is_json else label for label in labels]
+        folded = [label.lstrip(_LEADS).casefold() for label in told]
+        self._folds = len(set(folded)) == len(folded) and all(folded)
+        self._names = folded if self._folds else told
+
+    def begun_by(self, piece: bytes, among: set[int], *, is_end: bool) -> set[int]:
+        """Return the labels that a piece of a reply may be the beginning of; of what has ended the longest.
+
+        Args:
+            piece: from where the label begins; may break off within a character.
+            among: labels that count.
+            is_end: nothing follows the piece.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text, broken = decoder.decode(piece), decoder.getstate()[0]
+        text = text.lstrip(_LEADS).casefold() if self._folds else text.lstrip(_LEADS)
+        start = text.encode("utf-8", "replace") + broken
+        begun = {one for one in among if self._names[one].encode("utf-8", "replace").startswith(start)}
+        if begun and not is_end:
+            return begun
+        ended = {one for one in among if text.startswith(self._names[one]) and _is_boundary(text, self._names[one])}
+        most = max((len(self._names[one]) for one in ended), default=0)
+        return {one for one in ended if len(self._names[one]) == most}
+
+
+def _is_boundary(text: str, name: str) -> bool:
+    following = text[len(name) : len(name) + 1]
+    # Chinese is written without spaces: what goes on there is told from the label's own kind of letter.
+    return not (following.isalnum() or following == "_") or (following.isascii() != name[-1:].isascii())
