@@ -1,0 +1,40 @@
+# /// script
+# dependencies = ["gevent"]
+# ///
+"""`monkey.patch_all()` before the import; 20 greenlets call a function and use its tool, one streams."""
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import gevent  # noqa: E402
+
+from scene import answers, asked, check, seen  # noqa: E402
+from SimpleLLMFunc import OpenAICompatible, llm_function  # noqa: E402
+
+
+@llm_function(OpenAICompatible("m"))
+def shout(word: str) -> str:
+    """Shout."""
+    raise NotImplementedError
+
+
+answers({"texts": ["word 0"], "delay": 0.5})
+turns = 0
+
+
+def others() -> None:
+    global turns
+    while True:
+        turns += 1
+        gevent.sleep(0.001)
+
+
+ticking = gevent.spawn(others)
+jobs = [gevent.spawn(shout, f"word {number}") for number in range(20)]
+gevent.joinall(jobs, timeout=60, raise_error=True)
+check("what they said", all("word" in job.value for job in jobs), True)
+check("streamed", "again" in "".join(gevent.spawn(lambda: list(shout.stream("again"))).get(timeout=20)), True)
+check("requests", len(asked()), 21)
+check("others had their turns", turns > 9, True)
+seen(f"21 answers from 21 requests; another greenlet had {turns} turns meanwhile")
