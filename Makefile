@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 # An environment that was only half made is made again.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load bench-map growth faults faults-clients faults-long map-long docs screenshots release-check clean
+.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load bench-map growth ecosystem faults faults-clients faults-long map-long docs screenshots release-check clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,9 @@ bench-map: $(DEV) ## ten minutes: the map beside three others, and what a kill p
 growth: $(DEV) ## what grows with messages, tools, chunks, calls in flight
 	$(PY) -m benchmarks.growth
 
+ecosystem: $(DEV) ## packages of others beside ours, each in an environment made for it; writes docs/reference/ecosystem.md
+	$(PY) -m tests.ecosystem.run --write
+
 faults: $(DEV) ## every fault a service can have, against the four kinds of functions; writes docs/reference/faults.md
 	$(PY) -m tests.faults.matrix --write
 
@@ -83,7 +86,7 @@ docs: $(HEAVY) ## the documentation site, in site/
 screenshots: $(HEAVY) ## pictures of the page, in docs/images/
 	$(PY) -m tests.viewer.screenshots
 
-release-check: $(DEV) ## what has to hold before a release; half an hour
+release-check: $(DEV) ## what has to hold before a release; an hour
 	$(PY) -m tests.release.check
 
 clean: ## remove the environment and all caches of the tools

@@ -123,12 +123,23 @@ def mask_messages_with(mask: Callable[[str], str], end: Callable[[str, int], int
 
 def _rebuild(cls: type[SimpleLLMFuncError], args: tuple[Any, ...], state: dict[str, Any]) -> SimpleLLMFuncError:
     error = cls.__new__(cls, *args)
-    error.args = args
     error.__dict__.update(state)
     return error
 
 
-class SimpleLLMFuncError(Exception):
+_FACTS = "SimpleLLMFunc"
+
+
+class _Kind(type):
+    """Makes an error also of its `args` alone, as Celery's JSON back end does."""
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        if len(args) > 1 and isinstance(args[-1], dict) and args[-1].keys() == {_FACTS}:
+            return _rebuild(cls, args[:-1], args[-1][_FACTS])
+        return super().__call__(*args, **given)
+
+
+class SimpleLLMFuncError(Exception, metaclass=_Kind):
     """The root: ``except SimpleLLMFuncError`` catches whatever this library raises.
 
     Attributes:
@@ -163,6 +174,16 @@ class SimpleLLMFuncError(Exception):
         super().__init__(*(_mask(arg) if isinstance(arg, str) else arg for arg in args))
 
     @property
+    def args(self) -> tuple[Any, ...]:  # type: ignore[override]  # no one sets them but Python, when it is made
+        """The text, and the facts that JSON has words for: ``type(error)(*error.args)`` is the error again."""
+        plain = {
+            name: fact
+            for name, fact in self.__reduce__()[1][2].items()
+            if fact is None or isinstance(fact, (str, int, float))
+        }
+        return (*super().args, {_FACTS: {k: _mask(cut(v)) if isinstance(v, str) else v for k, v in plain.items()}})
+
+    @property
     def whole_traceback(self) -> TracebackType | None:
         """The traceback with the library's own frames, which are not printed: for ``pdb.post_mortem``."""
         return self.__traceback__ if self.frames is None else self.frames.whole
@@ -175,7 +196,7 @@ class SimpleLLMFuncError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default calls __init__ with the message alone, which no error built from facts survives.
-        return _rebuild, (type(self), self.args, self.__dict__)
+        return _rebuild, (type(self), super().args, self.__dict__)
 
 
 # --- your code -------------------------------------------------------------------------------------------
@@ -433,11 +454,6 @@ class DeadlineExceeded(RunError):
         super().__init__(f"{limit} passed{meanwhile}. Give the call a longer deadline, or ask for less.")
         self.seconds = seconds
 
-    @property
-    def whole_traceback(self) -> TracebackType | None:
-        """The traceback with the library's own frames, which are not printed: for ``pdb.post_mortem``."""
-        return self.__traceback__ if self.frames is None else self.frames.whole
-
     def with_run(self, **facts: Any) -> Self:
         """Set facts about the run; `seconds` stays what the call was given."""
         facts.pop("seconds", None)
@@ -547,9 +563,11 @@ class ResponseParseError(SimpleLLMFuncError, ValueError):
         violations: what does not fit, as `Violation` triples.
     """
 
+    violations: Sequence[Violation] = ()
+
     def __init__(self, text: str, expected_type: Any, violations: Sequence[Violation] = ()) -> None:
         self.expected_type = expected_type
-        self.violations: list[Violation] = list(violations)
+        self.violations = list(violations)
         name = getattr(expected_type, "__name__", None) or str(expected_type)
         shown = "; ".join(
             f"{path or 'the answer'}: expected {wanted}, got {got}" for path, wanted, got in self.violations[:5]
@@ -562,10 +580,9 @@ class ResponseParseError(SimpleLLMFuncError, ValueError):
         self.text = text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = dict(self.__dict__)
         # A type that cannot be pickled (one made inside a function) must not keep the error from travelling.
-        state["expected_type"] = str(self.expected_type)
-        return _rebuild, (type(self), self.args, state)
+        made, (kind, args, state) = super().__reduce__()
+        return made, (kind, args, {**state, "expected_type": str(self.expected_type)})
 
 
 class CheckpointError(SimpleLLMFuncError):
@@ -578,6 +595,8 @@ class CheckpointError(SimpleLLMFuncError):
 
 class CallError(SimpleLLMFuncError):
     """A Call could not be carried out; prints its message."""
+
+    data: Any = None
 
     def __init__(self, message: str, data: Any = None) -> None:
         self.message = _mask(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import inspect
+import json
 import pickle
 
 import pytest
@@ -63,6 +64,12 @@ def test_an_error_survives_pickling_and_copying(error):
         assert other.trace_id == "f_1"
         assert other.usage == Usage(1, 2)
         assert set(vars(other)) == set(vars(error))
+    again = type(error)(*json.loads(json.dumps(error.args)))  # as Celery's JSON back end does
+    assert (type(again), str(again)) == (type(error), str(error))
+    for name, fact in vars(error).items():
+        assert hasattr(again, name), name
+        if isinstance(fact, (int, float, type(None))) or (isinstance(fact, str) and len(fact) < 100):
+            assert getattr(again, name) == fact, name
 
 
 @pytest.mark.parametrize(
@@ -116,6 +123,7 @@ def test_a_type_that_cannot_be_pickled_does_not_hold_the_error_back():
 def test_a_text_is_not_cut_within_a_secret():
     secret = "Kq3" + "x7Z" * 10
     remember_secret(secret)
+    assert secret not in json.dumps(errors.BadRequest("m", body=f"your key is {secret}").args)
     text = f"your key is {secret}, or {base64.b64encode(secret.encode()).decode()}, and so on" * 3
     for limit in range(2, len(text) + 2):
         shown = errors.cut(text, limit)

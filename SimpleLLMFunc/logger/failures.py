@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from itertools import islice
 
-from SimpleLLMFunc.errors import BODY_LIMIT
+from SimpleLLMFunc.errors import BODY_LIMIT, SimpleLLMFuncError
 from SimpleLLMFunc.logger.redact import BEYOND, holds_little, redact, shown_data, shown_text
 
 
@@ -65,8 +65,8 @@ def shown_traceback(error: BaseException, limit: int = 10_000) -> str:
 def _said(error: BaseException, room: int) -> str:
     """Return the type of an error and what it says; where that is long, about its first `room` characters."""
     try:
-        if _says_little(error):
-            said = str(error)
+        if isinstance(error, SimpleLLMFuncError) or _says_little(error):
+            said = str(error)[:room]
         elif len(error.args) == 1 and isinstance(error.args[0], str):
             said = error.args[0][:room]
         else:

@@ -1,7 +1,11 @@
-"""The one registry for forks: what a forked child renews, and when a fork has to wait."""
+"""The one registry for forks: what a forked child renews, and when a fork has to wait.
+
+The same is renewed where gevent or eventlet replace the threads of a process after this package was imported.
+"""
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import sys
@@ -10,7 +14,7 @@ from collections.abc import Iterator
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["ForkAware", "ForkSafeLock", "forks_wait", "renew_in_child"]
+__all__ = ["ForkAware", "ForkSafeLock", "forks_wait", "renew_if_patched", "renew_in_child"]
 
 _FORK_SECONDS = 2.0
 """How long a fork waits for an import that another thread is doing."""
@@ -29,6 +33,20 @@ _fork_aware: WeakSet[ForkAware] = WeakSet()
 def renew_in_child(owner: ForkAware) -> None:
     """Have ``owner.renew_in_child()`` called in every child forked from now on, as long as `owner` lives."""
     _fork_aware.add(owner)
+
+
+def renew_if_patched() -> bool:
+    """Renew what was made of another kind of threads than there are now; return whether there was any.
+
+    `gevent.monkey.patch_all()` after the import, as under ``gunicorn --preload``, turns threads into greenlets: the
+    locks and queues of before would stop all of them at once.
+    """
+    global _threads  # noqa: PLW0603 - of the process, as the threads are
+    if _thread.start_new_thread is _threads:
+        return False
+    _threads = _thread.start_new_thread
+    _renew_all()
+    return True
 
 
 class ForkSafeLock:
@@ -59,6 +77,7 @@ def forks_wait() -> Iterator[None]:
         yield
 
 
+_threads = _thread.start_new_thread
 _importing = threading.RLock()
 
 
@@ -71,7 +90,7 @@ def _after_in_parent() -> None:
         _importing.release()
 
 
-def _after_in_child() -> None:
+def _renew_all() -> None:
     global _importing  # noqa: PLW0603 - the thread that held it is not in the child
     _importing = threading.RLock()
     for owner in tuple(_fork_aware):
@@ -79,4 +98,4 @@ def _after_in_child() -> None:
 
 
 if sys.platform != "win32":
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_renew_all)

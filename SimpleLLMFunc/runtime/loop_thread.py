@@ -15,7 +15,7 @@ from contextvars import Context
 from typing import Any, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_if_patched
 
 __all__ = ["TOO_LATE", "LoopThread", "loop_thread"]
 
@@ -172,6 +172,8 @@ def loop_thread() -> LoopThread | None:
     global _running  # noqa: PLW0603 - one per process is the point
     if sys.is_finalizing():
         raise UsageError(TOO_LATE)  # threads do not run any more: starting one would wait for ever
+    if renew_if_patched():
+        _running = None
     with _starting:
         if _running is None or not _running.is_of_this_process:
             if _has_stopped or _is_after_the_end():

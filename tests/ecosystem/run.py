@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import concurrent.futures
+import contextlib
 import datetime as dt
 import json
 import os
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.release.check import ROOT, Failure, environment, interpreter, run, uv
-from tests.support.server import Answer, LoopbackServer, Recorded, json_answer
+from tests.support.server import Answer, Recorded, json_answer
 from tests.support.services import ChatService, ResponsesService
 from tests.support.wires import last_text, served
 
@@ -121,14 +122,19 @@ def tried(script: Script, work: Path, wheel: Path) -> Row:
             mark.write_text(wanted, "utf-8")
         python, code = interpreter(home), f"import importlib.metadata as m; print(m.version({script.package!r}))"
         version = run(python, "-c", code).strip()
-        said = _said(script, python, home)
+        said = said_by_script(script, python, home)
         text = said["seen"] if "seen" in said else f"not tried: {said['skipped']}"
         return Row(script, version, text, time.monotonic() - started)
     except Failure as failure:
         return Row(script, version, "fails", time.monotonic() - started, str(failure))
 
 
-def _said(script: Script, python: Path, home: Path) -> dict[str, str]:
+def said_by_script(script: Script, python: Path, home: Path) -> dict[str, str]:
+    """Run a script with its service and return its last words; what it has started ends with it.
+
+    Raises:
+        Failure: it does not hold, has no last words, or takes too long.
+    """
     place = home / "place"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
@@ -136,47 +142,46 @@ def _said(script: Script, python: Path, home: Path) -> dict[str, str]:
     with served(service()) as server:
         told = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-of-nobody", "HOME": str(place)}
         path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-        command = [python, "-X", "faulthandler", script.path]
-        with subprocess.Popen(
-            command,
-            cwd=place,
-            env={**keep, **told, "PATH": path},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=os.name != "nt",  # what it has started and left behind ends with it
-        ) as process:
+        # Into a file: what a script leaves running would hold a pipe open.
+        with (home / "said.txt").open("w+", encoding="utf-8", errors="replace") as told_us:
+            process = subprocess.Popen(
+                [python, "-X", "faulthandler", script.path],
+                cwd=place,
+                env={**keep, **told, "PATH": path},
+                stdin=subprocess.DEVNULL,
+                stdout=told_us,
+                stderr=subprocess.STDOUT,
+                start_new_session=os.name != "nt",
+            )
+            late = ""
             try:
-                out, _ = process.communicate(timeout=SECONDS)
+                process.wait(SECONDS)
             except subprocess.TimeoutExpired:
-                _end(process)
-                out, _ = process.communicate()
-                raise Failure(f"it took longer than {SECONDS} s:\n{out[-3000:]}") from None
+                late = f"it took longer than {SECONDS} s; "
             finally:
                 _end(process)
+            told_us.seek(0)
+            out = told_us.read()
     last = (out.strip().splitlines() or [""])[-1]
     try:
         said: dict[str, str] = json.loads(last)
     except ValueError:
         said = {}
     if process.returncode or not said.keys() & {"seen", "skipped"}:
-        raise Failure(f"ended with {process.returncode}:\n{out[-4000:]}")
+        raise Failure(f"{late}ended with {process.returncode}:\n{out[-4000:]}")
     return said
 
 
 def _end(process: subprocess.Popen[str]) -> None:
     if os.name == "nt":
         process.kill()
-        return
-    try:
-        os.killpg(process.pid, 9)
-    except ProcessLookupError:
-        pass
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+    process.wait()
 
 
-def ecosystem(work: Path, wheel: Path, chosen: Sequence[str] = (), workers: int = 2) -> list[Row]:
+def tried_all(work: Path, wheel: Path, chosen: Sequence[str] = (), workers: int = 2) -> list[Row]:
     """Run the scripts, print how each went, and return the rows.
 
     Raises:
@@ -227,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.rmtree(work / "dist", ignore_errors=True)
         uv(work, "build", "-q", "--wheel", "-o", work / "dist", ROOT)
         (wheel,) = (work / "dist").glob("*.whl")
-        rows = ecosystem(work, wheel, given.names)
+        rows = tried_all(work, wheel, given.names)
         print(f"{len(rows)} packages in {time.monotonic() - started:.0f} s")
         if given.write:
             write_page(rows)

@@ -7,8 +7,11 @@ import eventlet
 
 eventlet.monkey_patch()
 
-from scene import answers, asked, check, seen  # noqa: E402
-from SimpleLLMFunc import OpenAICompatible, llm_function  # noqa: E402
+import itertools
+
+from scene import answers, asked, check, seen
+
+from SimpleLLMFunc import OpenAICompatible, llm_function
 
 
 @llm_function(OpenAICompatible("m"))
@@ -18,13 +21,12 @@ def shout(word: str) -> str:
 
 
 answers({"texts": ["word 0"], "delay": 0.5})
-turns = 0
+turns = itertools.count()
 
 
 def others() -> None:
-    global turns
     while True:
-        turns += 1
+        next(turns)
         eventlet.sleep(0.001)
 
 
@@ -34,6 +36,7 @@ with eventlet.Timeout(60):
     check("what they said", all("word" in text for text in said), True)
     check("streamed", "again" in "".join(eventlet.spawn(lambda: list(shout.stream("again"))).wait()), True)
 check("requests", len(asked()), 21)
-check("others had their turns", turns > 9, True)
+had = next(turns)
+check("others had their turns", had > 9, True)
 ticking.kill()
-seen(f"21 answers from 21 requests; another green thread had {turns} turns meanwhile")
+seen(f"21 answers from 21 requests; another green thread had {had} turns meanwhile")

@@ -1,16 +1,18 @@
 # /// script
 # dependencies = ["gevent"]
 # ///
-"""`monkey.patch_all()` before the import; 20 greenlets call a function and use its tool, one streams."""
+"""`monkey.patch_all()` before the import; 20 greenlets call a function, one streams."""
 
 from gevent import monkey
 
 monkey.patch_all()
 
-import gevent  # noqa: E402
+import itertools
 
-from scene import answers, asked, check, seen  # noqa: E402
-from SimpleLLMFunc import OpenAICompatible, llm_function  # noqa: E402
+import gevent
+from scene import answers, asked, check, seen
+
+from SimpleLLMFunc import OpenAICompatible, llm_function
 
 
 @llm_function(OpenAICompatible("m"))
@@ -20,13 +22,12 @@ def shout(word: str) -> str:
 
 
 answers({"texts": ["word 0"], "delay": 0.5})
-turns = 0
+turns = itertools.count()
 
 
 def others() -> None:
-    global turns
     while True:
-        turns += 1
+        next(turns)
         gevent.sleep(0.001)
 
 
@@ -36,5 +37,6 @@ gevent.joinall(jobs, timeout=60, raise_error=True)
 check("what they said", all("word" in job.value for job in jobs), True)
 check("streamed", "again" in "".join(gevent.spawn(lambda: list(shout.stream("again"))).get(timeout=20)), True)
 check("requests", len(asked()), 21)
-check("others had their turns", turns > 9, True)
-seen(f"21 answers from 21 requests; another greenlet had {turns} turns meanwhile")
+had = next(turns)
+check("others had their turns", had > 9, True)
+seen(f"21 answers from 21 requests; another greenlet had {had} turns meanwhile")

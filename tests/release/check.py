@@ -1,10 +1,11 @@
-"""What has to hold before a release: ``python -m tests.release.check [step …]``; by hand, it takes half an hour.
+"""What has to hold before a release: ``python -m tests.release.check [step …]``; by hand, it takes an hour.
 
 * `build`: wheel and sdist, `twine check`, the contents.
 * `extras`: the wheel in an empty environment, and again with each extra alone; what the extra offers is used.
 * `examples`: each with exactly what its header says it needs.
 * `oldest`, `newest`: the test suite with the oldest versions that pyproject.toml allows, and with the newest.
 * `phoenix`: a real run is sent to a real tracing service and read back.
+* `ecosystem`: packages of others beside ours; see tests/ecosystem.
 
 Environments are made in a temporary folder and thrown away; `--keep FOLDER` keeps them.
 """
@@ -200,6 +201,13 @@ def suite(work: Path, name: str, constraints: str = "", *more: str) -> None:
     print(f"  {name}: {said.strip().splitlines()[-1]}")
 
 
+def ecosystem(work: Path, wheel: Path) -> None:
+    """Use the packages of others beside ours, each in an environment made for it."""
+    from tests.ecosystem.run import tried_all
+
+    tried_all(work / "ecosystem", wheel)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the steps; 0 where all hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -234,6 +242,7 @@ STEPS = {
     "oldest": lambda work, wheel: suite(work, "oldest", lowest(work)),
     "newest": lambda work, wheel: suite(work, "newest", "", "--upgrade"),
     "phoenix": lambda work, wheel: print(run(sys.executable, "-m", "tests.release.phoenix", cwd=ROOT)),
+    "ecosystem": ecosystem,
 }
 
 if __name__ == "__main__":

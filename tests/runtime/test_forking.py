@@ -159,3 +159,31 @@ def test_there_is_one_hook():
         """,
         "SimpleLLMFunc.runtime.forking",
     )
+
+
+def test_threads_of_another_kind_make_all_of_it_new():
+    check_script(
+        """
+        import _thread
+        from SimpleLLMFunc import llm_function
+        from SimpleLLMFunc.runtime import loop_thread as loops
+        from SimpleLLMFunc.runtime.forking import ForkSafeLock
+        from SimpleLLMFunc.testing import ScriptedLLM
+
+        @llm_function(ScriptedLLM("3", repeat=True))
+        def rate(text: str) -> int:
+            "Rate."
+
+        held = ForkSafeLock()
+        held._lock = "of the threads before"
+        assert rate("a") == 3
+        before = loops.loop_thread()
+        real = _thread.start_new_thread
+        _thread.start_new_thread = lambda *args, **more: real(*args, **more)  # as a monkey patch does
+        assert rate("b") == 3
+        assert loops.loop_thread() is not before
+        with held:
+            assert loops.loop_thread() is loops.loop_thread()
+        """,
+        "",
+    )

@@ -116,7 +116,7 @@ def encode_error(error: Exception) -> bytes:
     }
     if error.downgrades:
         facts["downgrades"] = _bounded(list(error.downgrades))
-    args = [arg if isinstance(arg, (int, float, type(None))) else _bounded(str(arg)) for arg in error.args]
+    args = [arg if isinstance(arg, (int, float, type(None))) else _bounded(str(arg)) for arg in error.args[:-1]]
     return redact(_ascii([type(error).__name__, args, facts]).decode()).encode()
 
 
@@ -160,7 +160,6 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
     if "downgrades" in facts:
         facts["downgrades"] = [tuple(each) for each in facts["downgrades"]]
     error: SimpleLLMFuncError = cls.__new__(cls, *args)  # as pickle does: the class's own arguments are facts
-    error.args = tuple(args)
     vars(error).update({**facts, "usage": usage, "cost": usage.cost})
     return error
 
