@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 __all__ = [
     "AuthenticationError",
@@ -123,7 +123,7 @@ def mask_messages_with(mask: Callable[[str], str], end: Callable[[str, int], int
 
 def _rebuild(cls: type[SimpleLLMFuncError], args: tuple[Any, ...], state: dict[str, Any]) -> SimpleLLMFuncError:
     error = cls.__new__(cls, *args)
-    error.__dict__.update(state)
+    vars(error).update(state)
     return error
 
 
@@ -133,10 +133,12 @@ _FACTS = "SimpleLLMFunc"
 class _Kind(type):
     """Makes an error also of its `args` alone, as Celery's JSON back end does."""
 
-    def __call__(cls, *args: Any, **given: Any) -> Any:
-        if len(args) > 1 and isinstance(args[-1], dict) and args[-1].keys() == {_FACTS}:
-            return _rebuild(cls, args[:-1], args[-1][_FACTS])
-        return super().__call__(*args, **given)
+    if not TYPE_CHECKING:  # for whom a class is called with what its __init__ takes
+
+        def __call__(cls, *args: Any, **given: Any) -> SimpleLLMFuncError:
+            if len(args) > 1 and isinstance(args[-1], dict) and args[-1].keys() == {_FACTS}:
+                return _rebuild(cls, args[:-1], args[-1][_FACTS])
+            return super().__call__(*args, **given)
 
 
 class SimpleLLMFuncError(Exception, metaclass=_Kind):
@@ -173,15 +175,17 @@ class SimpleLLMFuncError(Exception, metaclass=_Kind):
     def __init__(self, *args: Any) -> None:
         super().__init__(*(_mask(arg) if isinstance(arg, str) else arg for arg in args))
 
-    @property
-    def args(self) -> tuple[Any, ...]:  # type: ignore[override]  # no one sets them but Python, when it is made
-        """The text, and the facts that JSON has words for: ``type(error)(*error.args)`` is the error again."""
-        plain = {
-            name: fact
-            for name, fact in self.__reduce__()[1][2].items()
-            if fact is None or isinstance(fact, (str, int, float))
-        }
-        return (*super().args, {_FACTS: {k: _mask(cut(v)) if isinstance(v, str) else v for k, v in plain.items()}})
+    if not TYPE_CHECKING:  # for whom they are a variable, as they are Python's
+
+        @property
+        def args(self) -> tuple[Any, ...]:
+            """The text, and the facts that JSON has words for: ``type(error)(*error.args)`` is the error again."""
+            plain = {
+                name: fact
+                for name, fact in self.__reduce__()[1][2].items()
+                if fact is None or isinstance(fact, (str, int, float))
+            }
+            return (*super().args, {_FACTS: {k: _mask(cut(v)) if isinstance(v, str) else v for k, v in plain.items()}})
 
     @property
     def whole_traceback(self) -> TracebackType | None:
