@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -44,8 +45,14 @@ def test_a_script_is_run_and_what_it_left_behind_ends(tmp_path, wire, path):
     script.path.write_text(USES % (wire, path))
     assert run.said_by_script(script, run.Path(sys.executable), tmp_path) == {"seen": "3 requests"}
     pid = (tmp_path / "place" / "child").read_text()
-    left = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False)
-    assert left.stdout.strip() in {"", "Z"}
+    until = time.monotonic() + 10
+    while (state := _state(pid)) not in {"", "Z"} and time.monotonic() < until:
+        time.sleep(0.05)
+    assert state in {"", "Z"}
+
+
+def _state(pid: str) -> str:
+    return subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False).stdout.strip()
 
 
 @pytest.mark.parametrize(
