@@ -21,6 +21,7 @@ from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.llm_decorator.views import shown_signature, view
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
@@ -76,8 +77,9 @@ class _Decorated(Generic[L]):
         functools.update_wrapper(self, func if instance is None else func.__get__(instance))  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        kind = type(self).__name__
-        return f"<{kind} {self.__qualname__}>"
+        llm = self._pipeline.options.llm_interface
+        asked = "" if llm is None else f", {llm.model_name}"
+        return f"<{type(self).__name__} {self.__qualname__}{shown_signature(self)}{asked}>"
 
     def __reduce__(self) -> str:
         # As a function: by its name. A bound or changed one has none, and pickle says so.
@@ -123,6 +125,7 @@ class _Views(_Decorated[L], Generic[L, P]):
 
     _is_streamed = False
 
+    @view
     @border
     def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
         """Return the exact request, without sending it."""
@@ -196,12 +199,14 @@ class _Function(_Views[FunctionPipeline, P], Generic[P]):
 class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
     """Views of an async function."""
 
+    @view
     @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
         answers, given = self._called(args)
         return answers.events(given, kwargs)
 
+    @view
     @border
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
         """Ask the model; when awaited, the value with everything known about how it came about."""
@@ -222,12 +227,14 @@ class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
 class _SyncFunction(_Function[P], BatchFiles[R], Generic[P, R]):
     """Views of a sync function: the same, behind the bridge."""
 
+    @view
     @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
         answers, given = self._called(args)
         return iterate_sync(answers.events(given, kwargs))
 
+    @view
     @border
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
         """Ask the model and return the value with everything known about how it came about."""
@@ -259,6 +266,7 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
         answers, given = self._called(args)
         return self._named(answers.value(given, kwargs))
 
+    @view
     @border
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[R, None]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
@@ -290,6 +298,7 @@ class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
         value: R = run_sync(answers.value(given, kwargs))
         return value
 
+    @view
     @border
     def stream(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         """Yield growing values, the last one complete; for `str` each new piece of text."""
@@ -317,7 +326,7 @@ class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
         """Yield the items as they arrive, each complete and validated."""
         return self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs)
 
-    stream = __call__
+    stream = view(__call__)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -340,7 +349,7 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
         """Yield the items as they arrive, each complete and validated."""
         return iterate_sync(self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs))
 
-    stream = __call__
+    stream = view(__call__)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -354,6 +363,7 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
 class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `async for text, history in chat(history, message)`."""
 
+    @view
     @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
@@ -378,6 +388,7 @@ class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
 class LLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `for text, history in chat(history, message)`."""
 
+    @view
     @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
         """Yield the facts of the run as they happen, with the reply in pieces."""

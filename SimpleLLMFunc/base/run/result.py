@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.parsing import OutputMode, Repair
 from SimpleLLMFunc.base.run.shown import Shown
+from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec, Usage
 from SimpleLLMFunc.utils import set_fields
 
@@ -93,6 +94,15 @@ class Result(Shown, Generic[R]):
     thinking: str = ""
 
     __setstate__ = set_fields
+
+    def __repr__(self) -> str:
+        """Return what `__rich_repr__` tells, in at most five lines of a terminal; every field is an attribute."""
+        told = [
+            f"{name}={cut(repr(value), 160 if name == 'value' else 80)}"
+            for name, value, usual in self.__rich_repr__()
+            if usual is ... or value != usual
+        ]
+        return f"Result({', '.join(told)})"
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
         # Inside of a list, say: what tells it from others. The third is what is not worth showing.
