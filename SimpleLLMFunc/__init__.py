@@ -22,12 +22,14 @@ from SimpleLLMFunc.errors import (
     ContextTooLong,
     DeadlineExceeded,
     EmptyResponseError,
+    OutcomeUnknown,
     OutputTruncated,
     ProviderError,
     RateLimited,
     ResponseParseError,
     RunAborted,
     RunError,
+    RunPaused,
     SchemaError,
     ServerUnavailable,
     SignatureError,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.interface.local import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
     from SimpleLLMFunc.interface.spending import budget
+    from SimpleLLMFunc.journal import durable, forget, pause_run, paused
     from SimpleLLMFunc.llm_decorator import async_llm_chat, async_llm_function, fill, llm_chat, llm_function
     from SimpleLLMFunc.observability.otel import SpanSink, setup_tracing
     from SimpleLLMFunc.observability.store import TraceStore
@@ -91,6 +94,7 @@ _HOME = {
     "SimpleLLMFunc.interface.local": ("LocalModel",),
     "SimpleLLMFunc.interface.openai_compatible": ("OpenAICompatible",),
     "SimpleLLMFunc.interface.spending": ("budget",),
+    "SimpleLLMFunc.journal": ("durable", "forget", "pause_run", "paused"),
     "SimpleLLMFunc.llm_decorator": ("async_llm_chat", "async_llm_function", "fill", "llm_chat", "llm_function"),
     "SimpleLLMFunc.observability.otel": ("SpanSink", "setup_tracing"),
     "SimpleLLMFunc.observability.store": ("TraceStore",),
@@ -146,6 +150,7 @@ __all__ = [
     "Message",
     "ModelRetry",
     "OpenAICompatible",
+    "OutcomeUnknown",
     "OutputTruncated",
     "Parsed",
     "Preview",
@@ -157,6 +162,7 @@ __all__ = [
     "Result",
     "RunAborted",
     "RunError",
+    "RunPaused",
     "SchemaError",
     "ServerUnavailable",
     "SignatureError",
@@ -178,11 +184,15 @@ __all__ = [
     "async_llm_chat",
     "async_llm_function",
     "budget",
+    "durable",
     "fill",
     "forbid_real_calls",
+    "forget",
     "llm_chat",
     "llm_function",
     "parse_text",
+    "pause_run",
+    "paused",
     "setup_tracing",
     "tool",
     "use_llm",

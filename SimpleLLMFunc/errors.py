@@ -26,7 +26,9 @@
     │   ├── OutputTruncated             the model ran out of tokens; .partial
     │   ├── ContentBlocked              refusal or content filter; .reason .partial
     │   ├── ToolCallLimitExceeded       .limit
-    │   └── ToolFailed                  only with on_tool_error="raise"
+    │   ├── ToolFailed                  only with on_tool_error="raise"
+    │   ├── RunPaused                   a confirmation is waited for elsewhere; .key .pending
+    │   └── OutcomeUnknown              a once-tool had begun when the process died; .key .call_id .tool .arguments
     ├── ResponseParseError              .text .expected_type .violations (also a ValueError)
     ├── CheckpointError                 a checkpoint that cannot be trusted; .row
     └── CallError                       a Call could not be carried out; .message .data
@@ -54,12 +56,14 @@ __all__ = [
     "ContextTooLong",
     "DeadlineExceeded",
     "EmptyResponseError",
+    "OutcomeUnknown",
     "OutputTruncated",
     "ProviderError",
     "RateLimited",
     "ResponseParseError",
     "RunAborted",
     "RunError",
+    "RunPaused",
     "SchemaError",
     "ServerUnavailable",
     "SignatureError",
@@ -151,6 +155,7 @@ class SimpleLLMFuncError(Exception, metaclass=_Kind):
         seconds: how long the run took; None where there was none.
         tries: HTTP requests made for the last question; 0 where none was.
         downgrades: what was asked for in another way than first, as in `Result.downgrades`.
+        replayed: the steps that were given again, as in `Result.replayed`.
         frames: what `border` left out of the traceback; see `whole_traceback`.
     """
 
@@ -167,6 +172,7 @@ class SimpleLLMFuncError(Exception, metaclass=_Kind):
     output_mode: str = ""
     output_mode_reason: str = ""
     downgrades: Sequence[tuple[str, str]] = ()
+    replayed: Sequence[str] = ()
     cached: bool = False
     finish_reason: str | None = None
     tries: int = 0
@@ -552,6 +558,46 @@ class ToolFailed(RunError):
         self.problem = _mask(problem)
         super().__init__(
             f'tool {tool!r} failed: {problem}. Mend it; or, with on_tool_error="report", the model is told and goes on.'
+        )
+
+
+class RunPaused(RunError):
+    """A tool waits for an answer that comes from elsewhere; the same `durable` block goes on once it is there.
+
+    Attributes:
+        key: of the block.
+        pending: what waits, as in `SimpleLLMFunc.journal.paused`.
+    """
+
+    def __init__(self, key: str, pending: Sequence[dict[str, Any]] = ()) -> None:
+        self.key = key
+        self.pending = list(pending)
+        asked = ", ".join(f"{each['tool']} ({each['call_id']})" for each in self.pending) or "a tool"
+        super().__init__(
+            f"the run {key!r} waits for an answer: {asked}. Give it with SimpleLLMFunc.journal.answer(path, key, call_id, "
+            "True | False | text), and run the same block again."
+        )
+
+
+class OutcomeUnknown(RunError):
+    """A once-tool had begun when its process ended, and nobody knows how far it came. It is not run again.
+
+    Attributes:
+        key: of the `durable` block.
+        call_id: of the call, unique within the key.
+        tool: its name.
+        arguments: of the call.
+    """
+
+    def __init__(self, key: str, call_id: str, tool: str, arguments: dict[str, Any]) -> None:
+        self.key = key
+        self.call_id = call_id
+        self.tool = tool
+        self.arguments = arguments
+        super().__init__(
+            f"the run {key!r} ended while the tool {tool!r} was at work, which must not run twice. Find out what it has "
+            f"done, and say so: SimpleLLMFunc.journal.answer(path, {key!r}, {call_id!r}, result), or RUN_AGAIN as the "
+            "result where it has done nothing. Or give the tool recover=, a function that looks it up."
         )
 
 

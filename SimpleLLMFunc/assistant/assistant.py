@@ -258,6 +258,7 @@ class AIAssistant:
                 user_id=user_id or "",
             )
             run = self.llm_caller.run(about, tools, stream=stream)
+            run.known_by = [content, session_id, user_id]  # what was said before may stand in the memory by then
             turn.review = SearchReview(
                 run,
                 tools,

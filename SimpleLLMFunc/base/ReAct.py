@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.base.events import (
@@ -27,7 +28,17 @@ from SimpleLLMFunc.base.json_action import AnswerText, read_actions
 from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.metadata import SentRequest
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
-from SimpleLLMFunc.base.run import AnyReview, QuestionCharge, Repetition, Run, StreamedReply
+from SimpleLLMFunc.base.run import (
+    JOURNAL,
+    AnyReview,
+    Journal,
+    KeptReply,
+    QuestionCharge,
+    Repetition,
+    Run,
+    RunIdentity,
+    StreamedReply,
+)
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import (
     BadRequest,
@@ -37,7 +48,7 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     ToolCallLimitExceeded,
 )
-from SimpleLLMFunc.interface.attempts import tell_failed_try
+from SimpleLLMFunc.interface.attempts import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import count_request, is_limited, priced, require_prices
 from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
@@ -145,7 +156,7 @@ def _begun_anew(
     return request, [*opened, *history[opening:]], len(opened)
 
 
-async def model_turn(
+def model_turn(
     run: Run, request: ModelRequest, turn: int, *, is_last: bool = False
 ) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
     """Ask the model once: yield a `ReplyDelta` per chunk where it is streamed, then one `ReplyReceived`.
@@ -153,6 +164,14 @@ async def model_turn(
     `TurnStarted` again, among the chunks, means that the interface had to begin anew: what was shown is void.
     `MessageAppended` tells of a part of an answer that broke off; the error follows.
     """
+    asked = _asked_turn(run, request, turn, is_last=is_last)
+    around = JOURNAL.get()
+    return asked if around is None else _journaled_turn(run, request, turn, asked, around)
+
+
+async def _asked_turn(
+    run: Run, request: ModelRequest, turn: int, *, is_last: bool
+) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
     llm, limits = request.llm, run.limits
     started = time.monotonic()
     arguments = request.wire(is_last=is_last)
@@ -198,6 +217,37 @@ async def model_turn(
             raise
     count_tokens(told)
     yield ReplyReceived(turn, reply, told, time.monotonic() - started, raw)
+
+
+async def _journaled_turn(
+    run: Run,
+    request: ModelRequest,
+    turn: int,
+    asked: AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None],
+    around: Journal,
+) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
+    """Yield a turn whose reply was kept, in one piece; else ask, and keep the reply before anybody uses it."""
+    if run.journal is None:  # a run that nobody entered is known by what it asks
+        known_by = [request.messages, request.tools, request.response_format, dict(request.params)]
+        run.journal = await around.begin(RunIdentity(run.func_name, "", None, known_by), run.trace_id)
+    kept = run.journal.reply()
+    if kept is not None:
+        reply = kept.reply
+        run.output_mode, run.output_mode_reason = kept.output_mode, kept.output_mode_reason
+        for what, said in kept.downgrades:
+            tell_downgrade(what, said)
+        if run.stream:
+            yield StreamedReply(turn, None, has_thoughts=False).add(chunk_of_reply(reply))
+        told = replace(extract_usage_from_response(reply) or NO_USAGE, cost=0.0)
+        yield ReplyReceived(turn, reply, told, 0.0, reply, replayed=True)
+        return
+    run.asks(request)  # an earlier reply may have been kept that was asked for in another way
+    async with aclosing(asked):
+        async for event in asked:
+            if isinstance(event, ReplyReceived):
+                answered = _answered(event.reply, request.answer_name)
+                await run.journal.keep(KeptReply(answered, run.output_mode, run.output_mode_reason, run.downgrades))
+            yield event
 
 
 async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: Mapping[str, Any]) -> tuple[int, float]:
@@ -264,20 +314,24 @@ def _usable(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
         raise ContentBlocked(message.refusal, partial=reply.text)
     if reply.finish_reason == "content_filter":
         raise ContentBlocked(partial=reply.text)
+    reply = _answered(reply, answer_name)
     calls = reply.tool_calls
-    if not calls:
-        return reply
-    answers = [call for call in calls if call.function.name == answer_name] if answer_name else []
-    if len(answers) == len(calls):
-        text = answers[0].function.arguments if len({call.function.arguments for call in answers}) == 1 else None
-        # Two answers that differ are none: the review reads them one after the other and refuses.
-        text = text if text is not None else "\n".join(call.function.arguments for call in answers)
-        return reply.with_message(content=text)
-    if reply.finish_reason == "length":
+    if calls and reply.finish_reason == "length":
         if not reply.text.strip():
             raise OutputTruncated(partial=calls[-1].function.arguments)
         return reply.with_message(content=message.content)
     return reply
+
+
+def _answered(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
+    """Return the reply with the arguments of the answer tool as its text, where it calls nothing else."""
+    calls = reply.tool_calls
+    answers = [call for call in calls if call.function.name == answer_name] if answer_name else []
+    if not calls or len(answers) < len(calls):
+        return reply
+    # Two answers that differ are none: the review reads them one after the other and refuses.
+    texts = dict.fromkeys(call.function.arguments for call in answers)
+    return reply.with_message(content="\n".join(texts if len(texts) == 1 else (c.function.arguments for c in answers)))
 
 
 async def _tool_round(
@@ -290,7 +344,15 @@ async def _tool_round(
     calls = [call for call in reply.tool_calls if call.function.name != answer_name]
     are_run, policy = repetition.begins(calls), tools.policy
     events = (
-        process_tool_calls(calls, tools.tool_map, turn, policy=policy, trace_id=run.trace_id, func_name=run.func_name)
+        process_tool_calls(
+            calls,
+            tools.tool_map,
+            turn,
+            policy=policy,
+            trace_id=run.trace_id,
+            func_name=run.func_name,
+            journal=run.journal,
+        )
         if are_run
         else repetition.told(calls, turn, policy.words)
     )

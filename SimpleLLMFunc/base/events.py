@@ -112,6 +112,7 @@ class ReplyReceived:
         usage: of this reply; zeros where the provider told none.
         seconds: from the request to the end of the reply.
         raw: the reply as the interface gave it; for a streamed one the same as `reply`.
+        replayed: a `durable` block gave it again: nobody was asked, nothing was paid.
     """
 
     turn: int
@@ -119,6 +120,7 @@ class ReplyReceived:
     usage: Usage
     seconds: float
     raw: Any = None
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,7 @@ class ToolCallFinished:
         seconds: wall-clock time inside the tool, >= 0.
         error_type: what went wrong, where it failed: the type of what the tool raised, `TimeoutError`, or why it was not
             run ("unknown_tool", "invalid_arguments", "not_confirmed", "repeated_call").
+        replayed: a `durable` block gave it again: the tool did not run.
     """
 
     turn: int
@@ -193,6 +196,7 @@ class ToolCallFinished:
     failed: bool
     seconds: float
     error_type: str = ""
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +298,8 @@ def to_dict(event: ReActEvent) -> dict[str, Any]:  # noqa: C901, PLR0912 - one l
             told = {"how": how, **_error(failure)}
         case _:
             assert_never(event)
+    if getattr(event, "replayed", False):
+        told["replayed"] = True
     return {"type": type(event).__name__, **told}
 
 

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -13,9 +14,9 @@ from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCa
 from SimpleLLMFunc.base.messages import as_data, copied
 from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.request import ToolPolicy
-from SimpleLLMFunc.base.run import current_observer
+from SimpleLLMFunc.base.run import JOURNAL, JournaledCall, JournaledRun, current_observer
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
-from SimpleLLMFunc.errors import ToolFailed, UsageError, cut
+from SimpleLLMFunc.errors import OutcomeUnknown, RunPaused, SimpleLLMFuncError, ToolFailed, UsageError, cut
 from SimpleLLMFunc.interface.wires import assemble_tool_calls, rekeyed
 from SimpleLLMFunc.logger import (
     holds_little,
@@ -29,6 +30,7 @@ from SimpleLLMFunc.logger import (
 )
 from SimpleLLMFunc.runtime import LARGE, off_loop_if_large
 from SimpleLLMFunc.tools import (
+    AnsweredInstead,
     Confirm,
     ModelRetry,
     NotConfirmed,
@@ -68,7 +70,10 @@ _TIDY_SECONDS: Final = 0.1
 """How long a run that ends waits for its tools to end too."""
 
 _left: set[asyncio.Task[Any]] = set()
-_PASSES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+_WAITS = (RunPaused, OutcomeUnknown)
+"""Somebody has to answer; the other tools of the turn are waited for."""
+
+_PASSES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit, *_WAITS)
 """These are not the tool's failure; they end the run."""
 
 
@@ -120,6 +125,7 @@ async def process_tool_calls(
     policy: ToolPolicy | None = None,
     trace_id: str = "",
     func_name: str = "",
+    journal: JournaledRun | None = None,
 ) -> AsyncGenerator[ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply together and yield what happens; every call is answered exactly once.
 
@@ -134,9 +140,12 @@ async def process_tool_calls(
         policy: how they run; None reports every failure to the model and confirms nothing.
         trace_id: of the run, for the tools' `ToolContext`.
         func_name: the decorated function, for the tools' `ToolContext`.
+        journal: knows of tools that have run before, and writes down what comes.
 
     Raises:
         ToolFailed: a tool raised or timed out, and the policy says "raise".
+        RunPaused: a confirmation is waited for elsewhere; the other tools have finished.
+        OutcomeUnknown: nobody knows how far a once-tool came; the other tools have finished.
         UsageError: the policy says something else than "report" or "raise".
     """
     policy = policy or _POLICY
@@ -149,9 +158,11 @@ async def process_tool_calls(
     happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
     round_ = _Round(tool_map, turn, trace_id, func_name, policy, happened, room)
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
+    waits: list[BaseException] = []
     try:
         for number, call in enumerate(calls):
-            task = asyncio.create_task(_settled(call, round_))
+            step = None if journal is None else journal.call(call)
+            task = asyncio.create_task(_settled(call, round_, step))
             task.add_done_callback(lambda _, number=number: happened.put_nowait(number))  # type: ignore[misc]
             tasks.append(task)
         shown = 0
@@ -161,16 +172,30 @@ async def process_tool_calls(
                 yield event
                 continue
             outcome = tasks[event].result()
-            if isinstance(outcome, _Ended):
+            if isinstance(outcome, _Ended) and not isinstance(outcome.reason, _WAITS):
                 raise outcome.reason
             while shown < len(tasks) and tasks[shown].done():
                 answer = tasks[shown].result()
-                if isinstance(answer, _Ended):
-                    raise answer.reason
-                yield answer
                 shown += 1
+                if not isinstance(answer, _Ended):
+                    yield answer
+                elif isinstance(answer.reason, _WAITS):
+                    waits.append(answer.reason)
+                else:
+                    raise answer.reason
+        if waits:
+            raise _waited_for(waits)
     finally:
         await _cancelled(tasks)
+
+
+def _waited_for(reasons: list[BaseException]) -> BaseException:
+    """Return the one error that says what all of these wait for: an unknown outcome first."""
+    first, *others = sorted(reasons, key=lambda reason: isinstance(reason, RunPaused))
+    for other in others:
+        if isinstance(first, RunPaused) and isinstance(other, RunPaused):
+            first = RunPaused(first.key, [*first.pending, *other.pending])
+    return first
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
@@ -257,38 +282,59 @@ class _Round:
         return emit
 
 
-async def _settled(call: ToolCall, round_: _Round) -> ToolCallFinished | _Ended:
+async def _settled(call: ToolCall, round_: _Round, step: JournaledCall | None) -> ToolCallFinished | _Ended:
     """Return the answer to one call, or why the run must end."""
     if (observer := current_observer()) is not None:
         observer.tool_begins(call)
     try:
-        if round_.room is None:
-            return await _answer(call, round_)
-        async with round_.room:
-            return await _answer(call, round_)
+        async with round_.room or nullcontext():
+            return await (_answer(call, round_) if step is None else _journaled(call, round_, step))
     except _PASSES as reason:
         task = asyncio.current_task()
         if isinstance(reason, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
         return _Ended(reason)
-    except (ToolFailed, UsageError) as reason:
+    except SimpleLLMFuncError as reason:  # such as ToolFailed, and what is wrong with a journal
         if reason.__cause__ is not None:
             reason.__context__ = None  # the cause may be a copy without the secret that the original holds
         return _Ended(reason)
 
 
-async def _answer(call: ToolCall, round_: _Round) -> ToolCallFinished:
+async def _journaled(call: ToolCall, round_: _Round, step: JournaledCall) -> ToolCallFinished:
+    """Answer one call of which a journal knows: it is given again, or written before anybody reads it."""
+    if (known := step.finished(round_.turn, call)) is not None:
+        return known
+    JOURNAL.enter(step)  # for this task: what the tool asks and runs is a part of the call
+    try:
+        answer = await _answer(call, round_, step)
+    except ToolFailed as error:
+        await step.ends(ToolCallFinished(round_.turn, call, "", failed=True, seconds=0.0), error.problem)
+        raise
+    except _WAITS:
+        await step.waits()
+        raise
+    await step.ends(answer)
+    return answer
+
+
+async def _answer(call: ToolCall, round_: _Round, step: JournaledCall | None = None) -> ToolCallFinished:
     """Answer one call: find its tool, read its arguments, ask for confirmation, run it, render what it returned."""
+    known: tuple[Any, ...] = ()
     try:
         tool = _find(call, round_)
-        arguments = await _read(call, tool, round_)
-        await _confirm(tool, arguments.values, round_)
+        arguments = await _read(call, tool, round_, step.idempotency_key if step is not None else "")
+        if step is not None and step.has_begun:
+            known = await step.outcome(tool, arguments.values, arguments.context)
+        else:
+            await _confirm(tool, arguments.values, round_)
     except _NotRunError as refusal:
         return _refusal(call, round_, str(refusal), refusal.error_type)
+    if step is not None and tool.once and not known:
+        await step.begins(tool, arguments.values)
     push_debug(lambda: f"tool {tool.name} called with {render_arguments(arguments.values)}")
     started = time.monotonic()
     try:
-        value = await _run(tool, arguments)
+        value = known[0] if known else await _run(tool, arguments)
         seconds = time.monotonic() - started
         content = await _render(value, tool, round_.policy)
     except _PASSES:
@@ -318,6 +364,7 @@ class _Arguments:
     values: dict[str, Any]
     args: list[Any]
     kwargs: dict[str, Any]
+    context: ToolContext[Any]
 
 
 def _find(call: ToolCall, round_: _Round) -> Tool:
@@ -328,10 +375,10 @@ def _find(call: ToolCall, round_: _Round) -> Tool:
     return as_tool(candidate)
 
 
-async def _read(call: ToolCall, tool: Tool, round_: _Round) -> _Arguments:
-    text = call.function.arguments
+async def _read(call: ToolCall, tool: Tool, round_: _Round, idempotency_key: str) -> _Arguments:
+    text, policy = call.function.arguments, round_.policy
     context = ToolContext(
-        round_.trace_id, round_.func_name, tool.name, call.id, round_.policy.context, round_.emitter(call)
+        round_.trace_id, round_.func_name, tool.name, call.id, policy.context, idempotency_key, round_.emitter(call)
     )
     try:
         return await off_loop_if_large(len(text), lambda: _bound(tool, text, context))
@@ -341,12 +388,15 @@ async def _read(call: ToolCall, tool: Tool, round_: _Round) -> _Arguments:
 
 def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> _Arguments:
     values = tool.read(text, mended_arguments)
-    return _Arguments(values, *tool.bind(values, context))
+    return _Arguments(values, *tool.bind(values, context), context)
 
 
 async def _confirm(tool: Tool, values: dict[str, Any], round_: _Round) -> None:
-    if tool.confirm and not await _is_allowed(tool, values, round_):
-        raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
+    try:
+        if tool.confirm and not await _is_allowed(tool, values, round_):
+            raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
+    except AnsweredInstead as answer:
+        raise _NotRunError(str(answer), "not_confirmed") from None
 
 
 async def _is_allowed(tool: Tool, values: dict[str, Any], round_: _Round) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, Unpack
 
-from SimpleLLMFunc.base.run import Mappable
+from SimpleLLMFunc.base.run import JOURNAL, Mappable, not_journaled
 from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.options import MapOptions, RayEngine, check_options, limits
 from SimpleLLMFunc.batch.pace import concurrency_of
@@ -36,9 +36,18 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
         CheckpointError: the checkpoint is damaged, cannot be written, or is being written by somebody else.
         ConfigError: there is no model to ask, or no such file of rows.
         UsageError: an option that is not known, or a value that cannot be; or the columns of the rows are not the
-            parameters.
+            parameters; or there is a `durable` block around, and no checkpoint.
     """
     check_options(options)
+    if JOURNAL.get() is not None and options.get("checkpoint") is None:
+        raise UsageError(
+            "a map is in no journal. Inside of a durable block give it a file of its own: f.map(rows, checkpoint='rows.sqlite')."
+        )
+    with not_journaled():
+        return await _mapped(function, rows, options)
+
+
+async def _mapped(function: Mappable[R], rows: Rows, options: MapOptions) -> MapReport[R]:
     engine = options.get("engine", "local")
     asked: Any = function  # of those that can be mapped, for these it must be a decorated function
     with limits(options) as clock:

@@ -73,7 +73,7 @@ class Asker:
         self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, streaming: bool
     ) -> AsyncGenerator[str, None]:
         """Yield the text of the answer: its pieces as they arrive, or all of it at once."""
-        run = self._run(None, stream=streaming)
+        run = self._run(None, messages, params, stream=streaming)
         question = _Question(self, cast("list[Message]", list(messages)), params)
         events = question.events(run, EmptyReview(run, self.retry_times))
         async with aclosing(in_context(events, copy_context())) as events:
@@ -93,7 +93,7 @@ class Asker:
     ) -> dict[str, Any]:
         """Return the JSON object of the answer; see `CoreCall._json`."""
         spec = OutputSpec(dict[str, Any], _OBJECT, _object_schema(schema))
-        run = self._run(spec.schema, stream=False)
+        run = self._run(spec.schema, messages, params, stream=False)
         question = _Question(self, cast("list[Message]", list(messages)), params, spec)
         review = _ObjectReview(run, question, self.retry_times, max_reasks)
         await get_last_item_of_async_generator(in_context(question.events(run, review), copy_context()))
@@ -101,12 +101,14 @@ class Asker:
             raise RunError(f"{self.name}: the stream ended before the run did")
         return dict(run.parsed.value)
 
-    def _run(self, schema: Mapping[str, Any] | None, *, stream: bool) -> Run:
+    def _run(self, schema: Mapping[str, Any] | None, *asked: Any, stream: bool) -> Run:
         """Return the run of one question; who asks is the Call, whose prompts are in its messages."""
         version = function_version(self.description, "", schema, [])
         function = FunctionMetadata(self.name, "call", self.description, output_schema=schema, version=version)
         about = RunMetadata(function, self.arguments)
-        return Run(self.name, generate_trace_id(self.name), abort=self.abort, stream=stream, about=about)
+        run = Run(self.name, generate_trace_id(self.name), abort=self.abort, stream=stream, about=about)
+        run.known_by = asked
+        return run
 
 
 @dataclass(frozen=True, slots=True)

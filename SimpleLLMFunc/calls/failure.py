@@ -8,7 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from SimpleLLMFunc.errors import CallError, DeadlineExceeded, RunAborted, SimpleLLMFuncError
+from SimpleLLMFunc.errors import (
+    CallError,
+    DeadlineExceeded,
+    OutcomeUnknown,
+    RunAborted,
+    RunPaused,
+    SimpleLLMFuncError,
+)
 from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, shown_value
 
 __all__ = ["as_call_error", "call_errors"]
@@ -21,10 +28,10 @@ _FACTS = (
 
 @contextmanager
 def call_errors(name: str) -> Iterator[None]:
-    """Turn whatever is raised inside into a `CallError` that begins with `name`; an abort passes as it is."""
+    """Turn whatever is raised inside into a `CallError` that begins with `name`; an abort, or a pause, passes as it is."""
     try:
         yield
-    except (CallError, RunAborted):
+    except (CallError, RunAborted, RunPaused, OutcomeUnknown):
         raise
     except Exception as error:  # noqa: BLE001 - a Call promises one error; the original is its cause
         failure = as_call_error(error, f"{name}: " if name else "")

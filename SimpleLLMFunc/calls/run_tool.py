@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, PrivateAttr
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.base.run import RunLimits
+from SimpleLLMFunc.base.events import ToolCallFinished
+from SimpleLLMFunc.base.run import JOURNAL, JournaledCall, RunLimits
 from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.errors import CallError, DeadlineExceeded, UsageError
+from SimpleLLMFunc.errors import CallError, DeadlineExceeded, OutcomeUnknown, RunPaused, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, strictest_time_limit
 from SimpleLLMFunc.logger import get_current_trace_id
 from SimpleLLMFunc.tools import Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.tools.schemas import docstring_of, name_of, underlying
+from SimpleLLMFunc.type import FunctionCall, ToolCall
 
 __all__ = ["RunTool", "RunToolInput", "RunToolOutput"]
 
@@ -101,14 +104,40 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
         return {**named, **(self.model_extra or {})}
 
     async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
-        tool = self.tool
-        context: ToolContext[Any] = ToolContext(get_current_trace_id(), self.name, tool.name)
-        args, kwargs = tool.bind(_as_json(input_data, "the arguments"), context)
+        given = _as_json(input_data, "the arguments")
+        around = JOURNAL.get()
+        data = await (
+            self._run(given) if around is None else self._journaled(given, around.call_of(self.tool.name, given))
+        )
+        yield CallOutputChunk(CallOutputType.DATA, data if isinstance(data, dict) else {"result": data})
+
+    async def _journaled(self, given: dict[str, Any], step: JournaledCall) -> Any:
+        """Return what the callable gave when the `durable` block ran before, or gives now."""
+        call = ToolCall("", FunctionCall(self.tool.name, ""))
+        if (known := step.finished(0, call)) is not None:
+            return json.loads(str(known.content))
+        block = JOURNAL.enter(step)
+        try:
+            data = await self._run(given, step)
+        except (RunPaused, OutcomeUnknown):
+            await step.waits()
+            raise
+        finally:
+            JOURNAL.leave(block)
+        await step.ends(ToolCallFinished(0, call, json.dumps(data), failed=False, seconds=0.0))
+        return data
+
+    async def _run(self, given: dict[str, Any], step: JournaledCall | None = None) -> Any:
+        tool, key = self.tool, "" if step is None else step.idempotency_key
+        context: ToolContext[Any] = ToolContext(get_current_trace_id(), self.name, tool.name, idempotency_key=key)
+        args, kwargs = tool.bind(given, context)
+        known = await step.outcome(tool, given, context) if step is not None and step.has_begun else ()
+        if step is not None and tool.once and not known:
+            await step.begins(tool, given)
         func: Any = tool.func
         func = func.__wrapped__ if isinstance(tool, _Loose) else func
-        result = await self._limited(functools.partial(run_callable, func, args, kwargs), tool)
-        data = _as_json(result, f"the result of {tool.name}")
-        yield CallOutputChunk(CallOutputType.DATA, data if isinstance(data, dict) else {"result": data})
+        work = functools.partial(run_callable, func, args, kwargs)
+        return _as_json(known[0] if known else await self._limited(work, tool), f"the result of {tool.name}")
 
     async def _limited(self, work: Callable[[], Awaitable[Any]], tool: Tool) -> Any:
         """Do the work within the tool's timeout, the step's deadline, the budget and the abort signal."""

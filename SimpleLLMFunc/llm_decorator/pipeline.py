@@ -11,7 +11,7 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionKind, FunctionMetadata, function_version, signature_text
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
-from SimpleLLMFunc.base.run import Preview
+from SimpleLLMFunc.base.run import Preview, RunIdentity
 from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -149,20 +149,32 @@ class Pipeline(ABC):
 
     @cached_property
     def _metadata(self) -> FunctionMetadata:
-        own, hints, _, docstring, name = self.definition.metadata
+        own, _, _, docstring, name = self.definition.metadata
         tools = self.tools.specs or []
-        shown, schema = signature_text(own), self.output_schema
-        described = {name: type_identity(hint) for name, hint in hints.items()}
         return FunctionMetadata(
             name=name,
             kind=self.kind,
             docstring=docstring,
-            signature=shown,
+            signature=signature_text(own),
             tools=tools,
-            output_schema=schema,
-            version=function_version(docstring, shown, [described, schema, *self.version_parts], tools),
+            output_schema=self.output_schema,
+            version=self._version(self.version_parts, tools),
             place=self.definition.place,
         )
+
+    def _version(self, parts: list[Any], tools: list[Any]) -> str:
+        own, hints, _, docstring, _ = self.definition.metadata
+        described = {name: type_identity(hint) for name, hint in hints.items()}
+        return function_version(docstring, signature_text(own), [described, self.output_schema, *parts], tools)
+
+    @cached_property
+    def identity(self) -> RunIdentity:
+        """By what a journal knows the function: what it was decorated with is its own, what came later are options."""
+        options, specs = self.options, self.tools.specs or []
+        later = [options.later.get("model"), specs if "toolkit" in options.later else None]
+        asked = [options.output_mode, options.tools, *later, *self.version_parts]
+        version = self._version([], [] if "toolkit" in options.later else specs)
+        return RunIdentity(self.definition.name, version, asked, None, self.definition.place)
 
     @property
     def output_schema(self) -> Mapping[str, Any] | None:

@@ -87,10 +87,10 @@ def get_current_trace_id() -> str:
 
 
 def begin_run(trace_id: str) -> None:
-    """Note that what has just been named is a run; others may be parts of it."""
+    """Note that what has just been named is a run; others may be parts of it. One that is resumed has its earlier id."""
     context = _current.get()
     if context is not None:
-        context.run_id = trace_id
+        context.run_id = context.trace_id = trace_id
 
 
 def get_current_run_id() -> str:

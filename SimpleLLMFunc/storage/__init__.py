@@ -1,10 +1,11 @@
-"""How the library opens a database: one SQLite file, opened at first use, marked as ours, shared by threads and processes.
+"""What is kept in files: how a SQLite file is opened, marked as ours and shared, and by what a kept thing is found again.
 
-The cache, checkpoints, traces and the assistant's memory stand on it.
+The cache, checkpoints, journals, traces and the assistant's memory stand on it.
 """
 
 from __future__ import annotations
 
+from SimpleLLMFunc.storage.keys import KEY_BYTES, canonical, key_of, plain_text, version_of
 from SimpleLLMFunc.storage.sqlite_file import (
     Schema,
     SqliteFile,
@@ -15,4 +16,17 @@ from SimpleLLMFunc.storage.sqlite_file import (
     transaction,
 )
 
-__all__ = ["Schema", "SqliteFile", "check_schema", "is_damage", "made_by", "schema_of", "transaction"]
+__all__ = [
+    "KEY_BYTES",
+    "Schema",
+    "SqliteFile",
+    "canonical",
+    "check_schema",
+    "is_damage",
+    "key_of",
+    "made_by",
+    "plain_text",
+    "schema_of",
+    "transaction",
+    "version_of",
+]

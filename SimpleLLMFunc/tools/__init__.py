@@ -1,7 +1,7 @@
 """What a model may call: tools, their schemas, and a registry of them."""
 
 from SimpleLLMFunc.tools.arguments import read_arguments
-from SimpleLLMFunc.tools.confirming import Confirm, is_agreed
+from SimpleLLMFunc.tools.confirming import AnsweredInstead, Confirm, is_agreed
 from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext
 from SimpleLLMFunc.tools.names import wire_name, wire_names
 from SimpleLLMFunc.tools.registry import ToolRegistry
@@ -11,6 +11,7 @@ from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
 __all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext", "ToolRegistry", "as_tool", "tool"]
 __all__ += [
+    "AnsweredInstead",
     "Confirm",
     "NotConfirmed",
     "in_thread",

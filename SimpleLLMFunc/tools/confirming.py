@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from SimpleLLMFunc.errors import RunPaused, UsageError
 from SimpleLLMFunc.logger import push_warning, shown_traceback
 from SimpleLLMFunc.tools.running import run_callable
 
@@ -12,11 +13,23 @@ Confirm: TypeAlias = Callable[[str, dict[str, Any]], Any]
 """``confirm(tool_name, arguments) -> bool``, sync or async; only `True` lets the tool run."""
 
 
+class AnsweredInstead(Exception):
+    """Raised by a confirmation that answers in place of the tool: its text is what the model reads."""
+
+
 async def is_agreed(confirm: Confirm, tool: str, arguments: dict[str, Any]) -> bool:
-    """Return whether `confirm` says `True`; a text such as "no", a number or a failure is no agreement, and is logged."""
+    """Return whether `confirm` says `True`; a text such as "no", a number or a failure is no agreement, and is logged.
+
+    Raises:
+        AnsweredInstead: the model is to read something else.
+        RunPaused: the answer comes later, and from elsewhere.
+        UsageError: nobody could be asked in this way.
+    """
     try:
         # A thread for a sync one: it may well wait at a prompt.
         said = await run_callable(confirm, [tool, arguments], {})
+    except (AnsweredInstead, RunPaused, UsageError):
+        raise
     except Exception as error:  # noqa: BLE001 - a user who cannot be asked has not agreed
         reason = error
     else:

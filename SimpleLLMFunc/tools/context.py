@@ -45,6 +45,8 @@ class ToolContext(Generic[C]):
         tool_name: the tool's own name.
         call_id: the model's id of this call.
         context: the value that the caller of the run passed along, None where there is none.
+        idempotency_key: inside of a `durable` block the same at each try of this call, and that of no other call; empty
+            outside of one.
     """
 
     trace_id: str = ""
@@ -52,6 +54,7 @@ class ToolContext(Generic[C]):
     tool_name: str = ""
     call_id: str = ""
     context: C = None  # type: ignore[assignment]  # None where the caller passed none, whatever C is
+    idempotency_key: str = field(default="", repr=False)
     _emit: Callable[[Any], None] = field(default=nowhere, repr=False, compare=False)
 
     def emit(self, progress: Any) -> None:

@@ -43,6 +43,9 @@ class Tool:
         timeout: seconds one call may take, None for no limit.
         confirm: ask the callback given as `toolkit_confirm` before it runs; without a callback it never runs.
         untrusted: its results come from outside (search, web, files) and enter in a delimited block.
+        once: inside of a `durable` block it never runs twice: where its process died while it ran, `recover` is asked.
+        recover: sync or async, with the parameters of the tool or some of them, and a `ToolContext` if it wants one; finds
+            out what a once-tool has done and returns that as its result, or `ABSTAIN`. None leaves it to you.
 
     Raises:
         ToolDefinitionError: nothing to call, a parameter without a type, a schema that cannot be used.
@@ -54,6 +57,8 @@ class Tool:
     timeout: float | None = None
     confirm: bool = False
     untrusted: bool = False
+    once: bool = False
+    recover: Callable[..., Any] | None = None
 
     _func: Callable[..., Any]
     _takes: _Takes
@@ -69,6 +74,8 @@ class Tool:
         timeout: float | None = None,
         confirm: bool | None = None,
         untrusted: bool | None = None,
+        once: bool | None = None,
+        recover: Callable[..., Any] | None = None,
     ) -> None:
         if func is None and type(self).run is Tool.run:
             raise ToolDefinitionError(
@@ -86,9 +93,20 @@ class Tool:
             )
         if untrusted is not None:
             self.untrusted = untrusted
+        self._set_once(once, recover, name or getattr(func, "__name__", type(self).__name__))
         if isinstance(func, Tool):
             func = func.func  # the same under another name, or with other options
         self._define(func if func is not None else self.run, name, description, parameters)
+
+    def _set_once(self, once: bool | None, recover: Callable[..., Any] | None, name: str) -> None:
+        if once is not None:
+            self.once = once
+        if recover is not None:
+            self.recover = recover
+        if not isinstance(self.once, bool):
+            raise ToolDefinitionError(name, f"once is True or False, not {once!r}.")
+        if self.recover is not None and not (self.once and callable(self.recover)):
+            raise ToolDefinitionError(name, "recover is a function, and belongs to once=True.")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Do the work with these arguments as they are; for an async tool this gives a coroutine."""
@@ -223,6 +241,8 @@ class FunctionTool(Tool, Generic[P, R]):
         timeout: float | None = None,
         confirm: bool | None = None,
         untrusted: bool | None = None,
+        once: bool | None = None,
+        recover: Callable[..., Any] | None = None,
     ) -> None:
         plain: Any = func.__func__ if isinstance(func, (staticmethod, classmethod)) else func
         self._given_parameters = parameters
@@ -231,7 +251,17 @@ class FunctionTool(Tool, Generic[P, R]):
         self._bound_takes: _Takes | None = None
         self._instance: Any = None
         functools.update_wrapper(self, plain, updated=())
-        super().__init__(plain, name, description, parameters, timeout=timeout, confirm=confirm, untrusted=untrusted)
+        super().__init__(
+            plain,
+            name,
+            description,
+            parameters,
+            timeout=timeout,
+            confirm=confirm,
+            untrusted=untrusted,
+            once=once,
+            recover=recover,
+        )
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, with nothing in between."""
@@ -264,6 +294,8 @@ class FunctionTool(Tool, Generic[P, R]):
             "_instance": target,
             "__signature__": inspect.signature(method),
         }
+        if self.recover is not None and _is_method(self.recover):
+            bound.recover = types.MethodType(self.recover, target)
         del bound.__wrapped__  # it still has the parameter that is bound now
         return bound
 
@@ -312,6 +344,8 @@ def tool(
     timeout: float | None = None,
     confirm: bool = False,
     untrusted: bool = False,
+    once: bool = False,
+    recover: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.base.run.abort import Abort, AbortSignal, RunLimits
+from SimpleLLMFunc.base.run.journaled import (
+    JOURNAL,
+    Journal,
+    JournaledCall,
+    JournaledRun,
+    KeptReply,
+    RunIdentity,
+    not_journaled,
+)
 from SimpleLLMFunc.base.run.mappable import Answer, Mappable
 from SimpleLLMFunc.base.run.observer import current_observer
 from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, refused_by, refuses_mode, remember_refusal
@@ -22,6 +31,7 @@ from SimpleLLMFunc.base.run.sinks import EventSink, watching, watching_everywher
 from SimpleLLMFunc.base.run.streamed_reply import QuestionCharge, StreamedReply
 
 __all__ = [
+    "JOURNAL",
     "KEY_VARIABLE",
     "Abort",
     "AbortSignal",
@@ -31,12 +41,17 @@ __all__ = [
     "AnyReview",
     "EmptyReview",
     "EventSink",
+    "Journal",
+    "JournaledCall",
+    "JournaledRun",
+    "KeptReply",
     "Mappable",
     "Preview",
     "QuestionCharge",
     "Repetition",
     "Result",
     "Run",
+    "RunIdentity",
     "RunLimits",
     "Shown",
     "StreamedReply",
@@ -46,6 +61,7 @@ __all__ = [
     "downgrades_of",
     "generate_trace_id",
     "json_actions",
+    "not_journaled",
     "read_answer",
     "refused_by",
     "refuses_mode",

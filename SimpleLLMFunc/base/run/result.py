@@ -70,6 +70,7 @@ class Result(Shown, Generic[R]):
             `(what, said)`, `said` being the words of the service, or why. `what` begins with "output mode: ", "tools: ",
             "wire: ", "sampling: ", "thinking: " or "provider state: ".
         thinking: what the model thought before the accepted answer, as far as the service shows it; empty for nothing.
+        replayed: the steps that a `durable` block gave again, in order: "reply 1", "tool refund". They cost nothing.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:result_card"
@@ -92,6 +93,7 @@ class Result(Shown, Generic[R]):
     source: AnswerSource = "model"
     downgrades: list[tuple[str, str]] = field(default_factory=list)
     thinking: str = ""
+    replayed: list[str] = field(default_factory=list)
 
     __setstate__ = set_fields
 
@@ -115,6 +117,7 @@ class Result(Shown, Generic[R]):
         yield "finish_reason", self.finish_reason, "stop"
         yield "thinking", self.thinking, ""
         yield "downgrades", self.downgrades, []
+        yield "replayed", self.replayed, []
         yield "trace_id", self.trace_id, ""
 
 

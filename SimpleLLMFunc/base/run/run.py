@@ -29,6 +29,7 @@ from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run.abort import Abort, RunLimits
+from SimpleLLMFunc.base.run.journaled import JOURNAL, JournaledRun, RunIdentity
 from SimpleLLMFunc.base.run.observer import Observer
 from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
@@ -69,6 +70,8 @@ class Run:
         last: the latest reply with its time, for the review.
         parsed: the accepted answer, written by the review of a typed one.
         finished: the last event of a run that has found its answer.
+        known_by: by which arguments a journal knows the run; None for those of `metadata`.
+        journal: writes the run down and gives it again; None outside of a `durable` block.
     """
 
     def __init__(
@@ -100,6 +103,8 @@ class Run:
         self.finished: RunFinished | None = None
         self.output_mode: OutputMode = "text"
         self.output_mode_reason = ""
+        self.known_by: Any = None
+        self.journal: JournaledRun | None = None
         self.noted = Downgrades()
         self._asked_otherwise: tuple[tuple[str, str], ...] = ()
         self._deadline = deadline
@@ -112,9 +117,18 @@ class Run:
         """Return who runs and with what; only asked for where somebody watches."""
         return self._about or RunMetadata(FunctionMetadata(self.func_name))
 
+    def identity(self) -> RunIdentity:
+        """Return by what a journal knows the run."""
+        told = self.metadata()
+        arguments = told.arguments if self.known_by is None else self.known_by
+        return RunIdentity(told.function.name, told.function.version, told.function.kind, arguments)
+
     # --- in force ---
 
     async def __aenter__(self) -> Self:
+        if (around := JOURNAL.get()) is not None:
+            self.journal = await around.begin(self.identity(), self.trace_id)
+            self.trace_id = self.journal.trace_id
         limited = self._time_limit = strictest_time_limit()
         if not defaults.are_settled():
             await defaults.look()
@@ -135,6 +149,8 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         scope, self._deadline_scope = self._deadline_scope, None
+        if error is not None and self.journal is not None:
+            self.journal.failed(error)
         try:
             if scope is not None:
                 scope.__exit__(kind, error, trace)
@@ -227,6 +243,7 @@ class Run:
             "trace_id": self.trace_id,
             "cached": reply.cached if reply else False,
             "finish_reason": reply.finish_reason if reply else None,
+            "replayed": list(self.journal.replayed) if self.journal is not None else [],
         }
 
     def explained(self, error: E) -> E:

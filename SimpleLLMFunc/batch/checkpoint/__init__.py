@@ -13,11 +13,11 @@ from SimpleLLMFunc.batch.checkpoint.codec import (
     encode_error,
 )
 from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
-from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, canonical, key_of, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, FORMAT, RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
+from SimpleLLMFunc.storage import KEY_BYTES, canonical, key_of, version_of
 
 __all__ = [
     "BATCH_TABLES",

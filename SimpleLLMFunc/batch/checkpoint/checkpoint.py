@@ -12,12 +12,12 @@ from typing import Any
 
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.batch.checkpoint.keys import canonical, version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, counted
 from SimpleLLMFunc.logger import mask_known, push_warning
+from SimpleLLMFunc.storage import canonical, version_of
 
 
 @dataclass(frozen=True, slots=True)

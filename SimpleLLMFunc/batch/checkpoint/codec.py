@@ -11,9 +11,9 @@ from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.batch.checkpoint.keys import plain_text
 from SimpleLLMFunc.errors import ProviderError, ResponseParseError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import mask_known, redact, redact_head
+from SimpleLLMFunc.storage import plain_text
 from SimpleLLMFunc.type import Usage
 
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))

@@ -11,10 +11,10 @@ from typing import Any
 
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
-from SimpleLLMFunc.batch.checkpoint.keys import KEY_BYTES, key_of
 from SimpleLLMFunc.batch.rows import InputRow, RowArguments
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.storage import KEY_BYTES, key_of
 
 _SLICE = 0.005
 """Seconds of one go on the event loop: a hundred rows with a book in each take longer than others should wait."""

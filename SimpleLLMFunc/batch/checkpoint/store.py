@@ -14,12 +14,12 @@ from typing import Any
 
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
-from SimpleLLMFunc.batch.checkpoint.keys import version_of
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.runtime import Worker
+from SimpleLLMFunc.storage import version_of
 
 MOST_IN_MEMORY = 10_000
 """Rows that are held in memory where there is no checkpoint; more go to a temporary file."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from SimpleLLMFunc.base.run import JOURNAL
 from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
 from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.conversation import conversation_records
@@ -103,7 +105,9 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
         return [message for record in records for message in record][-self.history_length :]
 
     def _now(self) -> dt.datetime:
-        return dt.datetime.now(zone_of(self.time_zone))
+        around = JOURNAL.get()  # which is asked again by the same prompt
+        told = time.time() if around is None else around.moment(self.name)
+        return dt.datetime.fromtimestamp(told, zone_of(self.time_zone))
 
     async def _init(self, call_vars: CallVars) -> LLMInput:
         """Return the messages as the input."""

@@ -168,7 +168,10 @@ class Voting:
             usage = result.usage + stronger.usage
             attempts = [*result.attempts, *stronger.attempts]
             downgrades = _downgrades_of([result, stronger])
-            result = replace(stronger, usage=usage, cost=usage.cost, attempts=attempts, downgrades=downgrades)
+            replayed = [*result.replayed, *stronger.replayed]
+            result = replace(
+                stronger, usage=usage, cost=usage.cost, attempts=attempts, downgrades=downgrades, replayed=replayed
+            )
         return result, kept
 
     async def _round(
@@ -212,6 +215,7 @@ class Voting:
             tool_calls=calls,
             cached=is_cached,
             downgrades=_downgrades_of(outcomes),
+            replayed=[step for one in outcomes for step in one.replayed],
         )
         return found, kept
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any, Protocol
 
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
-from SimpleLLMFunc.base.run import Abort, Run
+from SimpleLLMFunc.base.run import Abort, Run, RunIdentity
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 
@@ -20,6 +21,11 @@ class Described(Protocol):
     @property
     def metadata(self) -> FunctionMetadata:
         """What those who watch are told of the function."""
+        ...
+
+    @property
+    def identity(self) -> RunIdentity:
+        """By what a journal knows the function."""
         ...
 
 
@@ -72,3 +78,9 @@ class FunctionRun(Run):
     def metadata(self) -> RunMetadata:
         """Return who runs and with what."""
         return RunMetadata(self.function.metadata, self.arguments)
+
+    def identity(self) -> RunIdentity:
+        """Return by what a journal knows the run."""
+        known = self.function.identity
+        asked = [known.options, self.params, self.template_params]
+        return replace(known, options=asked, arguments=self.arguments)

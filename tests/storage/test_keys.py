@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc.batch.checkpoint.keys import canonical, key_of, plain_text, version_of
+from SimpleLLMFunc.storage.keys import canonical, key_of, plain_text, version_of
 from SimpleLLMFunc.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,7 +76,7 @@ def test_what_differs_has_another_key() -> None:
 
 def test_keys_are_the_same_in_another_process() -> None:
     code = (
-        "from SimpleLLMFunc.batch.checkpoint.keys import *\n"
+        "from SimpleLLMFunc.storage.keys import *\n"
         "print(key_of(version_of({'p': 1}), {'x': [{'b', 'a', 'c', 'd'}, 'text', 1.5, {'k': frozenset({3, 1})}]}).hex())"
     )
     told = {

@@ -1,4 +1,4 @@
-"""By what a row is known: its arguments as canonical text, hashed with what the function is."""
+"""By what a row of a map, or a step of a journal, is known: its arguments as canonical text, hashed with what the function is."""
 
 from __future__ import annotations
 

@@ -1,0 +1,10 @@
+"""Runs that cannot be lost: a block keeps each reply and each result of a tool before it is used, and goes on after a crash."""
+
+from __future__ import annotations
+
+from SimpleLLMFunc.errors import OutcomeUnknown, RunPaused
+from SimpleLLMFunc.journal.durable import durable
+from SimpleLLMFunc.journal.scopes import RUN_AGAIN
+from SimpleLLMFunc.journal.settling import answer, forget, pause_run, paused, prune
+
+__all__ = ["RUN_AGAIN", "OutcomeUnknown", "RunPaused", "answer", "durable", "forget", "pause_run", "paused", "prune"]

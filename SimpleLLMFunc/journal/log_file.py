@@ -1,0 +1,327 @@
+"""The file of a journal: for each key a chain of rows that only grows, and the answers that people gave.
+
+Each row's checksum covers the one before it, so that a row that was changed, left out or moved is noticed. That rows at
+the end are gone is noticed by their number, which stands outside of the database too (`StepCounts`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_bytes
+from typing import Any, Final, TypeAlias
+
+import filelock
+
+from SimpleLLMFunc.errors import CheckpointError, UsageError
+from SimpleLLMFunc.journal.step_counts import StepCounts
+from SimpleLLMFunc.logger import mask_known, redact
+from SimpleLLMFunc.storage import SqliteFile, transaction
+
+__all__ = ["JournalFile", "KeyLog", "NewRow", "Row"]
+
+_APPLICATION_ID: Final = 0x534C4A4E
+"""In the header of our files: "SLJN"."""
+
+_FORMAT: Final = 1
+_TABLES: Final = (
+    f"PRAGMA user_version = {_FORMAT}",
+    "CREATE TABLE keys (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, epoch BLOB NOT NULL, at REAL NOT NULL)",
+    """
+    CREATE TABLE steps (
+        key INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, place BLOB NOT NULL, data TEXT NOT NULL,
+        at REAL NOT NULL, checksum BLOB NOT NULL, PRIMARY KEY (key, n)
+    )
+    """,
+    """
+    CREATE TABLE answers (
+        key INTEGER NOT NULL, call_id TEXT NOT NULL, data TEXT NOT NULL, at REAL NOT NULL, checksum BLOB NOT NULL,
+        PRIMARY KEY (key, call_id)
+    )
+    """,
+)
+_PATIENCE: Final = 0.2
+"""Seconds; who only looks into a key holds its lock for a moment."""
+
+_JSON: Final = json.JSONEncoder(
+    separators=(",", ":"), skipkeys=True, default=str
+)  # services and doubles add odd things
+
+NewRow: TypeAlias = tuple[str, bytes, Any]
+"""Kind, place and data of a row that is to be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a key.
+
+    Attributes:
+        place: of the step.
+        text: its data, as JSON.
+        at: when it was written, in seconds since the epoch.
+    """
+
+    kind: str
+    place: bytes
+    text: str
+    at: float
+
+    @property
+    def data(self) -> Any:
+        """What the row says."""
+        return json.loads(self.text)
+
+
+class JournalFile:
+    """A journal on the disk; opened at first use.
+
+    Args:
+        path: of the file, made with its folders.
+        sync: "full" outlasts a loss of power too.
+        must_exist: a file that is not there is an error.
+
+    Raises:
+        UsageError: the path is none.
+        CheckpointError: there is no journal.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, sync: str = "normal", must_exist: bool = False) -> None:
+        place: object = path
+        if not isinstance(place, (str, os.PathLike)) or not str(place) or "\0" in str(place):
+            raise UsageError(f"path is that of a file, not {place!r}.")
+        self.path = Path(path).expanduser().resolve()
+        self.shown = f"the journal {redact(str(self.path))!r}"
+        if must_exist and not self.path.is_file():
+            raise CheckpointError(f"there is no journal {redact(str(self.path))!r}. `durable(path, key)` makes one.")
+        self._sync = sync
+        self._file = SqliteFile(self.path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
+        self._identity: tuple[int, int] | None = None
+
+    def beside(self, suffix: str) -> Path:
+        """Return the path of a file that belongs to this one."""
+        return self.path.with_name(self.path.name + suffix)
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        """Be the only one who writes a key, in all processes.
+
+        Raises:
+            CheckpointError: somebody else is.
+        """
+        lock = filelock.FileLock(self.beside(f".{hash_of(key).hex()[:16]}.lock"), thread_local=False)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=_PATIENCE, poll_interval=_PATIENCE / 5)
+        except filelock.Timeout:
+            raise CheckpointError(
+                f"the run {key!r} of {self.shown} goes on already, here or in another process. Wait until it has ended."
+            ) from None
+        except (OSError, NotImplementedError) as error:
+            raise self._unusable(str(error)) from error
+        try:
+            yield
+        finally:
+            Path(lock.lock_file).unlink(missing_ok=True) if os.name != "nt" else None
+            lock.release(force=True)
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Hold the file, opened.
+
+        Raises:
+            CheckpointError: it is damaged, was taken away, is none of ours, or cannot be read or written.
+        """
+        try:
+            with self._file.lock:
+                if self._identity is None:
+                    self._open()
+                elif self._identity != self._found():
+                    # Not made anew: who writes on would take it for the one that held the steps before.
+                    raise CheckpointError(
+                        f"{self.shown} was taken away or replaced. Put it back, and run the block again."
+                    )
+                yield self._file.connection()
+        except (sqlite3.Error, OverflowError) as error:
+            raise CheckpointError(
+                f"{self.shown} cannot be read or written: {error}. What was kept before is safe: make room, see to the "
+                "rights, or put a copy in its place, and run the block again."
+            ) from error
+
+    def _open(self) -> None:
+        with filelock.FileLock(self.beside(".lock"), timeout=10.0, thread_local=False):
+            if not self.path.exists():  # somebody has taken it away, and with it all that it knew
+                for suffix in ("-wal", "-shm", ".steps"):
+                    self.beside(suffix).unlink(missing_ok=True)
+            connection = self._file.connection()
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._sync == 'full' else 'NORMAL'}")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != _FORMAT:
+            raise self._unusable(f"it has format {version}, and this version of the library reads format {_FORMAT}")
+        self._identity = self._found()
+
+    def all_keys(self) -> list[str]:
+        """Return the keys, the latest first."""
+        with self.connection() as connection:
+            return [key for (key,) in connection.execute("SELECT key FROM keys ORDER BY at DESC")]
+
+    def finished_before(self, seconds: float) -> list[str]:
+        """Return the keys whose block has finished so long ago."""
+        with self.connection() as connection:
+            statement = (
+                "SELECT keys.key FROM keys JOIN steps ON steps.key = keys.id WHERE kind = 'end' AND steps.at <= ? "
+                "AND n = (SELECT max(n) FROM steps WHERE key = keys.id)"
+            )
+            return [key for (key,) in connection.execute(statement, (time.time() - seconds,))]
+
+    def close(self) -> None:
+        """Close the file; what waits in its log goes into it where nobody else has it open."""
+        self._file.close()
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _unusable(self, why: str) -> CheckpointError:
+        return CheckpointError(f"{self.shown} cannot be used: {why}. Give another path.")
+
+
+class KeyLog:
+    """The rows of one key, and the answers to it.
+
+    Args:
+        file: that holds them.
+        key: as the user named it.
+
+    Attributes:
+        epoch: chosen at random when the key is first begun, so that no two keys have a step in common.
+        rows: as they were read.
+        answers: by the id of the call.
+    """
+
+    def __init__(self, file: JournalFile, key: str) -> None:
+        self.file = file
+        self.key = key
+        self._counts = StepCounts(file.beside(".steps"), hash_of(key), file.shown)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.epoch = token_bytes(16)
+        self.rows: list[Row] = []
+        self.answers: dict[str, Any] = {}
+        self._id: int | None = None
+        self._number = 0
+        self._last = b""
+
+    def read(self) -> None:
+        """Read all rows, and make sure that they are those that were written.
+
+        Raises:
+            CheckpointError: they are not.
+        """
+        noted = self._counts.read()
+        with self.file.connection() as connection:
+            found = connection.execute("SELECT id, epoch, at FROM keys WHERE key = ?", (self.key,)).fetchone()
+            rows, answers = [], []
+            if found is not None:
+                rows = connection.execute(
+                    "SELECT n, kind, place, data, at, checksum FROM steps WHERE key = ? ORDER BY n", found[:1]
+                ).fetchall()
+                answers = connection.execute(
+                    "SELECT call_id, data, at, checksum FROM answers WHERE key = ?", found[:1]
+                ).fetchall()
+        if found is not None:
+            self._id, self.epoch = found[0], found[1]
+            self._last = _checksum(self.key, *found)
+        for n, kind, place, data, at, checksum in rows:
+            self._last = _checksum(self._last, n, kind, place, data, at)
+            if n != self._number + 1 or checksum != self._last:
+                raise self._damaged(f"step {n} is not as it was written")
+            self._number = n
+            self.rows.append(Row(kind, place, data, at))
+        for call_id, data, at, checksum in answers:
+            if checksum != _checksum(self.epoch, call_id, data, at):
+                raise self._damaged(f"the answer to {call_id!r} is not as it was written")
+            self.answers[call_id] = json.loads(data)
+        if self._number < noted:
+            raise self._damaged(
+                f"it has {self._number} of the {noted} steps that were written: it was cut, or its log was"
+            )
+
+    def append(self, rows: Sequence[NewRow], *, used: str = "") -> list[Row]:
+        """Write rows, all or none; `used` is the id of a call whose answer is used up."""
+        at = time.time()
+        written = [Row(kind, place, mask_known(_JSON.encode(data)), at) for kind, place, data in rows]
+        with self.file.connection() as connection:
+            with transaction(connection):
+                number, last = self._number, self._last
+                if self._id is None:
+                    self._id = connection.execute(
+                        "INSERT INTO keys (key, epoch, at) VALUES (?, ?, ?)", (self.key, self.epoch, at)
+                    ).lastrowid
+                    last = _checksum(self.key, self._id, self.epoch, at)
+                for row in written:
+                    number += 1
+                    last = _checksum(last, number, row.kind, row.place, row.text, at)
+                    values = (self._id, number, row.kind, row.place, row.text, at, last)
+                    connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+                if used:
+                    connection.execute("DELETE FROM answers WHERE key = ? AND call_id = ?", (self._id, used))
+            self._number, self._last = number, last
+        self._counts.note(number)
+        self.answers.pop(used, None)
+        return written
+
+    def answer(self, call_id: str, data: Any) -> None:
+        """Keep an answer.
+
+        Raises:
+            UsageError: there is one.
+        """
+        at, text = time.time(), json.dumps(data)
+        with self.file.connection() as connection:
+            try:
+                connection.execute(
+                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+                    (self._id, call_id, text, at, _checksum(self.epoch, call_id, text, at)),
+                )
+            except sqlite3.IntegrityError:
+                raise UsageError(f"the call {call_id!r} of {self.key!r} has been answered.") from None
+
+    def forget(self) -> bool:
+        """Remove all rows and answers, damaged ones too, and say whether there were any; what comes then has another epoch."""
+        self._counts.forget()  # first: a number that is too high would be taken for a loss
+        with self.file.connection() as connection, transaction(connection):
+            of_key = connection.execute("SELECT id FROM keys WHERE key = ?", (self.key,)).fetchone()
+            for statement in ("steps WHERE key", "answers WHERE key", "keys WHERE id"):
+                connection.execute(f"DELETE FROM {statement} = ?", of_key or (-1,))  # noqa: S608
+        self._forget()
+        return of_key is not None
+
+    def close(self) -> None:
+        """Close the file beside."""
+        self._counts.close()
+
+    def _damaged(self, problem: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self.file.shown} is damaged at {self.key!r}: {problem}. Nothing is asked and no tool runs, so that nothing "
+            f"is done twice: put a copy in its place; or, to begin anew, SimpleLLMFunc.journal.forget(path, {self.key!r})."
+        )
+
+
+def hash_of(key: str) -> bytes:
+    """Return 16 bytes that stand for a key."""
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _checksum(*parts: Iterable[Any] | Any) -> bytes:
+    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()

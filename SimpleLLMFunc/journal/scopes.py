@@ -1,0 +1,313 @@
+"""What happens inside of a block, each at its place: runs, their replies, the calls of their tools, and what these begin.
+
+A place is a hash of the place around it and of what happens there, with the number of times that the same has happened
+there before. So it is the same each time that the block runs, in whatever order concurrent calls come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from SimpleLLMFunc.base.events import ToolCallFinished
+from SimpleLLMFunc.base.run import KeptReply, RunIdentity
+from SimpleLLMFunc.errors import (
+    ContentBlocked,
+    EmptyResponseError,
+    OutcomeUnknown,
+    OutputTruncated,
+    ResponseParseError,
+    RunPaused,
+    SimpleLLMFuncError,
+    ToolCallLimitExceeded,
+    ToolFailed,
+)
+from SimpleLLMFunc.journal.log_file import NewRow, Row
+from SimpleLLMFunc.storage import key_of
+from SimpleLLMFunc.tools import AnsweredInstead, Tool, ToolContext, as_tool, run_callable
+from SimpleLLMFunc.type import ABSTAIN, ChatCompletion, ToolCall
+
+__all__ = ["RUN_AGAIN", "CallScope", "RunScope", "Scope", "Steps"]
+
+RUN_AGAIN = "RUN_AGAIN: it never ran"
+"""The answer to an unknown outcome where it is known that the tool has done nothing: it is run."""
+
+_UNREAD = (ResponseParseError, EmptyResponseError, OutputTruncated, ContentBlocked, ToolCallLimitExceeded)
+"""The model has answered, and what it said is of no use: asked anew when the block that ended so runs again."""
+
+
+class Steps(Protocol):
+    """The steps of a block, as its scopes know them."""
+
+    key: str
+    restarts: int
+    answers: dict[str, Any]
+    pending: dict[str, dict[str, Any]]
+    unread: list[tuple[BaseException, list[bytes]]]
+
+    def found(self, place: bytes) -> Row | None:
+        """Return what stands at a place."""
+        ...
+
+    def has_begun(self, place: bytes) -> bool:
+        """Say whether a once-tool had begun there, and not ended."""
+        ...
+
+    def check_open(self) -> None:
+        """Return if the block goes on; raises UsageError."""
+        ...
+
+    async def check_version(self, identity: RunIdentity) -> None:
+        """Return if a function is as it was when the block ran before; raises CheckpointError."""
+        ...
+
+    async def append(self, *rows: NewRow, used: str = "") -> None:
+        """Write rows."""
+        ...
+
+    def append_now(self, *rows: NewRow) -> None:
+        """Write rows; not for an event loop."""
+        ...
+
+    def later(self, row: NewRow) -> None:
+        """Write a row with those that come next."""
+        ...
+
+
+class Scope:
+    """The block, or the call of a tool: what runs may begin in.
+
+    Args:
+        steps: of the block.
+        place: of this.
+        around: the scope around this, None for the block itself.
+
+    Attributes:
+        interrupted: why something inside has no result: it waits for somebody, or cannot go on.
+    """
+
+    def __init__(self, steps: Steps, place: bytes, around: Scope | None = None) -> None:
+        self.steps = steps
+        self.place = place
+        self.around = around
+        self.interrupted: SimpleLLMFuncError | None = None
+        self._times: Counter[bytes] = Counter()
+
+    def next_place(self, *what: Any) -> bytes:
+        """Return where this happens now.
+
+        Raises:
+            UsageError: it holds something that cannot be recognised when it comes again.
+        """
+        same = key_of(self.place, what)
+        self._times[same] += 1
+        return key_of(same, self._times[same])
+
+    def interrupt(self, error: SimpleLLMFuncError) -> SimpleLLMFuncError:
+        """Note that nothing around has a result either; return the error."""
+        scope: Scope | None = self
+        while scope is not None:
+            scope.interrupted = scope.interrupted or error
+            scope = scope.around
+        return error
+
+    async def begin(self, identity: RunIdentity, trace_id: str) -> RunScope:
+        """Return the run that begins here; `trace_id` is its own if it is new."""
+        self.steps.check_open()
+        try:
+            await self.steps.check_version(identity)
+        except SimpleLLMFuncError as error:
+            raise self.interrupt(error) from None
+        place = self.next_place("run", identity.name, identity.version, identity.options, identity.arguments)
+        return RunScope(self, place, identity, trace_id)
+
+    def call_of(self, name: str, arguments: Any) -> CallScope:
+        """Return the call of a tool that no model makes."""
+        self.steps.check_open()
+        return CallScope(self, self.next_place("call", name, arguments), name)
+
+    def moment(self, what: Any) -> float:
+        """Return the time of `what`, in seconds since the epoch: the same each time that the block runs."""
+        place = self.next_place("moment", what)
+        if (row := self.steps.found(place)) is not None:
+            return float(row.data)
+        now = time.time()
+        self.steps.later(("moment", place, now))
+        return now
+
+
+class RunScope:
+    """One run.
+
+    Args:
+        around: what it begins in.
+        place: of the run.
+        identity: by which it is known.
+        trace_id: its own, if it is new.
+    """
+
+    def __init__(self, around: Scope, place: bytes, identity: RunIdentity, trace_id: str) -> None:
+        self.steps = around.steps
+        self.restarts = self.steps.restarts
+        self.replayed: list[str] = []
+        self._around = around
+        self._place = place
+        self._replies = 0
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._since_tools: list[bytes] = []
+        known = self.steps.found(place)
+        self.trace_id: str = trace_id if known is None else known.data["trace_id"]
+        facts = {"name": identity.name, "place": identity.place, "version": identity.version, "trace_id": trace_id}
+        self._new: list[NewRow] = [] if known is not None else [("run", place, facts)]
+
+    def _next(self) -> bytes:
+        place = key_of(self._place, self._replies)
+        self._replies += 1
+        self._calls.clear()
+        self._since_tools.append(place)
+        return place
+
+    def reply(self) -> KeptReply | None:
+        """Return the next reply where it is known."""
+        self.steps.check_open()
+        row = self.steps.found(key_of(self._place, self._replies))
+        if row is None:
+            return None
+        self._next()
+        self.replayed.append(f"reply {self._replies}")
+        data = row.data
+        reply = ChatCompletion.from_dict(data["reply"], tries=0, cached=data["cached"])
+        told = [(what, said) for what, said in data["downgrades"]]
+        return KeptReply(reply, data["mode"], data["reason"], told)
+
+    async def keep(self, kept: KeptReply) -> None:
+        """Write a reply that has come."""
+        reply, place = kept.reply, self._next()
+        data = {
+            "reply": {**reply.raw, **reply.to_dict()},
+            "cached": reply.cached,
+            "mode": kept.output_mode,
+            "reason": kept.output_mode_reason,
+            "downgrades": list(kept.downgrades),
+        }
+        new, self._new = self._new, []
+        await self.steps.append(*new, ("reply", place, data))
+
+    def call(self, call: ToolCall) -> CallScope:
+        """Return a call of the last reply; the same name and arguments again are another one."""
+        self._since_tools.clear()
+        asked = (call.function.name, call.function.arguments)
+        self._calls[asked] += 1
+        place = key_of(self._place, [self._replies, *asked, self._calls[asked]])
+        return CallScope(self._around, place, call.function.name, self.replayed)
+
+    def failed(self, error: BaseException) -> None:
+        """Note that the run has ended without an answer."""
+        if isinstance(error, _UNREAD) and self._since_tools:
+            self.steps.unread.append((error, list(self._since_tools)))
+
+
+class CallScope(Scope):
+    """One call of a tool, and what is around the runs that it begins.
+
+    Args:
+        around: the scope of the run that calls it.
+        place: of the call.
+        tool: its name.
+        replayed: where to note that it was given again.
+    """
+
+    def __init__(self, around: Scope, place: bytes, tool: str, replayed: list[str] | None = None) -> None:
+        super().__init__(around.steps, place, around)
+        self.tool = tool
+        self.call_id = place.hex()[:16]
+        self.idempotency_key = place.hex()
+        self.has_begun = self.steps.has_begun(place)
+        self._replayed = replayed
+
+    def finished(self, turn: int, call: ToolCall) -> ToolCallFinished | None:
+        """Return how it has ended before, None where it has not.
+
+        Raises:
+            ToolFailed: so.
+        """
+        self.steps.check_open()
+        row = self.steps.found(self.place)
+        if row is None:
+            return None
+        data = row.data
+        if self._replayed is not None:
+            self._replayed.append(f"tool {self.tool}")
+        if data["raised"] is not None:
+            raise ToolFailed(self.tool, data["raised"])
+        kept = {name: data[name] for name in ("content", "failed", "seconds", "error_type")}
+        return ToolCallFinished(turn, call, **kept, replayed=True)
+
+    async def outcome(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext[Any]) -> tuple[Any, ...]:
+        """Return the result of a call that had begun, in a tuple; an empty one where it is known that it never ran."""
+        if self.call_id in self.steps.answers:
+            said = self.steps.answers[self.call_id]
+            return () if said == RUN_AGAIN else (said,)
+        if not tool.once:
+            return ()  # it was one when it began
+        cause: Exception | None = None
+        if tool.recover is not None:
+            finder = as_tool(tool.recover)
+            known = finder.parameters.get("properties", {})
+            try:
+                args, kwargs = finder.bind({name: arguments[name] for name in arguments if name in known}, context)
+                found = await run_callable(finder.func, args, kwargs)
+            except (RunPaused, OutcomeUnknown):
+                raise
+            except Exception as error:  # noqa: BLE001 - who cannot find it out does not know it
+                cause, found = error, ABSTAIN
+            if found is not ABSTAIN:
+                return (found,)
+        if self.call_id not in self.steps.pending:
+            await self.steps.append(self._asked("outcome", arguments))
+        raise self.interrupt(OutcomeUnknown(self.steps.key, self.call_id, self.tool, dict(arguments))) from cause
+
+    def _asked(self, why: str, arguments: Mapping[str, Any]) -> NewRow:
+        return (
+            "asked",
+            self.place,
+            {"call_id": self.call_id, "tool": self.tool, "arguments": dict(arguments), "why": why},
+        )
+
+    async def begins(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """Note that the tool is about to run."""
+        used = self.call_id if self.steps.answers.get(self.call_id) == RUN_AGAIN else ""
+        await self.steps.append(("began", self.place, {"tool": tool.name, "arguments": dict(arguments)}), used=used)
+        self.has_begun = True
+
+    async def ends(self, finished: ToolCallFinished, raised: str | None = None) -> None:
+        """Write the result; `raised` is the problem where it ends the run."""
+        if self.interrupted is not None:  # also where the tool itself has caught it
+            await self.waits()
+            raise self.interrupted
+        kept = {name: getattr(finished, name) for name in ("content", "failed", "seconds", "error_type")}
+        await self.steps.append(("tool", self.place, {**kept, "raised": raised}))
+
+    async def waits(self) -> None:
+        """Note that the call has no result, since something inside of it waits for an answer: it counts as not begun."""
+        if self.has_begun and getattr(self.interrupted, "call_id", "") != self.call_id:
+            await self.steps.append(("undone", self.place, None))
+
+    def confirmed(self, arguments: Mapping[str, Any]) -> bool:
+        """Return what was answered to the question whether the tool may run; not for an event loop.
+
+        Raises:
+            AnsweredInstead: a text for the model.
+            RunPaused: nothing was answered.
+        """
+        steps, call_id = self.steps, self.call_id
+        if call_id in steps.answers:
+            said = steps.answers[call_id]
+            if isinstance(said, bool):
+                return said
+            raise AnsweredInstead(str(said))
+        if call_id not in steps.pending:
+            steps.append_now(self._asked("confirm", arguments))
+        raise self.interrupt(RunPaused(steps.key, [steps.pending[call_id]]))

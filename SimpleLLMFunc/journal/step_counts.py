@@ -1,0 +1,105 @@
+"""How many steps each key has, outside of the database: a write-ahead log that lost its end looks whole from the inside."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import filelock
+
+from SimpleLLMFunc.errors import CheckpointError
+
+__all__ = ["StepCounts"]
+
+_SLOT: Final = struct.Struct("<16sQI4x")
+"""Hash of the key, number of steps, checksum of both."""
+
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+
+
+class StepCounts:
+    """The number of one key, in a file that all keys share: a slot of 32 bytes each, written in one go.
+
+    A number that is too low does no harm, one that is too high says that steps are lost.
+
+    Args:
+        path: of the file.
+        key: hash of the key, 16 bytes.
+        shown: what the journal is called in errors.
+    """
+
+    def __init__(self, path: Path, key: bytes, shown: str) -> None:
+        self._path = path
+        self._key = key
+        self._shown = shown
+        self._file: int | None = None
+        self._place: int | None = None
+
+    def read(self) -> int:
+        """Return the number of steps, 0 where none is noted.
+
+        Raises:
+            CheckpointError: it is not as it was written.
+        """
+        try:
+            slots = self._path.read_bytes()
+        except OSError:
+            return 0
+        self._place = _find(slots, self._key)
+        if self._place is None:
+            return 0
+        key, count, checksum = _SLOT.unpack_from(slots, self._place)
+        if checksum != _checksum(key, count):
+            raise CheckpointError(
+                f"{self._shown} is damaged: the number of steps in {self._path.name} is not as it was written. Put a copy "
+                "in its place; or remove that file, where the journal itself was not touched."
+            )
+        return int(count)
+
+    def note(self, count: int) -> None:
+        """Note the number of steps; a full disk keeps the number before."""
+        with suppress(OSError):
+            if self._file is None:
+                self._file = os.open(self._path, _FLAGS, 0o600)
+            if self._place is None:
+                with filelock.FileLock(self._path.with_suffix(".lock"), timeout=10.0, thread_local=False):
+                    slots = self._path.read_bytes()
+                    found = _find(slots, self._key)
+                    self._place = len(slots) // _SLOT.size * _SLOT.size if found is None else found
+                    self._write(count)
+            else:
+                self._write(count)
+
+    def forget(self) -> None:
+        """Note that there are no steps, where any were noted."""
+        slots = self._path.read_bytes() if self._path.exists() else b""
+        self._place = _find(slots, self._key)
+        if self._place is not None:
+            self.note(0)
+
+    def _write(self, count: int) -> None:
+        assert self._file is not None, "it is open"
+        assert self._place is not None, "there is a slot"
+        os.lseek(self._file, self._place, os.SEEK_SET)
+        os.write(self._file, _SLOT.pack(self._key, count, _checksum(self._key, count)))
+
+    def close(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+def _find(slots: bytes, key: bytes) -> int | None:
+    place = slots.find(key)
+    while place >= 0 and (place % _SLOT.size or place + _SLOT.size > len(slots)):
+        place = slots.find(key, place + 1)
+    return None if place < 0 else place
+
+
+def _checksum(key: bytes, count: int) -> int:
+    return zlib.crc32(key + count.to_bytes(8, "little"))
