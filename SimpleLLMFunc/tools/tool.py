@@ -93,7 +93,7 @@ class Tool:
             )
         if untrusted is not None:
             self.untrusted = untrusted
-        self._set_once(once, recover, name or getattr(func, "__name__", type(self).__name__))
+        self._set_once(once, recover, str(name or getattr(func, "__name__", type(self).__name__)))
         if isinstance(func, Tool):
             func = func.func  # the same under another name, or with other options
         self._define(func if func is not None else self.run, name, description, parameters)

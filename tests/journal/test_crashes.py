@@ -1,0 +1,150 @@
+"""Processes that are killed, and files that are damaged: nothing is lost, nothing done twice, no wrong value given."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from SimpleLLMFunc import CheckpointError, ConnectionFailed, durable, llm_function, tool, use_llm
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(not hasattr(sys, "abiflags"), reason="needs fork and SIGKILL")
+@pytest.mark.parametrize(
+    ("runs", "kills"), [(12, 25), pytest.param(2000, 500, marks=[pytest.mark.heavy, pytest.mark.timeout(900)])]
+)
+def test_killed_processes_lose_nothing_and_do_nothing_twice(tmp_path, runs, kills):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.crashing", str(tmp_path), str(runs), str(kills)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "notes").read_text().splitlines()
+    assert (killed := int(lines.pop().split()[1])) >= kills // 2
+    answers = {line for line in lines if line.startswith("answer")}
+    assert answers == {f"answer {run}: {'seen paid ' * 3}".strip() for run in range(runs)}
+    told = Counter(line for line in lines if line.startswith(("reply", "look", "pay")))
+    assert len(told) == runs * (7 + 6)
+    twice = {line: times for line, times in told.items() if times > 1}
+    assert not [line for line in twice if line.startswith("pay")]  # a once-tool
+    # One step at a time goes on: a kill can cost no more than that one.
+    assert sum(twice.values()) - len(twice) <= killed
+
+
+# --- damage --------------------------------------------------------------------------------------------------
+
+
+def shop(runs):
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        runs.append(amount)
+        return f"paid {amount}"
+
+    @llm_function(toolkit=[pay])
+    def sell(order: str) -> str:
+        """Sell."""
+
+    return sell
+
+
+PAY = tool_calls(("pay", {"amount": 3}))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder with a journal of three runs, as a killed process leaves it: much of it is still in the log."""
+    folder = tmp_path_factory.mktemp("journal")
+    path = folder / "runs.sqlite"
+    other = None
+    for key in ("one", "two", "half"):
+        replies = (PAY, ConnectionFailed("m") if key == "half" else "sold")
+        try:
+            with use_llm(ScriptedLLM(*replies)), durable(path, key):
+                shop([])(key)
+        except ConnectionFailed:
+            pass
+        if other is None:
+            other = sqlite3.connect(path)
+            other.execute("SELECT count(*) FROM steps").fetchone()  # keeps the log where it is
+    saved = tmp_path_factory.mktemp("saved")
+    for suffix in ("", "-wal", ".steps"):
+        shutil.copy(f"{path}{suffix}", saved / f"runs.sqlite{suffix}")
+    other.close()
+    return saved
+
+
+FILES = ("runs.sqlite", "runs.sqlite-wal", "runs.sqlite.steps")
+
+
+def outcomes(folder):
+    """What comes of the runs: a value, or the error of a journal that is not trusted; and what was asked and done."""
+    for key, wanted in (("one", 0), ("two", 0), ("half", 1)):
+        runs, model = [], ScriptedLLM(*["sold"] * wanted)
+        try:
+            with use_llm(model), durable(folder / "runs.sqlite", key):
+                yield key, shop(runs)(key), runs, len(model.calls) - wanted
+        except CheckpointError as error:
+            yield key, error, runs, len(model.calls)
+
+
+def check(folder):
+    found = list(outcomes(folder))
+    for key, value, runs, asked in found:
+        assert value == "sold" or isinstance(value, CheckpointError), key
+        assert runs == [], f"the tool of {key} ran again"
+        assert asked == 0
+    return found
+
+
+def test_what_is_whole_is_read(kept, tmp_path):
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    assert [value for _, value, _, _ in check(tmp_path)] == ["sold"] * 3
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(st.sampled_from(FILES), st.floats(0, 1, exclude_max=True), st.integers(0, 8))
+def test_flipped_bits_and_cut_files_are_an_error_or_do_no_harm(kept, tmp_path_factory, name, place, bit):
+    folder = tmp_path_factory.mktemp("damaged")
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    data = bytearray((folder / name).read_bytes())
+    at = int(place * len(data))
+    if bit == 8:
+        del data[at:]
+    else:
+        data[at] ^= 1 << bit
+    (folder / name).write_bytes(data)
+    check(folder)
+    shutil.rmtree(folder)
+
+
+def test_a_log_that_was_taken_away_is_noticed(kept, tmp_path):
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "runs.sqlite-wal").unlink()
+    assert "was cut" in str(check(tmp_path)[-1][1])
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"no database", b"SQLite format 3\x00" + bytes(4000)])
+def test_what_is_no_journal(tmp_path, content):
+    path = tmp_path / "runs.sqlite"
+    path.write_bytes(content)
+    if content:
+        with pytest.raises(CheckpointError), durable(path, "k"):
+            pass
+        assert path.read_bytes() == content
+    else:
+        with use_llm(ScriptedLLM(PAY, "sold")), durable(path, "k"):
+            assert shop([])("k") == "sold"
