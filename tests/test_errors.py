@@ -41,6 +41,8 @@ EXAMPLES = [
     errors.ContentBlocked("refusal: no", partial="abc"),
     errors.ToolCallLimitExceeded(5),
     errors.ToolFailed("search", "no luck"),
+    errors.RunPaused("k", [{"call_id": "c", "tool": "pay"}]),
+    errors.OutcomeUnknown("k", "c", "pay", {"amount": 3}),
     errors.ResponseParseError("text", int, [("a", "int", "'x'")] * 7),
     errors.CheckpointError("damaged", row=3),
     errors.CallError("failed", {"a": 1}),

@@ -34,12 +34,12 @@ class ChatPipeline(Pipeline):
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same chat with other options."""
-        return type(self)(self.definition, self.options.changed(options, self.kind))
+        return self.followed_by(type(self)(self.definition, self.options.changed(options, self.kind)), options)
 
     def as_method(self) -> Self:
         """Return the pipeline of the same chat as a method."""
         definition = self.definition.as_method()
-        return self if definition is self.definition else type(self)(definition, self.options)
+        return self if definition is self.definition else self.followed_by(type(self)(definition, self.options))
 
     @property
     def history_param(self) -> str | None:

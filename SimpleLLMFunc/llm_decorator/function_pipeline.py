@@ -64,14 +64,14 @@ class FunctionPipeline(Pipeline):
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same function with other options."""
         kept = self.examples if self.definition.is_resolved and not options.keys() & _EXAMPLES else None
-        return type(self)(self.definition, self.options.changed(options, self.kind), kept)
+        return self.followed_by(type(self)(self.definition, self.options.changed(options, self.kind), kept), options)
 
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
         definition = self.definition.as_method()
         if definition is self.definition:
             return self
-        return type(self)(definition, self.options, self.examples if definition.is_resolved else None)
+        return self.followed_by(type(self)(definition, self.options, self.examples if definition.is_resolved else None))
 
     def bound(self, instance: object) -> Self:  # noqa: ARG002
         """Return the same for a method of this instance: of that the model is told nothing."""

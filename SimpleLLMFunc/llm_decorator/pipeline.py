@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
@@ -25,6 +25,10 @@ from SimpleLLMFunc.type import Usage
 
 __all__ = ["Pipeline"]
 
+P = TypeVar("P", bound="Pipeline")
+
+_NO_OPTIONS: Mapping[str, Any] = {}
+
 
 class Pipeline(ABC):
     """A function with its options: all that its calls share.
@@ -43,6 +47,19 @@ class Pipeline(ABC):
         self.definition = definition
         self.options = options
         self.tools: Toolset = prepare_toolset(options, definition.name)
+        self.later: dict[str, Any] = {}
+
+    def followed_by(self, pipeline: P, options: Mapping[str, Any] = _NO_OPTIONS) -> P:
+        """Return `pipeline`, which knows what has been changed since the decorator of that which is the function's own there.
+
+        Args:
+            pipeline: the same with other options, or as a method.
+            options: the others.
+        """
+        llm = options.get("llm_interface")
+        later = {"model": llm.model_name} if llm is not None else {}
+        pipeline.later = {**self.later, **later, **({"toolkit": True} if "toolkit" in options else {})}
+        return pipeline
 
     @abstractmethod
     def with_options(self, options: Mapping[str, Any]) -> Self:
@@ -171,9 +188,15 @@ class Pipeline(ABC):
     def identity(self) -> RunIdentity:
         """By what a journal knows the function: what it was decorated with is its own, what came later are options."""
         options, specs = self.options, self.tools.specs or []
-        later = [options.later.get("model"), specs if "toolkit" in options.later else None]
-        asked = [options.output_mode, options.tools, *later, *self.version_parts]
-        version = self._version([], [] if "toolkit" in options.later else specs)
+        has_others = "toolkit" in self.later
+        asked = [
+            options.output_mode,
+            options.tools,
+            self.later.get("model"),
+            has_others and specs,
+            *self.version_parts,
+        ]
+        version = self._version([], [] if has_others else specs)
         return RunIdentity(self.definition.name, version, asked, None, self.definition.place)
 
     @property

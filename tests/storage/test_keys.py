@@ -14,10 +14,10 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc.storage.keys import canonical, key_of, plain_text, version_of
 from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.storage.keys import canonical, key_of, plain_text, version_of
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Color(Enum):

@@ -60,8 +60,6 @@ class Options:
 
     Attributes:
         llm_kwargs: request parameters, and `extra_body`; they go to the provider.
-        later: what `with_options` has changed of that which is the function's own where the decorator says it: the name of
-            its model, and that it has other tools.
     """
 
     llm_interface: LLM_Interface | None = None
@@ -98,7 +96,6 @@ class Options:
     return_mode: Literal["text", "raw"] = "text"
     thinking: Thinking | None = None
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    later: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         given: Any = self  # what was really given: callers are not all type-checked
@@ -132,7 +129,7 @@ class Options:
         if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
             raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
         self._check_answering()
-        own = [known.name for known in fields(self) if known.name not in {"llm_kwargs", "later"}]
+        own = [known.name for known in fields(self) if known.name != "llm_kwargs"]
         models = [name for name, value in self.llm_kwargs.items() if isinstance(value, LLM_Interface)]
         check_options(self.llm_kwargs, own, {**dict.fromkeys(models, _MODEL), **_PLACES})
 
@@ -194,14 +191,11 @@ class Options:
         Raises:
             ConfigError: one is no option of this kind of function, or has a value that it cannot have.
         """
-        others = {"later", "llm_kwargs", *(FUNCTION_ONLY if kind == "chat" else CHAT_ONLY)}
+        others = {"llm_kwargs", *(FUNCTION_ONLY if kind == "chat" else CHAT_ONLY)}
         names = {known.name for known in fields(self)} - others
         ours = {name: value for name, value in options.items() if name in names}
         theirs = {name: value for name, value in options.items() if name not in names}
-        later = {**self.later, **({"toolkit": True} if "toolkit" in ours else {})}
-        if (llm := ours.get("llm_interface")) is not None:
-            later["model"] = getattr(llm, "model_name", "")
-        return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs}, later=later)
+        return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs})
 
 
 def _kind_of(value: object) -> str:
