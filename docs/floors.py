@@ -19,6 +19,7 @@ SAID = {
     "llm_decorator": "@llm_function, @llm_chat: the five steps",
     "calls": "LLM, Slot, Summary",
     "batch": "one function over many rows",
+    "journal": "runs that cannot be lost",
     "base": "the one loop, text to value, events, results",
     "interface": "how a model is reached",
     "tools": "what a model may call",

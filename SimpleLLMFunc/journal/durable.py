@@ -16,8 +16,6 @@ from SimpleLLMFunc.logger import border, push_info
 from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.utils import Block
 
-__all__ = ["durable", "pending_in"]
-
 
 class durable:  # noqa: N801 - used like a function
     """Keep the runs of a block in a journal: ``with durable("runs.sqlite", key="order-17"): …``, in async code too.

@@ -25,8 +25,6 @@ from SimpleLLMFunc.journal.step_counts import StepCounts
 from SimpleLLMFunc.logger import mask_known, redact
 from SimpleLLMFunc.storage import SqliteFile, transaction
 
-__all__ = ["JournalFile", "KeyLog", "NewRow", "Row"]
-
 _APPLICATION_ID: Final = 0x534C4A4E
 """In the header of our files: "SLJN"."""
 

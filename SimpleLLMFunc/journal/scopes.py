@@ -29,8 +29,6 @@ from SimpleLLMFunc.storage import key_of
 from SimpleLLMFunc.tools import AnsweredInstead, Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.type import ABSTAIN, ChatCompletion, ToolCall
 
-__all__ = ["RUN_AGAIN", "CallScope", "RunScope", "Scope", "Steps"]
-
 RUN_AGAIN = "RUN_AGAIN: it never ran"
 """The answer to an unknown outcome where it is known that the tool has done nothing: it is run."""
 

@@ -17,8 +17,6 @@ from SimpleLLMFunc.journal.log_file import JournalFile, KeyLog
 from SimpleLLMFunc.journal.scopes import RUN_AGAIN, CallScope
 from SimpleLLMFunc.logger import border
 
-__all__ = ["answer", "forget", "pause_run", "paused", "prune"]
-
 
 def pause_run(tool: str, arguments: dict[str, Any]) -> bool:
     """Wait for an answer that comes later and from elsewhere: ``toolkit_confirm=pause_run``.

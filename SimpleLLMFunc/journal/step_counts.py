@@ -13,8 +13,6 @@ import filelock
 
 from SimpleLLMFunc.errors import CheckpointError
 
-__all__ = ["StepCounts"]
-
 _SLOT: Final = struct.Struct("<16sQI4x")
 """Hash of the key, number of steps, checksum of both."""
 

@@ -17,8 +17,6 @@ from SimpleLLMFunc.tools import Tool, ToolContext
 from SimpleLLMFunc.type import ChatCompletion, ToolCall
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = ["JOURNAL", "Journal", "JournaledCall", "JournaledRun", "KeptReply", "RunIdentity", "not_journaled"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
