@@ -163,7 +163,7 @@ class Shop:
         steps = [
             Step("ask", call=LLM, params={"user_prompt": "{{question}} at {{time}}"}),
             Step("buy", call=RunTool, params={"func": buy, "thing": "tea"}),
-            Step("end", call=LLM, params={"user_prompt": "end {{question}} {{step_data['buy'].data}}"}),
+            Step("end", call=LLM, params={"user_prompt": "end of {{question}}"}),
         ]
         task = Task("tea?")
         for step in steps:
