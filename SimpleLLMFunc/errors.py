@@ -39,8 +39,8 @@ answer's shape? An error is built from facts and writes its own text; the text n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 __all__ = [
@@ -569,6 +569,8 @@ class RunPaused(RunError):
         pending: what waits, as in `SimpleLLMFunc.journal.paused`.
     """
 
+    pending: Sequence[dict[str, Any]] = ()
+
     def __init__(self, key: str, pending: Sequence[dict[str, Any]] = ()) -> None:
         self.key = key
         self.pending = list(pending)
@@ -589,11 +591,13 @@ class OutcomeUnknown(RunError):
         arguments: of the call.
     """
 
-    def __init__(self, key: str, call_id: str, tool: str, arguments: dict[str, Any]) -> None:
+    arguments: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, key: str, call_id: str, tool: str, arguments: Mapping[str, Any]) -> None:
         self.key = key
         self.call_id = call_id
         self.tool = tool
-        self.arguments = arguments
+        self.arguments = dict(arguments)
         super().__init__(
             f"the run {key!r} ended while the tool {tool!r} was at work, which must not run twice. Find out what it has "
             f"done, and say so: SimpleLLMFunc.journal.answer(path, {key!r}, {call_id!r}, result), or RUN_AGAIN as the "
