@@ -35,6 +35,16 @@ def result_card(result: Result[Any]) -> Card:
         Part(counted(len(rejected), "violation") + " of rejected answers", rejected, ("where", "expected", "got")),
         Part(counted(len(result.downgrades), "downgrade"), result.downgrades, ("what", "the service said")),
         Part(counted(len(calls), "tool call"), calls, ("tool", "arguments")),
+        Part(
+            counted(len(result.server_tools), "tool") + " that the service ran",
+            [(each.type, plainly(each.input), plainly(each.output)) for each in result.server_tools],
+            ("tool", "input", "output"),
+        ),
+        Part(
+            counted(len(result.citations), "citation"),
+            [(each.title, each.url, each.text) for each in result.citations],
+            ("title", "url", "text"),
+        ),
         conversation(result.messages),
     ]
     return Card("Result", [(name, text or "") for name, text in facts], parts)

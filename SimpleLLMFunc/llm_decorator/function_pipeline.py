@@ -15,6 +15,7 @@ from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.wires import citations_in
 from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
@@ -139,6 +140,8 @@ class FunctionPipeline(Pipeline):
             repairs=parsed.repairs,
             tries=reply.tries,
             thinking=reply.message.reasoning_content or "",
+            server_tools=run.server_tools,
+            citations=citations_in({**reply.message.extra, "content": reply.text}),
             **run.facts(),
         )
 

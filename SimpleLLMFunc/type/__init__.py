@@ -37,7 +37,7 @@ from SimpleLLMFunc.type.multimodal import (
     read_file,
 )
 from SimpleLLMFunc.type.usage import NO_USAGE, Usage
-from SimpleLLMFunc.type.wire import content_text, index_of, mapping, mappings, text_or_none, without_surrogates
+from SimpleLLMFunc.type.wire import content_text, count, index_of, mapping, mappings, text_or_none, without_surrogates
 
 __all__ = [
     "ABSTAIN",
@@ -80,6 +80,7 @@ __all__ += [
     "Multimodal",
     "confident_type",
     "content_text",
+    "count",
     "index_of",
     "mapping",
     "mappings",

@@ -13,6 +13,7 @@ from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.parsing import OutputMode, Repair
 from SimpleLLMFunc.base.run.shown import Shown
 from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.interface.wires import Citation, ServerTool
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec, Usage
 from SimpleLLMFunc.utils import set_fields
 
@@ -71,6 +72,10 @@ class Result(Shown, Generic[R]):
             "wire: ", "sampling: ", "thinking: " or "provider state: ".
         thinking: what the model thought before the accepted answer, as far as the service shows it; empty for nothing.
         replayed: the steps that a `durable` block gave again, in order: "reply 1", "tool refund". They cost nothing.
+        server_tools: the tools that the service ran by itself, such as a web search, in order: `type`, `input` and `output`
+            as it tells them.
+        citations: where the accepted answer comes from, as far as the service says it: `url`, `title` and the quoted `text`
+            of the answer or of the source.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:result_card"
@@ -94,6 +99,8 @@ class Result(Shown, Generic[R]):
     downgrades: list[tuple[str, str]] = field(default_factory=list)
     thinking: str = ""
     replayed: list[str] = field(default_factory=list)
+    server_tools: list[ServerTool] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
 
     __setstate__ = set_fields
 

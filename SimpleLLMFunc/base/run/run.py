@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar, assert_never
@@ -35,6 +36,7 @@ from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import LISTENER, AttemptListener, Downgrades
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
+from SimpleLLMFunc.interface.wires import STATE, ServerTool, server_tools_in
 from SimpleLLMFunc.logger import begin_run, get_current_trace_id
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
 from SimpleLLMFunc.utils import Block
@@ -98,6 +100,7 @@ class Run:
         self.messages: list[Message] = []
         self.tool_calls: list[ToolCall] = []
         self.usage = NO_USAGE
+        self._with_state: list[Mapping[str, Any]] = []  # what replies carry that their service wants back
         self.last: ReplyReceived | None = None
         self.parsed: Parsed[Any] | None = None
         self.finished: RunFinished | None = None
@@ -190,6 +193,8 @@ class Run:
             case ReplyReceived(usage=usage):
                 self.last = event
                 self.usage += usage
+                if STATE in event.reply.message.extra:
+                    self._with_state.append(event.reply.message.extra)
             case RunStarted(messages=messages):
                 self.messages = list(messages)
             case RunFinished():
@@ -226,6 +231,11 @@ class Run:
     def downgrades(self) -> list[tuple[str, str]]:
         """What was asked for in another way, as in `Result`: by this run, and by the interface."""
         return list(dict.fromkeys((*self._asked_otherwise, *self.noted.told)))
+
+    @property
+    def server_tools(self) -> list[ServerTool]:
+        """The tools that the service ran by itself, in order."""
+        return server_tools_in(self._with_state)
 
     def facts(self) -> dict[str, Any]:
         """Return what `Result` and an error have in common, by attribute name."""

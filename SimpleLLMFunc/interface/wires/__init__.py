@@ -20,6 +20,7 @@ from SimpleLLMFunc.interface.wires.request_body import (
     number,
     taken_apart,
 )
+from SimpleLLMFunc.interface.wires.sources import Citation, ServerTool, citations_in, server_tools_in
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in, without_thoughts
 from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Kept, Received, Wire, WireRequest
@@ -29,11 +30,13 @@ __all__ = [
     "STATE",
     "Asked",
     "ChatCompletionsWire",
+    "Citation",
     "Decoder",
     "Kept",
     "Received",
     "Refused",
     "ReplyAssembler",
+    "ServerTool",
     "StreamedThoughts",
     "Wire",
     "WireRequest",
@@ -44,6 +47,7 @@ __all__ = [
     "check_call_params",
     "check_options",
     "chunk_of_reply",
+    "citations_in",
     "endpoint",
     "extra_headers_of",
     "failure_of",
@@ -55,6 +59,7 @@ __all__ = [
     "refused_in",
     "refuses_state",
     "rekeyed",
+    "server_tools_in",
     "taken_apart",
     "tool_name",
     "without_state",

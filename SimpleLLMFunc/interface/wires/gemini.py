@@ -4,53 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from SimpleLLMFunc.interface.body_json import decode, encode
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.chat import bad_body, error_in, is_events, reply_of_events
-from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.wires.parts import PartReader, build_request, completion_of
 from SimpleLLMFunc.interface.wires.parts.reply import problem_of
-from SimpleLLMFunc.interface.wires.quirks import put_right
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
+from SimpleLLMFunc.interface.wires.replies import JsonWire
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion, mappings
 
 __all__ = ["GeminiWire"]
 
-_PARAMETERS = frozenset(
-    {
-        "cachedContent",
-        "frequency_penalty",
-        "generationConfig",
-        "labels",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "n",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "safetySettings",
-        "seed",
-        "stop",
-        "temperature",
-        "thinking",
-        "tool_choice",
-        "top_k",
-        "top_logprobs",
-        "top_p",
-    }
-)
-
-_HEAD = 8000
-
 
 @dataclass(frozen=True, slots=True)
-class GeminiWire:
+class GeminiWire(JsonWire):
     """The wire ``generateContent``.
 
     Attributes:
@@ -63,16 +32,34 @@ class GeminiWire:
     service: str = ""
     version: str = "v1beta"
 
+    name = "gemini"
     version_spoken: ClassVar[str] = "v1beta"
-    parameters = _PARAMETERS
+    parameters = frozenset(
+        [
+            "cachedContent",
+            "frequency_penalty",
+            "generationConfig",
+            "labels",
+            "logprobs",
+            "max_completion_tokens",
+            "max_tokens",
+            "n",
+            "parallel_tool_calls",
+            "presence_penalty",
+            "safetySettings",
+            "seed",
+            "stop",
+            "temperature",
+            "thinking",
+            "tool_choice",
+            "top_k",
+            "top_logprobs",
+            "top_p",
+        ]
+    )
 
     @property
-    def name(self) -> str:
-        """What it is called."""
-        return "gemini"
-
-    @property
-    def models_path(self) -> str:
+    def models_path(self) -> str:  # type: ignore[override]
         """Where the service lists its models, after the base address."""
         return f"/{self.version}/models"
 
@@ -89,46 +76,45 @@ class GeminiWire:
             UsageError: there is no message.
         """
         path = self.path(model_name, stream=stream)
-        return build_request(asked, model_name, path, self.name, self.service, has_choice=profile.tool_choice)
+        return build_request(asked, model_name, self.service, path=path, has_choice=profile.tool_choice)
 
     def auth(self, key: str) -> Mapping[str, str]:
         """Return the header that carries the key."""
         return {"x-goog-api-key": key}
 
     def reply(self, body: bytes, received: Received) -> ChatCompletion:
-        """Return the whole reply.
-
-        Raises:
-            AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
-        """
-        if is_events(body):
-            return reply_of_events(self.decoder(received), body, received)
-        try:
-            data: Any = decode(body)
-        except ValueError:
-            raise bad_body(body, received) from None
-        if isinstance(data, list) and data and all(isinstance(item, dict) for item in data):
-            # A stream without events is a list of what would have been their data.
-            events = b"".join(b"data: " + encode(item) + b"\n\n" for item in data)
-            return reply_of_events(self.decoder(received), events, received)
-        if isinstance(data, dict) and data.get("error"):
-            raise error_in(data, received)
-        problem = problem_of(data)
-        if problem:
-            head = body[:_HEAD].decode("utf-8", "replace")
-            raise bad_reply(problem, head, received)
-        return put_right(completion_of(cast("dict[str, Any]", data), self.name, self.service, received))
+        """Return the whole reply; raises as those of the other wires do."""
+        return JsonWire.reply(self, _as_events(body), received)
 
     def decoder(self, received: Received) -> PartReader:
         """Return what reads a stream."""
-        return PartReader(received, self.name, self.service)
+        return PartReader(received, self.service)
 
-    def error(self, body: bytes, received: Received) -> AttemptFailed:
-        """Return what a reply with another status than 2xx means."""
-        return failure_of(read_error(body), received, tools=partial(_tools_in, received.sent))
+    def problem_of(self, data: Mapping[str, Any]) -> str:
+        """Return why a reply is none of the protocol, empty if it is one."""
+        return problem_of(data)
+
+    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
+        """Return a reply whose form is known to be good."""
+        return completion_of(data, self.service, received)
+
+    def tools_in(self, sent: Mapping[str, Any]) -> list[str]:
+        """Return the names of the tools in the body of a request."""
+        return [
+            str(each.get("name") or "")
+            for tool in mappings(sent.get("tools"))
+            for each in mappings(tool.get("functionDeclarations"))
+        ]
 
 
-def _tools_in(sent: bytes) -> list[str]:
-    """Return the names of the tools in the body of a request."""
-    tools = mappings(decode(sent).get("tools")) if sent else []
-    return [str(each.get("name") or "") for tool in tools for each in mappings(tool.get("functionDeclarations"))]
+def _as_events(body: bytes) -> bytes:
+    """Return a stream without events, which is a list of what would have been their data, as events."""
+    if not body.lstrip().startswith(b"["):
+        return body
+    try:
+        data = decode(body)
+    except ValueError:
+        return body
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        return body
+    return b"".join(b"data: " + encode(item) + b"\n\n" for item in data) or body

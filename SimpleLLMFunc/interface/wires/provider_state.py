@@ -1,7 +1,8 @@
 """What a service wants back with an assistant's message, beside what every wire can say; pure.
 
 It stands on the message under ``"provider_state"``, as JSON data: ``{"wire", "service", "items"}``, and ``"prefix"``
-where the service binds it to all that stands before it. It goes out to the same wire and service only.
+where the service binds it to all that stands before it. It goes out to the same wire and service only. What else the
+service tells of the message (Gemini's sources) stands under ``"about"`` and does not go back.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from SimpleLLMFunc.errors import BadRequest
@@ -23,7 +25,9 @@ STATE = "provider_state"
 _json_of = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def state_of(wire: str, service: str, items: list[Any], prefix: str = "") -> dict[str, Any]:
+def state_of(
+    wire: str, service: str, items: list[Any], prefix: str = "", about: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     """Return the state for a message.
 
     Args:
@@ -31,9 +35,12 @@ def state_of(wire: str, service: str, items: list[Any], prefix: str = "") -> dic
         service: the host.
         items: as they came, in their order.
         prefix: the hash of what stands before; empty where nothing is bound.
+        about: what else the service tells of the message, which does not go back.
     """
-    state = {"wire": wire, "service": service, "items": items}
-    return {**state, "prefix": prefix} if prefix else state
+    state: dict[str, Any] = {"wire": wire, "service": service, "items": items}
+    if prefix:
+        state["prefix"] = prefix
+    return {**state, "about": dict(about)} if about else state
 
 
 def state_in(message: Mapping[str, Any], wire: str, service: str) -> tuple[list[Any], str] | None:

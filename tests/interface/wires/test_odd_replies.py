@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires import Received, ReplyAssembler
+from SimpleLLMFunc.interface.wires import Received, ReplyAssembler, citations_in, server_tools_in
 from tests.faults.test_random_replies import places_in
 from tests.interface.wires.test_recordings import DATA, FILES, WIRES
 
@@ -58,14 +58,19 @@ def spoilt_stream(body, draw):
 
 def read(wire, body, *, stream):
     if not stream:
-        wire.reply(body, Received("m", sent=b"{}"))
         wire.error(body, Received("m", status=400, sent=b"{}"))
+        told(wire.reply(body, Received("m", sent=b"{}")))
         return
     decoder, assembler = wire.decoder(Received("m")), ReplyAssembler()
     for step in (decoder.feed(body), decoder.close()):
         for chunk in step:
             assembler.add(chunk)
-    assembler.completion()
+    told(assembler.completion())
+
+
+def told(reply):
+    message = {**reply.message.extra, "content": reply.text}
+    return server_tools_in([message, message]), citations_in(message)
 
 
 @pytest.mark.parametrize("name", WIRES)

@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc.errors import ProviderError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires import Received, ReplyAssembler, Wire
+from SimpleLLMFunc.interface.wires import Received, ReplyAssembler, Wire, citations_in, server_tools_in
 from SimpleLLMFunc.interface.wires.gemini import GeminiWire
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
@@ -73,7 +73,7 @@ def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
             said["partial"] = len(inner.partial)
         return said
     message, usage = reply.message, reply.usage
-    state = message.extra.get("provider_state")
+    state, said = message.extra.get("provider_state"), {**message.extra, "content": reply.text}
     made: dict[str, Any] = {
         "finish": reply.finish_reason,
         "text": [len(reply.text), reply.text[:30]],
@@ -83,6 +83,8 @@ def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
         "thinking": len(message.reasoning_content or ""),
         "refusal": message.refusal,
         "state": [next(iter(item)) if "type" not in item else item["type"] for item in state["items"]] if state else None,
+        "server tools": [[tool.type, str(tool.input)[:30], str(tool.output)[:30]] for tool in server_tools_in([said])],
+        "citations": [[each.url[:30], each.title[:30], each.text[:30]] for each in citations_in(said)],
         "usage": None if usage is None else [
             usage.tokens.input_tokens,
             usage.tokens.output_tokens,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from SimpleLLMFunc.interface.body_json import decode
-from SimpleLLMFunc.interface.wires.blocks.reply import FINISH, extra_of, refusal_in, usage_dict
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.blocks.reply import FINISH, extra_of, facts_of, refusal_in, usage_dict
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping, text_or_none
@@ -18,23 +18,14 @@ __all__ = ["BlockReader"]
 class BlockReader(EventReader):
     """Reads one stream; it is complete when the service has named a stop reason.
 
-    Args:
-        received: what is known of the reply.
-        wire, service: where it comes from.
-
     Source: https://docs.anthropic.com/en/api/messages-streaming
     """
 
-    __slots__ = ("_blocks", "_calls", "_id", "_is_ended", "_json", "_model", "_service", "_usage", "_wire")
+    __slots__ = ("_blocks", "_calls", "_is_ended", "_json", "_usage")
 
-    def __init__(self, received: Received, wire: str, service: str) -> None:
-        super().__init__(received)
-        self._wire, self._service = wire, service
-        self._id = self._model = ""
+    def __init__(self, received: Received, service: str) -> None:
+        super().__init__(received, service)
         self._usage: dict[str, Any] = {}
-        self._begin()
-
-    def _begin(self) -> None:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._json: dict[int, list[str]] = {}
         self._calls: dict[int, int] = {}  # the number of a call, by that of its block
@@ -64,31 +55,25 @@ class BlockReader(EventReader):
             self.is_done = self._is_ended
         return None  # a ping, or an event of a kind we do not know
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> ChatCompletionChunk:
-        choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        usage = usage_dict(self._usage) if reason else None
-        data = {"id": self._id, "model": self._model, "choices": [choice], "usage": usage}
-        return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
-
     def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk | None:
         if self._blocks:
             # A proxy that asked again: what stood before is void, which can be told only while nothing is shown.
             raise self.broken("the service began its reply a second time")
-        self._id, self._model = str(message.get("id") or ""), str(message.get("model") or "")
+        self._facts = facts_of(message)
         self._usage = dict(mapping(message.get("usage")))
-        return self._chunk({"role": "assistant"}) if not self.count else None
+        return self.chunk({"role": "assistant"}) if not self.count else None
 
     def _block_started(self, index: int, block: Mapping[str, Any]) -> ChatCompletionChunk | None:
         self._blocks[index] = dict(block)
         kind = block.get("type")
         if kind == "text" and block.get("text"):
-            return self._chunk({"content": block["text"]})
+            return self.chunk({"content": block["text"]})
         if kind != "tool_use":
             return None
         number = self._calls[index] = len(self._calls)
         function = {"name": str(block.get("name") or ""), "arguments": ""}
         call = {"index": number, "id": str(block.get("id") or ""), "type": "function", "function": function}
-        return self._chunk({"tool_calls": [call]})
+        return self.chunk({"tool_calls": [call]})
 
     def _grown(self, index: int, delta: Mapping[str, Any]) -> ChatCompletionChunk | None:
         block = self._blocks.setdefault(index, {"type": "text", "text": ""})
@@ -96,11 +81,11 @@ class BlockReader(EventReader):
         if kind == "text_delta":
             text = str(delta.get("text") or "")
             self._add(index, "text", text)
-            return self._chunk({"content": text}) if text else None
+            return self.chunk({"content": text}) if text else None
         if kind == "thinking_delta":
             text = str(delta.get("thinking") or "")
             self._add(index, "thinking", text)
-            return self._chunk({"reasoning_content": text}) if text else None
+            return self.chunk({"reasoning_content": text}) if text else None
         if kind == "signature_delta":
             block["signature"] = delta.get("signature")
         elif kind == "citations_delta":
@@ -109,7 +94,7 @@ class BlockReader(EventReader):
             piece = str(delta.get("partial_json") or "")
             self._json.setdefault(index, []).append(piece)
             if index in self._calls and piece:
-                return self._chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": piece}}]})
+                return self.chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": piece}}]})
         return None
 
     def _add(self, index: int, name: str, text: str) -> None:
@@ -139,19 +124,15 @@ class BlockReader(EventReader):
             return None
         finish = FINISH.get(str(reason))
         if finish is None:
-            raise self._unknown(str(reason))
+            raise self.no_answer(f"it stopped for a reason that is not known: {str(reason)[:100]}")
         for index in list(self._json):
             self._close(index)
         self._is_ended = True
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        said = extra_of(blocks, self._wire, self._service, self._received.kept.prefix)
+        said = extra_of(blocks, self._service, self._received.kept.prefix)
         if finish == "content_filter":
             said["refusal"] = refusal_in(delta.get("stop_details"))
-        return self._chunk(said, finish)
-
-    def _unknown(self, reason: str) -> Exception:
-        problem = f"it stopped for a reason that is not known: {reason[:100]}"
-        return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
+        return self.chunk(said, finish, usage_dict(self._usage))
 
 
 def _index(value: Mapping[str, Any]) -> int:

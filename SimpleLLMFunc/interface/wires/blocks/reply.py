@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
+from SimpleLLMFunc.interface.wires.replies import call_dict, completion_from, message_of, usage_of
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletion, mappings, text_or_none
+from SimpleLLMFunc.type import ChatCompletion, count, mappings, text_or_none
 
-__all__ = ["FINISH", "calls_in", "completion_of", "extra_of", "refusal_in", "text_in", "thinking_in", "usage_dict"]
+__all__ = [
+    "FINISH",
+    "WIRE",
+    "calls_in",
+    "completion_of",
+    "extra_of",
+    "facts_of",
+    "problem_of",
+    "refusal_in",
+    "text_in",
+    "thinking_in",
+    "usage_dict",
+]
 
+WIRE = "messages"
 FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -50,62 +62,49 @@ def refusal_in(details: Any) -> str:
     return ": ".join(word for word in said if isinstance(word, str) and word) or "the service refused"
 
 
-def extra_of(blocks: Sequence[Mapping[str, Any]], wire: str, service: str, prefix: str) -> dict[str, Any]:
+def extra_of(blocks: Sequence[Mapping[str, Any]], service: str, prefix: str) -> dict[str, Any]:
     """Return what stands on the message beside text and calls: the blocks, where the service wants them back."""
     if all(text_or_none(block.get("type")) in _PLAIN and not block.get("citations") for block in blocks):
         return {}
-    return {STATE: state_of(wire, service, [dict(block) for block in blocks], prefix)}
+    return {STATE: state_of(WIRE, service, [dict(block) for block in blocks], prefix)}
 
 
 def usage_dict(usage: Any) -> dict[str, Any] | None:
     """Return the usage in chat completions' form; the service counts cached tokens beside the input."""
     if not isinstance(usage, Mapping):
         return None
-
-    def count(name: str, of: Any = usage) -> int:
-        value = of.get(name) if isinstance(of, Mapping) else None
-        return value if isinstance(value, int) and value > 0 else 0
-
-    cached, written = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
-    prompt, completion = count("input_tokens") + cached + written, count("output_tokens")
-    thinking = count("thinking_tokens", usage.get("output_tokens_details"))
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
-        "completion_tokens_details": {"reasoning_tokens": thinking},
-    }
+    cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
+    return usage_of(
+        count(usage, "input_tokens") + cached + written,
+        count(usage, "output_tokens"),
+        cached=cached,
+        written=written,
+        thinking=count(usage.get("output_tokens_details"), "thinking_tokens"),
+    )
 
 
-def completion_of(body: Mapping[str, Any], wire: str, service: str, received: Received) -> ChatCompletion:
+def problem_of(data: Mapping[str, Any]) -> str:
+    """Return why `data` is no reply of the protocol, empty if it is one."""
+    content = data.get("content")
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        return "it has no content"
+    if text_or_none(data.get("stop_reason")) not in FINISH:
+        return f"it stopped for a reason that is not known: {data.get('stop_reason')}"
+    return ""
+
+
+def completion_of(body: Mapping[str, Any], service: str, received: Received) -> ChatCompletion:
     """Return a whole reply whose form and stop reason are known to be good."""
-    blocks = mappings(body.get("content"))
-    message: dict[str, Any] = {"role": "assistant", "content": text_in(blocks)}
-    calls = calls_in(blocks)
-    if calls:
-        message["tool_calls"] = [
-            {
-                "id": str(call.get("id") or ""),
-                "type": "function",
-                "function": {
-                    "name": str(call.get("name") or ""),
-                    "arguments": json.dumps(call.get("input") or {}, ensure_ascii=False),
-                },
-            }
-            for call in calls
-        ]
-        message["content"] = message["content"] or None
-    if thinking := thinking_in(blocks):
-        message["reasoning_content"] = thinking
-    reason = FINISH[str(body.get("stop_reason"))]
+    blocks, reason = mappings(body.get("content")), FINISH[str(body.get("stop_reason"))]
+    calls = [call_dict(call.get("id"), call.get("name"), call.get("input") or {}) for call in calls_in(blocks)]
+    more = extra_of(blocks, service, received.kept.prefix)
     if reason == "content_filter":
-        message["refusal"] = refusal_in(body.get("stop_details"))
-    message.update(extra_of(blocks, wire, service, received.kept.prefix))
-    reply = {
-        "id": str(body.get("id") or ""),
-        "model": str(body.get("model") or ""),
-        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
-        "usage": usage_dict(body.get("usage")),
-    }
-    return replace(ChatCompletion.from_dict(reply, tries=received.tries), raw=body)
+        more["refusal"] = refusal_in(body.get("stop_details"))
+    message = message_of(text_in(blocks), calls, thinking_in(blocks), more)
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    return completion_from(body, received, facts_of(body), [choice], usage_dict(body.get("usage")))
+
+
+def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reply says of itself."""
+    return {"id": str(body.get("id") or ""), "model": str(body.get("model") or "")}

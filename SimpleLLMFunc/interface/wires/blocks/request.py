@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.wires.blocks.families import Family, family_of
-from SimpleLLMFunc.interface.wires.blocks.history import Conversation, conversation_of, system_of
+from SimpleLLMFunc.interface.wires.blocks.history import BlockHistory
 from SimpleLLMFunc.interface.wires.blocks.schema import schema_for_messages
-from SimpleLLMFunc.interface.wires.provider_state import Prefix
-from SimpleLLMFunc.interface.wires.wire import Asked
+from SimpleLLMFunc.interface.wires.history import given_params, own_tool
+from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
 
-__all__ = ["Built", "build_request"]
+__all__ = ["build_request"]
 
 _BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 _LEAST_BUDGET = 1024
@@ -23,35 +22,19 @@ _ANSWER_TOKENS = 4096
 _SAMPLING = ("temperature", "top_p", "top_k")
 _NO_WORD = ("seed", "logprobs", "top_logprobs", "logit_bias", "frequency_penalty", "presence_penalty")
 _MARK = {"type": "ephemeral"}
-_Params = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Built:
-    """A request.
-
-    Attributes:
-        betas: what the header `anthropic-beta` names.
-        prefix: a hash of all that the reply will stand behind.
-        downgrades: what was asked for and is not sent, each as what it is and why.
-    """
-
-    body: dict[str, Any]
-    betas: list[str] = field(default_factory=list)
-    prefix: str = ""
-    downgrades: list[tuple[str, str]] = field(default_factory=list)
+_Told = list[tuple[str, str]]
 
 
 def build_request(
-    asked: Asked, model_name: str, wire: str, service: str, *, stream: bool, caches: bool, has_choice: bool
-) -> Built:
+    asked: Asked, model_name: str, service: str, *, version: str, stream: bool, caches: bool, has_choice: bool
+) -> WireRequest:
     """Return the request.
 
     Args:
         asked: in chat completions' form.
         model_name: tells what may be sent.
-        wire: the name of the wire; with `service` it says where the request goes.
-        service: the host.
+        service: the host that it goes to.
+        version: of the protocol.
         stream: events are wanted.
         caches: breakpoints of the prompt cache are set.
         has_choice: the service takes `tool_choice`.
@@ -60,70 +43,56 @@ def build_request(
         ConfigError: something that this wire, or this model, has no word for.
         UsageError: there is no message.
     """
-    if not asked.messages:
-        raise UsageError("there is no message to send. Give at least one, such as a user message.")
     family = family_of(model_name)
-    params = {name: value for name, value in asked.params.items() if value is not None}
-    built = Built({"model": model_name})
-    system = system_of(asked.messages)
-    tools = [_tool(spec) for spec in asked.tools or ()]
-    conversation, built.prefix = _conversation(asked, wire, service, system, tools, family)
-    if conversation.dropped:
-        built.downgrades.append(("provider state: thinking blocks are left out", conversation.dropped))
-    if conversation.tool_names and not tools:
+    history = BlockHistory(service, is_bound=family.is_bound)
+    params = given_params(asked, history.called, (*_NO_WORD, "n"), "Leave it out for this model.")
+    system, tools = history.system(asked.messages), [_tool(spec) for spec in asked.tools or ()]
+    for part in (system, tools):
+        history.prefix.add(part)
+    history.write(asked.messages)
+    history.hash()
+    downgrades: list[tuple[str, str]] = []
+    if history.dropped:
+        downgrades.append(("provider state: thinking blocks are left out", history.dropped))
+    if history.tool_names and not tools:
         # The service refuses a history of calls without tools. What they took, the history shows.
-        tools = [{"name": name, "input_schema": {"type": "object"}} for name in dict.fromkeys(conversation.tool_names)]
+        tools = [{"name": name, "input_schema": {"type": "object"}} for name in dict.fromkeys(history.tool_names)]
         params["tool_choice"] = "none"
-    if not conversation.messages:
+    if not history.turns:
         raise UsageError("there is no message with a text to send beside the system prompt.")
-    body = built.body
-    body["max_tokens"] = _taken(params, "max_completion_tokens") or params.pop("max_tokens", None) or family.output
-    params.pop("max_tokens", None)
+    limits = [params.pop(name, None) for name in ("max_completion_tokens", "max_tokens")]
+    body: dict[str, Any] = {"model": model_name, "max_tokens": limits[0] or limits[1] or family.output}
     if system:
         body["system"] = [{"type": "text", "text": system}]
     if tools:
         body["tools"] = tools
-    body["messages"] = conversation.messages
+    body["messages"] = history.turns
     _set_format(body, asked.response_format)
     _set_thinking(body, params.pop("thinking", None), family, model_name)
-    if body.get("thinking", {}).get("type") == "enabled" and conversation.is_in_thoughtless_round():
+    if body.get("thinking", {}).get("type") == "enabled" and history.is_in_thoughtless_round():
         body["thinking"] = {"type": "disabled"}
-        built.downgrades.append(("thinking: off for this turn", "the calls of this round came without any thinking"))
+        downgrades.append(("thinking: off for this turn", "the calls of this round came without any thinking"))
     choice, is_parallel = params.pop("tool_choice", None), params.pop("parallel_tool_calls", None)
     if tools and has_choice:
-        _set_choice(built, choice, is_parallel, family)
-    _set_sampling(built, params, family)
-    _set_rest(built, params)
+        _set_choice(body, choice, is_parallel, family, downgrades)
+    _set_sampling(body, params, family, downgrades)
+    headers = {"anthropic-version": version}
+    if betas := params.pop("betas", None):
+        headers["anthropic-beta"] = betas if isinstance(betas, str) else ",".join(dict.fromkeys(betas))
+    _set_rest(body, params)
     if stream:
         body["stream"] = True
     if caches:
         _mark(body)
-    return built
-
-
-def _conversation(
-    asked: Asked, wire: str, service: str, system: str, tools: list[dict[str, Any]], family: Family
-) -> tuple[Conversation, str]:
-    """Return the messages, and the hash of all that they and what stands before them are."""
-    prefix = Prefix(system, tools)
-    made = conversation_of(asked.messages, wire, service, prefix, is_bound=family.is_bound)
-    return made, prefix.value()
-
-
-def _taken(params: _Params, name: str) -> Any:
-    return params.pop(name, None)
+    return WireRequest("/v1/messages", body, headers, Kept(history.prefix.value()), tuple(downgrades))
 
 
 def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool in the wire's form; one of the service's own goes as it is."""
     function = spec.get("function")
     if not isinstance(function, Mapping):
-        if not isinstance(spec.get("name"), str) or not isinstance(spec.get("type"), str):
-            raise ConfigError(
-                f"the tool {dict(spec)!r} is no server tool of this service. Write its own form, such as "
-                '{"type": "web_search_20250305", "name": "web_search"}.'
-            )
-        return dict(spec)
+        fits = isinstance(spec.get("name"), str) and isinstance(spec.get("type"), str)
+        return own_tool(spec, '{"type": "web_search_20250305", "name": "web_search"}', fits=fits)
     schema = dict(function.get("parameters") or {"type": "object", "properties": {}})
     tool: dict[str, Any] = {"name": function["name"]}
     if function.get("description"):
@@ -182,9 +151,9 @@ def _set_thinking(body: dict[str, Any], thinking: Any, family: Family, model_nam
         body["max_tokens"] = min(budget + max(body["max_tokens"], _ANSWER_TOKENS), max(family.output, budget + 1))
 
 
-def _set_choice(built: Built, choice: Any, is_parallel: Any, family: Family) -> None:
+def _set_choice(body: dict[str, Any], choice: Any, is_parallel: Any, family: Family, downgrades: _Told) -> None:
     """Write which tools may, must or must not be called."""
-    thinks = built.body.get("thinking", {}).get("type")
+    thinks = body.get("thinking", {}).get("type")
     wanted: dict[str, Any] | None = None
     if isinstance(choice, Mapping):
         name = (choice.get("function") or {}).get("name")
@@ -193,26 +162,26 @@ def _set_choice(built: Built, choice: Any, is_parallel: Any, family: Family) -> 
         wanted = {"type": {"required": "any"}.get(choice, choice)}
     if wanted and wanted["type"] in {"any", "tool"} and (not family.forced or thinks == "enabled"):
         why = "with a budget for thinking" if family.forced else "of this model"
-        built.downgrades.append(("tools: no tool is forced", f"no call {why} can be forced"))
+        downgrades.append(("tools: no tool is forced", f"no call {why} can be forced"))
         wanted = {"type": "auto"}
     if is_parallel is False and (wanted is None or wanted["type"] != "none"):
         wanted = {**(wanted or {"type": "auto"}), "disable_parallel_tool_use": True}
     if wanted:
-        built.body["tool_choice"] = wanted
+        body["tool_choice"] = wanted
 
 
-def _set_sampling(built: Built, params: _Params, family: Family) -> None:
+def _set_sampling(body: dict[str, Any], params: dict[str, Any], family: Family, downgrades: _Told) -> None:
     """Write the sampling parameters that the model takes; the others are left out, and told."""
     given = [name for name in _SAMPLING if name in params]
-    thinks = built.body.get("thinking", {}).get("type") in {"enabled", "adaptive"}
+    thinks = body.get("thinking", {}).get("type") in {"enabled", "adaptive"}
     for name in given:
         value = params.pop(name)
         if not family.sampling:
-            built.downgrades.append((f"sampling: {name} is left out", "this model takes no sampling parameters"))
+            downgrades.append((f"sampling: {name} is left out", "this model takes no sampling parameters"))
         elif thinks and not (name == "temperature" and value == 1):
-            built.downgrades.append((f"sampling: {name} is left out", "a model that thinks takes none"))
+            downgrades.append((f"sampling: {name} is left out", "a model that thinks takes none"))
         else:
-            built.body[name] = value
+            body[name] = value
 
 
 def _stop(value: Any) -> dict[str, Any]:
@@ -228,19 +197,12 @@ _WORDS: dict[str, Callable[[Any], dict[str, Any]]] = {
 """Parameters that other wires know, in the words of this one."""
 
 
-def _set_rest(built: Built, params: _Params) -> None:
-    """Write the other parameters; what the wire has no word for is refused."""
-    if params.get("n") == 1:
-        del params["n"]
-    unknown = sorted(name for name in (*_NO_WORD, "n") if name in params)
-    if unknown:
-        raise ConfigError(f"/v1/messages has no word for {', '.join(unknown)}. Leave it out for this model.")
-    betas = params.pop("betas", None) or ()
-    built.betas += [betas] if isinstance(betas, str) else list(betas)
+def _set_rest(body: dict[str, Any], params: dict[str, Any]) -> None:
+    """Write the other parameters."""
     for name, value in params.items():
         for own, said in (_WORDS[name](value) if name in _WORDS else {name: value}).items():
-            old = built.body.get(own)
-            built.body[own] = {**old, **said} if isinstance(old, dict) and isinstance(said, dict) else said
+            old = body.get(own)
+            body[own] = {**old, **said} if isinstance(old, dict) and isinstance(said, dict) else said
 
 
 def _mark(body: dict[str, Any]) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.items.reply import calls_in, extra_of, finish_of, refusal_in, text_in, usage_dict
+from SimpleLLMFunc.interface.wires.items.reply import (
+    calls_in,
+    extra_of,
+    facts_of,
+    finish_of,
+    refusal_in,
+    text_in,
+    usage_dict,
+)
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -21,11 +29,6 @@ _FAILS = frozenset({"error", "response.failed", "response.cancelled"})
 class ItemReader(EventReader):
     """Reads one stream; it is complete with the event that holds the whole reply.
 
-    Args:
-        received: what is known of the reply.
-        wire: the name of the wire; with `service` it says where the stream comes from.
-        service: the host.
-
     Source: https://platform.openai.com/docs/api-reference/responses-streaming
     """
 
@@ -35,16 +38,11 @@ class ItemReader(EventReader):
         "_is_thinking",
         "_items",
         "_latest",
-        "_response",
-        "_service",
         "_told",
-        "_wire",
     )
 
-    def __init__(self, received: Received, wire: str, service: str) -> None:
-        super().__init__(received)
-        self._wire, self._service = wire, service
-        self._response: Mapping[str, Any] = {}
+    def __init__(self, received: Received, service: str) -> None:
+        super().__init__(received, service)
         self._items: dict[Any, Mapping[str, Any]] = {}  # as they were added
         self._done: dict[Any, Mapping[str, Any]] = {}
         self._call_numbers: dict[Any, int] = {}
@@ -68,18 +66,18 @@ class ItemReader(EventReader):
             return self._arguments(self._key(value), value.get("delta"))
         if kind in _THOUGHTS:
             self._is_thinking = True
-            return self._chunk({"reasoning_content": str(value.get("delta") or "")})
+            return self.chunk({"reasoning_content": str(value.get("delta") or "")})
         if kind == "response.reasoning_summary_part.added" and self._is_thinking:
-            return self._chunk({"reasoning_content": "\n\n"})
+            return self.chunk({"reasoning_content": "\n\n"})
         if kind == "response.refusal.delta":
-            return self._chunk({"refusal": str(value.get("delta") or "")})
+            return self.chunk({"refusal": str(value.get("delta") or "")})
         if kind == "response.output_item.added":
             return self._added(value)
         if kind == "response.output_item.done":
             return self._item_done(value)
         if kind == "response.created":
-            self._response = mapping(value.get("response"))
-            return self._chunk({"role": "assistant"})
+            self._facts = facts_of(mapping(value.get("response")))
+            return self.chunk({"role": "assistant"})
         return self._ended(mapping(value.get("response"))) if kind in _ENDS else None
 
     def _key(self, value: Mapping[str, Any]) -> Any:
@@ -89,27 +87,12 @@ class ItemReader(EventReader):
                 return value[name]
         return text_or_none(mapping(value.get("item")).get("id")) or self._latest
 
-    def _chunk(
-        self, delta: dict[str, Any], reason: str | None = None, usage: Any = None, logprobs: Any = None
-    ) -> ChatCompletionChunk:
-        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": reason}
-        if logprobs:
-            choice["logprobs"] = {"content": logprobs}
-        data = {
-            "id": self._response.get("id"),
-            "model": self._response.get("model"),
-            "created": self._response.get("created_at"),
-            "choices": [choice],
-            "usage": usage,
-        }
-        return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
-
     def _added(self, value: Mapping[str, Any]) -> ChatCompletionChunk | None:
         item, key = mapping(value.get("item")), self._key(value)
         self._items[key], self._latest = item, key
         if item.get("type") != "function_call":
             return None
-        return self._chunk({"tool_calls": [self._begun(key, item)]})
+        return self.chunk({"tool_calls": [self._begun(key, item)]})
 
     def _begun(self, key: Any, item: Mapping[str, Any]) -> dict[str, Any]:
         number = self._call_numbers[key] = len(self._call_numbers)
@@ -120,14 +103,15 @@ class ItemReader(EventReader):
         # A comment on the way to the answer is shown at the end, where nothing else is said.
         if self._items.get(self._key(value), {}).get("phase") == "commentary":
             return None
-        return self._chunk({"content": str(value.get("delta") or "")}, logprobs=mappings(value.get("logprobs")))
+        logprobs = mappings(value.get("logprobs"))
+        return self.chunk({"content": str(value.get("delta") or "")}, logprobs=logprobs and {"content": logprobs})
 
     def _arguments(self, key: Any, piece: Any) -> ChatCompletionChunk | None:
         number = self._call_numbers.get(key)
         if number is None or not isinstance(piece, str) or not piece:
             return None
         self._told.add(key)
-        return self._chunk({"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
+        return self.chunk({"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
 
     def _item_done(self, value: Mapping[str, Any]) -> ChatCompletionChunk | None:
         item, key = mapping(value.get("item")), self._key(value)
@@ -140,12 +124,12 @@ class ItemReader(EventReader):
         call = self._begun(key, item)
         call["function"]["arguments"] = item.get("arguments")
         self._told.add(key)
-        return self._chunk({"tool_calls": [call]})
+        return self.chunk({"tool_calls": [call]})
 
     def _ended(self, response: Mapping[str, Any]) -> ChatCompletionChunk:
-        self._response = {**self._response, **response}
+        self._facts = {**self._facts, **{name: fact for name, fact in facts_of(response).items() if fact}}
         items = list(self._done.values()) or mappings(response.get("output"))
-        said = extra_of(items, response.get("status"), self._wire, self._service)
+        said = extra_of(items, response.get("status"), self._service)
         if not self._has_shown and (text := text_in(items)):
             said["content"] = text
         if not self.count and (refusal := refusal_in(items)):
@@ -157,7 +141,7 @@ class ItemReader(EventReader):
             ]
         reason = finish_of(response, items, self._received.kept.limit)
         self.is_done = True
-        return self._chunk(said, reason, usage_dict(response.get("usage")))
+        return self.chunk(said, reason, usage_dict(response.get("usage")))
 
     def _failure(self, value: dict[str, Any]) -> Exception:
         response = mapping(value.get("response"))

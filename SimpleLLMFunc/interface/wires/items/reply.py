@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
+from SimpleLLMFunc.interface.wires.replies import call_dict, completion_from, message_of
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, mapping, mappings, text_or_none
 
 __all__ = [
+    "WIRE",
     "calls_in",
     "completion_of",
     "extra_of",
+    "facts_of",
     "finish_of",
     "problem_of",
     "refusal_in",
@@ -22,6 +24,7 @@ __all__ = [
     "usage_dict",
 ]
 
+WIRE = "responses"
 _ENDED = frozenset({"completed", "incomplete"})
 
 
@@ -62,15 +65,17 @@ def calls_in(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _is_plain(item: Mapping[str, Any]) -> bool:
-    return item.get("type") == "function_call" or (item.get("type") == "message" and not item.get("phase"))
+    if item.get("type") != "message":
+        return item.get("type") == "function_call"
+    return not item.get("phase") and not any(part.get("annotations") for part in mappings(item.get("content")))
 
 
-def extra_of(items: Sequence[Mapping[str, Any]], status: object, wire: str, service: str) -> dict[str, Any]:
+def extra_of(items: Sequence[Mapping[str, Any]], status: object, service: str) -> dict[str, Any]:
     """Return what stands on the message beside text and calls: the items, where the service wants them back."""
     # Of a reply that was cut, reasoning may stand last; the service refuses it without what it led to.
     if status != "completed" or all(map(_is_plain, items)):
         return {}
-    return {STATE: state_of(wire, service, [dict(item) for item in items])}
+    return {STATE: state_of(WIRE, service, [dict(item) for item in items])}
 
 
 def usage_dict(usage: Any) -> dict[str, Any] | None:
@@ -104,43 +109,32 @@ def finish_of(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]], l
     return "tool_calls" if calls_in(items) else "stop"
 
 
-def problem_of(data: Any) -> str:
+def problem_of(data: Mapping[str, Any]) -> str:
     """Return why `data` is no reply of the protocol, empty if it is one."""
-    if not isinstance(data, dict):
-        return f"a JSON object was expected, not {type(data).__name__}"
     if not isinstance(data.get("output"), list):
         return "it has no output"
     return "" if text_or_none(data.get("status")) in _ENDED else f"its status is {data.get('status')}"
 
 
-def completion_of(body: Mapping[str, Any], wire: str, service: str, received: Received) -> ChatCompletion:
+def completion_of(body: Mapping[str, Any], service: str, received: Received) -> ChatCompletion:
     """Return a whole reply whose form is known to be good."""
     items = mappings(body.get("output"))
-    message: dict[str, Any] = {"role": "assistant", "content": text_in(items)}
-    if calls := calls_in(items):
-        message["content"] = message["content"] or None
-        message["tool_calls"] = [
-            {
-                "id": str(call.get("call_id") or ""),
-                "type": "function",
-                "function": {"name": str(call.get("name") or ""), "arguments": call.get("arguments")},
-            }
-            for call in calls
-        ]
-    if thinking := thinking_in(items):
-        message["reasoning_content"] = thinking
+    calls = [call_dict(call.get("call_id"), call.get("name"), call.get("arguments")) for call in calls_in(items)]
+    more = extra_of(items, body.get("status"), service)
     if refusal := refusal_in(items):
-        message["refusal"] = refusal
-    message.update(extra_of(items, body.get("status"), wire, service))
+        more["refusal"] = refusal
+    message = message_of(text_in(items), calls, thinking_in(items), more)
     choice = {"index": 0, "message": message, "finish_reason": finish_of(body, items, received.kept.limit)}
     logprobs = [entry for part in _parts(_said(items), "output_text") for entry in mappings(part.get("logprobs"))]
     if logprobs:
         choice["logprobs"] = {"content": logprobs}
-    reply = {
+    return completion_from(body, received, facts_of(body), [choice], usage_dict(body.get("usage")))
+
+
+def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reply says of itself."""
+    return {
         "id": str(body.get("id") or ""),
         "model": str(body.get("model") or ""),
         "created": body.get("created_at"),
-        "choices": [choice],
-        "usage": usage_dict(body.get("usage")),
     }
-    return replace(ChatCompletion.from_dict(reply, tries=received.tries), raw=body)

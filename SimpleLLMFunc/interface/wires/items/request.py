@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.wires.history import given_params, own_tool
 from SimpleLLMFunc.interface.wires.items.families import effort_of, leave_out_sampling
-from SimpleLLMFunc.interface.wires.items.history import conversation_of, instructions_of
+from SimpleLLMFunc.interface.wires.items.history import ItemHistory
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
 
@@ -19,16 +19,15 @@ _LOGPROBS = "message.output_text.logprobs"
 
 
 def build_request(
-    asked: Asked, model_name: str, path: str, wire: str, service: str, *, stream: bool, caches: bool, has_choice: bool
+    asked: Asked, model_name: str, service: str, *, path: str, stream: bool, caches: bool, has_choice: bool
 ) -> WireRequest:
     """Return the request: stateless, with the reasoning of earlier replies where it came from the same service.
 
     Args:
         asked: in chat completions' form.
         model_name: tells what may be sent.
-        path: where it goes, after the base address.
-        wire: the name of the wire; with `service` it says where the request goes.
-        service: the host.
+        service: the host that it goes to.
+        path: after the base address.
         stream: events are wanted.
         caches: a key leads requests of one kind to one prompt cache.
         has_choice: the service takes `tool_choice`.
@@ -37,15 +36,14 @@ def build_request(
         ConfigError: something that this wire, or this model, has no word for.
         UsageError: there is no message.
     """
-    if not asked.messages:
-        raise UsageError("there is no message to send. Give at least one, such as a user message.")
-    params = {name: value for name, value in asked.params.items() if value is not None}
-    conversation = conversation_of(asked.messages, wire, service)
+    history = ItemHistory(service)
+    params = given_params(asked, history.called, _NO_WORD, 'Leave it out, or ask with wire="chat", which has.')
+    history.write(asked.messages)
     downgrades: list[tuple[str, str]] = []
-    if conversation.dropped:
-        downgrades.append(("provider state: reasoning items are left out", conversation.dropped))
-    body: dict[str, Any] = {"model": model_name, "input": conversation.items}
-    if instructions := instructions_of(asked.messages):
+    if history.dropped:
+        downgrades.append(("provider state: reasoning items are left out", history.dropped))
+    body: dict[str, Any] = {"model": model_name, "input": history.turns}
+    if instructions := history.system(asked.messages):
         body["instructions"] = instructions
     tools = [_tool(spec) for spec in asked.tools or ()]
     choice, is_parallel = params.pop("tool_choice", None), params.pop("parallel_tool_calls", None)
@@ -78,12 +76,7 @@ def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool in the wire's form; one of the service's own goes as it is."""
     function = spec.get("function")
     if not isinstance(function, Mapping):
-        if not isinstance(spec.get("type"), str):
-            raise ConfigError(
-                f'the tool {dict(spec)!r} is no server tool of this service. Write its own form, such as {{"type": '
-                '"web_search"}.'
-            )
-        return dict(spec)
+        return own_tool(spec, '{"type": "web_search"}', fits=isinstance(spec.get("type"), str))
     tool = {"type": "function", "name": function["name"], "parameters": function.get("parameters")}
     if function.get("description"):
         tool["description"] = function["description"]
@@ -117,14 +110,7 @@ def _set_reasoning(body: dict[str, Any], params: dict[str, Any], model_name: str
 
 
 def _set_rest(body: dict[str, Any], params: dict[str, Any]) -> None:
-    """Write the other parameters; what the wire has no word for is refused."""
-    if params.get("n") == 1:
-        del params["n"]
-    unknown = [name for name in _NO_WORD if name in params]
-    if unknown:
-        raise ConfigError(
-            f'/v1/responses has no word for {", ".join(unknown)}. Leave it out, or ask with wire="chat", which has.'
-        )
+    """Write the other parameters."""
     if "verbosity" in params:
         body["text"] = {**body.get("text", {}), "verbosity": params.pop("verbosity")}
     if "include" in params:

@@ -6,60 +6,38 @@ one turn; signatures on the parts they came on. A call that another service made
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.body_json import decode
-from SimpleLLMFunc.interface.wires.parts.reply import calls_in, text_in
-from SimpleLLMFunc.interface.wires.provider_state import state_in
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of, text_of
+from SimpleLLMFunc.interface.wires.parts.reply import WIRE, calls_in, text_in
 
-__all__ = ["Conversation", "conversation_of", "system_of"]
-
-Part = dict[str, Any]
+__all__ = ["PartHistory"]
 
 _PLACEHOLDER = "skip_thought_signature_validator"
 """Source: https://ai.google.dev/gemini-api/docs/thought-signatures"""
 
-_DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 _FILES = ("https://generativelanguage.googleapis.com/", "gs://")
-_NO_RESULT = "The result of this call is not known."
-_LEFT_OUT = "(What was said before is left out.)"
 
 
-@dataclass(slots=True)
-class _OpenCall:
-    """A call that waits for its result: the id of the house, and what the wire calls it."""
+class PartHistory(History):
+    """The conversation in parts."""
 
-    id: str
-    name: str
-    wire_id: str | None
+    wire, called = WIRE, "generateContent"
+    role, field = "model", "parts"
+    text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
 
+    def __init__(self, service: str) -> None:
+        super().__init__(service)
+        self._unsigned: list[int] = []  # places of the model's turns whose calls came without a signature
 
-@dataclass(slots=True)
-class Conversation:
-    """The contents for the wire.
-
-    Attributes:
-        dropped: why parts that the service wanted back stay out; empty where none do.
-        unsigned: places of the model's turns whose calls came without a signature.
-    """
-
-    contents: list[dict[str, Any]] = field(default_factory=list)
-    dropped: str = ""
-    unsigned: list[int] = field(default_factory=list)
-
-    def add(self, role: str, parts: Sequence[Part]) -> None:
-        """Add parts; neighbours of one role are one turn."""
-        if not parts:
-            return
-        if self.contents and self.contents[-1]["role"] == role:
-            self.contents[-1]["parts"] = [*self.contents[-1]["parts"], *parts]
-        else:
-            self.contents.append({"role": role, "parts": list(parts)})
+    def add_answer(self, message: Mapping[str, Any]) -> None:
+        """Add what the model said."""
+        super().add_answer(message)
+        parts = self.turns[-1]["parts"] if self.turns and self.turns[-1]["role"] == "model" else []
+        if any("functionCall" in part for part in parts) and not any("thoughtSignature" in part for part in parts):
+            self._unsigned.append(len(self.turns) - 1)
 
     def sign(self) -> bool:
         """Put the placeholder on unsigned calls of the current turn; return whether there were any.
@@ -68,178 +46,68 @@ class Conversation:
         """
         starts = [
             index
-            for index, content in enumerate(self.contents)
+            for index, content in enumerate(self.turns)
             if content["role"] == "user" and any("functionResponse" not in part for part in content["parts"])
         ]
-        current = [index for index in self.unsigned if index > (starts[-1] if starts else -1)]
+        current = [index for index in self._unsigned if index > (starts[-1] if starts else -1)]
         for index in current:
-            parts = self.contents[index]["parts"]
+            parts = self.turns[index]["parts"]
             first = next(place for place, part in enumerate(parts) if "functionCall" in part)
-            self.contents[index]["parts"] = [
+            self.turns[index]["parts"] = [
                 {**part, "thoughtSignature": _PLACEHOLDER} if place == first else part
                 for place, part in enumerate(parts)
             ]
         return bool(current)
 
+    def text(self, text: str) -> list[Part]:
+        """Return a text; an empty one is left out."""
+        return [{"text": text}] if text else []
 
-def system_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the system prompt: all system messages, joined with blank lines.
-
-    Raises:
-        ConfigError: it holds something that is not text.
-    """
-    texts = []
-    for message in messages:
-        if message.get("role") in {"system", "developer"}:
-            parts = _user_parts(message.get("content"))
-            if any("text" not in part for part in parts):
-                raise ConfigError("the system prompt holds something that is not text, which generateContent refuses.")
-            texts += [part["text"] for part in parts]
-    return "\n\n".join(texts)
-
-
-def conversation_of(messages: Sequence[Mapping[str, Any]], wire: str, service: str) -> Conversation:
-    """Return the conversation for the wire; nothing of the caller's is changed.
-
-    Args:
-        messages: in chat completions' form.
-        wire: the name of the wire; with `service` it says where the conversation goes.
-        service: the host; what another one wants back stays out.
-
-    Raises:
-        ConfigError: a part that the wire does not take, such as an image behind an address.
-    """
-    made = Conversation()
-    open_calls: list[_OpenCall] = []
-    for message in messages:
-        role = message.get("role")
-        if role == "assistant":
-            _settle(made, open_calls)
-            parts = _model_parts(message, wire, service, made)
-            if parts and not made.contents:
-                made.add("user", [{"text": _LEFT_OUT}])
-            open_calls += _opened(message, parts)
-            made.add("model", parts)
-            if any("functionCall" in part for part in parts) and not any("thoughtSignature" in part for part in parts):
-                made.unsigned.append(len(made.contents) - 1)
-        elif role == "tool":
-            made.add("user", _result(message, open_calls))
-        elif role not in {"system", "developer"}:
-            _settle(made, open_calls)
-            made.add("user", _user_parts(message.get("content")))
-    _settle(made, open_calls)
-    return made
-
-
-# --- what the user says ------------------------------------------------------------------------------------
-
-
-def _user_parts(content: Any) -> list[Part]:
-    """Return a content as parts; empty texts are left out."""
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
-    parts: list[Part] = []
-    for part in content or ():
-        kind = part.get("type")
-        if kind == "text":
-            parts += _user_parts(part.get("text"))
-        elif kind == "image_url":
-            parts.append(_data(part["image_url"]["url"], "ImgPath"))
-        elif kind == "file":
+    def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
+        """Return a part that is not text."""
+        if kind == "image_url":
+            return _data(part["image_url"]["url"], "ImgPath")
+        if kind == "file":
             file = part["file"]
             if file.get("file_id"):
-                parts.append({"fileData": {"fileUri": file["file_id"]}})
-            else:
-                parts.append(_data(str(file.get("file_data") or ""), "File"))
-        elif kind == "input_audio":
+                return {"fileData": {"fileUri": file["file_id"]}}
+            return _data(str(file.get("file_data") or ""), "File")
+        if kind == "input_audio":
             audio = part["input_audio"]
-            parts.append({"inlineData": {"mimeType": f"audio/{audio['format']}", "data": audio["data"]}})
-        else:
-            parts.append(dict(part))  # a part of the service's own
-    return parts
+            return {"inlineData": {"mimeType": f"audio/{audio['format']}", "data": audio["data"]}}
+        return dict(part)  # a part of the service's own
+
+    def said(self, content: Any, calls: list[Part]) -> list[Part]:
+        """Return what the model said."""
+        return [*self.text(text_of(content)), *({"functionCall": call} for call in calls)]
+
+    def call(self, call: Mapping[str, Any]) -> Part:
+        """Return a call."""
+        return {"name": name_of(call), "args": arguments_of(call)}
+
+    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+        """Return the result of a call; what is not text stands beside its response."""
+        parts = self.parts(content)
+        text = "\n".join(part["text"] for part in parts if "text" in part)
+        media = [part for part in parts if "text" not in part]
+        return _response(sent, {"output": text}, **({"parts": media} if media else {}))
+
+    def missing(self, sent: Mapping[str, Any]) -> Part:
+        """Return what stands for a result that is not there."""
+        return _response(sent, {"error": NO_RESULT})
+
+
+def _response(sent: Mapping[str, Any], response: dict[str, str], **more: Any) -> Part:
+    own = {} if sent.get("id") is None else {"id": sent["id"]}
+    return {"functionResponse": {"name": str(sent.get("name") or ""), "response": response, **own, **more}}
 
 
 def _data(url: str, instead: str) -> Part:
     if url.startswith(_FILES):
         return {"fileData": {"fileUri": url}}
-    found = _DATA_URL.match(url)
-    if found is None or ";base64" not in found[2].lower():
+    found = data_in(url)
+    if found is None or ";base64" not in found[1]:
         raise ConfigError(
             f"generateContent fetches no address, so that an image or file comes with its data: {instead}(…)."
         )
-    return {"inlineData": {"mimeType": found[1].lower(), "data": url[found.end() :]}}
-
-
-# --- what the model says -----------------------------------------------------------------------------------
-
-
-def _model_parts(message: Mapping[str, Any], wire: str, service: str, made: Conversation) -> list[Part]:
-    """Return the parts of an assistant's message: those that came, where the message still says the same."""
-    content = message.get("content")
-    text = content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content or ())
-    calls = message.get("tool_calls") or ()
-    state = state_in(message, wire, service)
-    if state is not None:
-        parts: list[Part] = [dict(part) for part in state[0] if isinstance(part, Mapping)]
-        came = [(call.get("name"), call.get("args") or {}) for call in calls_in(parts)]
-        if text_in(parts) == text and came == [(_name(call), _arguments(call)) for call in calls]:
-            return parts
-        made.dropped = made.dropped or "the message was changed after it had come"
-    said = [{"text": text}] if text else []
-    return [*said, *({"functionCall": {"name": _name(call), "args": _arguments(call)}} for call in calls)]
-
-
-def _name(call: Mapping[str, Any]) -> str:
-    return str((call.get("function") or {}).get("name") or "")
-
-
-def _arguments(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as an object; what is none stands in one under the name it has on other wires."""
-    text = (call.get("function") or {}).get("arguments") or "{}"
-    try:
-        value = decode(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else text
-    except ValueError:
-        value = text
-    return value if isinstance(value, dict) else {"arguments": value}
-
-
-def _opened(message: Mapping[str, Any], parts: Sequence[Part]) -> list[_OpenCall]:
-    calls = message.get("tool_calls") or ()
-    return [
-        _OpenCall(str(call.get("id") or ""), str(sent.get("name") or ""), sent.get("id"))
-        for call, sent in zip(calls, calls_in(parts), strict=True)
-    ]
-
-
-# --- results -----------------------------------------------------------------------------------------------
-
-
-def _result(message: Mapping[str, Any], open_calls: list[_OpenCall]) -> list[Part]:
-    """Return the result of a tool; `open_calls` loses its call."""
-    wanted, content = str(message.get("tool_call_id") or ""), message.get("content")
-    call = next((call for call in open_calls if call.id == wanted), None)
-    if call is None:
-        shown = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        return [{"text": f"The result of an earlier tool call: {shown}"}]
-    open_calls.remove(call)
-    if isinstance(content, str):
-        return [_response(call, {"output": content})]
-    parts = _user_parts(content)
-    text = "\n".join(part["text"] for part in parts if "text" in part)
-    media = [part for part in parts if "text" not in part]
-    return [_response(call, {"output": text}, media)]
-
-
-def _response(call: _OpenCall, response: dict[str, Any], media: Sequence[Part] = ()) -> Part:
-    said: dict[str, Any] = {"name": call.name, "response": response}
-    if call.wire_id is not None:
-        said["id"] = call.wire_id
-    if media:
-        said["parts"] = list(media)
-    return {"functionResponse": said}
-
-
-def _settle(made: Conversation, open_calls: list[_OpenCall]) -> None:
-    """Add a result for each call that has none."""
-    made.add("user", [_response(call, {"error": _NO_RESULT}) for call in open_calls])
-    open_calls.clear()
+    return {"inlineData": {"mimeType": found[0], "data": found[2]}}

@@ -10,16 +10,18 @@ from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.parts.partial_call import PartialCall
 from SimpleLLMFunc.interface.wires.parts.reply import (
     blocked_in,
-    call_dict,
-    calls_in,
     extra_of,
+    facts_of,
     finish_of,
     logprobs_in,
     text_in,
     thinking_in,
+    told_calls,
     usage_dict,
 )
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.sources import about_of
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import merge
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings
@@ -34,37 +36,29 @@ _TEXT = frozenset({"text", "thought"})
 class PartReader(EventReader):
     """Reads one stream. It is complete when the service has named a finish reason; the end of the body is its end.
 
-    Args:
-        received: what is known of the reply.
-        wire: the name of the wire; with `service` it says where the stream comes from.
-        service: the host.
-
     Source: https://ai.google.dev/api/generate-content
     """
 
     __slots__ = (
+        "_about",
         "_bare",
         "_blocked",
         "_call",
         "_ends_line",
-        "_facts",
         "_finish",
         "_logprobs",
         "_number",
         "_parts",
-        "_service",
         "_texts_of_part",
         "_usage",
-        "_wire",
-    )  # fmt: skip
+    )
 
-    def __init__(self, received: Received, wire: str, service: str) -> None:
-        super().__init__(received)
-        self._wire, self._service = wire, service
+    def __init__(self, received: Received, service: str) -> None:
+        super().__init__(received, service)
         self._parts: list[dict[str, Any]] = []
         self._texts_of_part: list[str] = []  # of the last part; joined at its end, so that the work stays linear
-        self._facts: Mapping[str, Any] = {}
         self._usage: Any = None
+        self._about: dict[str, Any] = {}
         self._logprobs: dict[str, Any] | None = None
         self._finish: str | None = None
         self._blocked = ""
@@ -108,7 +102,8 @@ class PartReader(EventReader):
         """Return the chunk in an event; raises what `read` does."""
         if value.get("error") or event.event == "error":
             raise self.error_in(value)
-        self._facts = self._facts or {name: value[name] for name in ("responseId", "modelVersion") if name in value}
+        if not self._facts.get("id"):
+            self._facts = {**facts_of(value), **{name: fact for name, fact in self._facts.items() if fact}}
         self._usage = value.get("usageMetadata") or self._usage
         if blocked := blocked_in(value):
             self._blocked = blocked
@@ -119,12 +114,13 @@ class PartReader(EventReader):
         parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
         for part in parts:
             self._keep(part)
+        merge(self._about, about_of(candidate))
         if "logprobsResult" in candidate:
             self._logprobs = logprobs_in(candidate) or self._logprobs
         if (reason := candidate.get("finishReason")) is not None:
             self._finish = finish_of(str(reason), self._parts)
             if self._finish is None:
-                raise self._no_answer(f"{reason}: {candidate.get('finishMessage') or ''}")
+                raise self.no_answer(f"it is no answer: {reason}: {candidate.get('finishMessage') or ''}"[:200])
         return self._shown(parts)
 
     def _whole(self, parts: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -134,25 +130,23 @@ class PartReader(EventReader):
             try:
                 done = self._call.add(part) if isinstance(part.get("functionCall"), Mapping) else part
             except ValueError as error:
-                raise self._no_answer(str(error)) from None
+                raise self.no_answer(f"it is no answer: {error}"[:200]) from None
             if done is not None:
                 whole.append(done)
         return whole
 
     def _shown(self, parts: list[Mapping[str, Any]]) -> ChatCompletionChunk | None:
         if len(parts) == 1 and parts[0].keys() == {"text"} and parts[0]["text"]:
-            return self._chunk({"content": str(parts[0]["text"])})  # by far the most frequent
+            return self.chunk({"content": str(parts[0]["text"])})  # by far the most frequent
         delta: dict[str, Any] = {}
         if text := text_in(parts):
             delta["content"] = text
         if thinking := thinking_in(parts):
             delta["reasoning_content"] = thinking
-        if calls := calls_in(parts):
-            delta["tool_calls"] = [
-                {**call_dict(call), "index": number} for number, call in enumerate(calls, start=self._number)
-            ]
+        if calls := told_calls(parts):
+            delta["tool_calls"] = [{**call, "index": number} for number, call in enumerate(calls, start=self._number)]
             self._number += len(calls)
-        return self._chunk(delta) if delta else None
+        return self.chunk(delta) if delta else None
 
     def _keep(self, part: Mapping[str, Any]) -> None:
         """Keep a part; pieces of one text are one part, and what carries a signature stays as it came."""
@@ -169,27 +163,11 @@ class PartReader(EventReader):
         if len(self._texts_of_part) > 1:
             self._parts[-1]["text"] = "".join(self._texts_of_part)
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None, usage: Any = None) -> ChatCompletionChunk:
-        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": reason}
-        if reason and self._logprobs:
-            choice["logprobs"] = self._logprobs
-        data = {
-            "id": str(self._facts.get("responseId") or ""),
-            "model": str(self._facts.get("modelVersion") or ""),
-            "choices": [choice],
-            "usage": usage,
-        }
-        return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
-
     def _ending(self) -> ChatCompletionChunk:
         usage = usage_dict(self._usage)
         if self._finish is None:
-            return self._chunk({"refusal": self._blocked}, "content_filter", usage)
+            return self.chunk({"refusal": self._blocked}, "content_filter", usage)
         # A call may come after the finish reason was first named.
         self._join()
         finish = "tool_calls" if self._finish == "stop" and self._number else self._finish
-        return self._chunk(extra_of(self._parts, self._wire, self._service), finish, usage)
-
-    def _no_answer(self, reason: str) -> Exception:
-        problem = f"it is no answer: {reason[:200]}"
-        return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
+        return self.chunk(extra_of(self._parts, self._service, self._about), finish, usage, self._logprobs)

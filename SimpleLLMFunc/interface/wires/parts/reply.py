@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
+from SimpleLLMFunc.interface.wires.replies import call_dict, completion_from, message_of, usage_of
+from SimpleLLMFunc.interface.wires.sources import about_of
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import new_call_id
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletion, mapping, mappings
+from SimpleLLMFunc.type import ChatCompletion, count, mapping, mappings
 
 __all__ = [
+    "WIRE",
     "blocked_in",
-    "call_dict",
     "calls_in",
     "completion_of",
     "extra_of",
+    "facts_of",
     "finish_of",
     "logprobs_in",
     "problem_of",
     "text_in",
     "thinking_in",
+    "told_calls",
     "usage_dict",
 ]
 
+WIRE = "gemini"
 _CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _BLOCKED = frozenset(
     {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR", "ESCALATION"}
@@ -48,23 +51,17 @@ def calls_in(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), Mapping)]
 
 
-def call_dict(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call in chat completions' form; one without an id gets one."""
-    arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
-    return {
-        "id": str(call.get("id") or "") or new_call_id(),
-        "type": "function",
-        "function": {"name": str(call.get("name") or ""), "arguments": arguments},
-    }
+def told_calls(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the calls in chat completions' form; one without an id gets one."""
+    return [call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)]
 
 
-def extra_of(parts: Sequence[Mapping[str, Any]], wire: str, service: str) -> dict[str, Any]:
+def extra_of(parts: Sequence[Mapping[str, Any]], service: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return what stands on the message beside text and calls: the parts, where the service wants them back."""
-    if all(part.keys() <= {"text", "functionCall"} for part in parts):
-        calls = calls_in(parts)
-        if not any(call.get("id") for call in calls):
-            return {}
-    return {STATE: state_of(wire, service, [dict(part) for part in parts])}
+    is_plain = all(part.keys() <= {"text", "functionCall"} for part in parts)
+    if is_plain and not any(call.get("id") for call in calls_in(parts)):
+        parts = ()
+    return {STATE: state_of(WIRE, service, [*map(dict, parts)], about=about)} if parts or about else {}
 
 
 def finish_of(reason: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
@@ -92,21 +89,13 @@ def usage_dict(usage: Any) -> dict[str, Any] | None:
     """Return the usage in chat completions' form; the service counts thinking beside the answer."""
     if not isinstance(usage, Mapping) or not usage.get("totalTokenCount"):
         return None
-
-    def count(name: str) -> int:
-        value = usage.get(name)
-        return value if isinstance(value, int) and value > 0 else 0
-
-    thoughts = count("thoughtsTokenCount")
-    prompt = count("promptTokenCount") + count("toolUsePromptTokenCount")
-    completion = count("candidatesTokenCount") + thoughts
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": count("cachedContentTokenCount")},
-        "completion_tokens_details": {"reasoning_tokens": thoughts},
-    }
+    thoughts = count(usage, "thoughtsTokenCount")
+    return usage_of(
+        count(usage, "promptTokenCount") + count(usage, "toolUsePromptTokenCount"),
+        count(usage, "candidatesTokenCount") + thoughts,
+        cached=count(usage, "cachedContentTokenCount"),
+        thinking=thoughts,
+    )
 
 
 def logprobs_in(candidate: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -128,10 +117,8 @@ def _token(token: Mapping[str, Any]) -> dict[str, Any]:
     return {"token": text, "logprob": token.get("logProbability"), "bytes": list(text.encode("utf-8", "replace"))}
 
 
-def problem_of(data: Any) -> str:
+def problem_of(data: Mapping[str, Any]) -> str:
     """Return why `data` is no reply of the protocol, empty if it is one."""
-    if not isinstance(data, dict):
-        return f"a JSON object was expected, not {type(data).__name__}"
     candidates = mappings(data.get("candidates"))
     if not candidates:
         return "" if blocked_in(data) else "it has no candidates"
@@ -142,36 +129,28 @@ def problem_of(data: Any) -> str:
     return ""
 
 
-def completion_of(body: Mapping[str, Any], wire: str, service: str, received: Received) -> ChatCompletion:
+def completion_of(body: Mapping[str, Any], service: str, received: Received) -> ChatCompletion:
     """Return a whole reply whose form is known to be good."""
-    choices = [
-        _choice(candidate, place, wire, service) for place, candidate in enumerate(mappings(body.get("candidates")))
-    ]
+    choices = [_choice(candidate, place, service) for place, candidate in enumerate(mappings(body.get("candidates")))]
     if not choices:
         message = {"role": "assistant", "content": None, "refusal": blocked_in(body)}
         choices = [{"index": 0, "message": message, "finish_reason": "content_filter"}]
-    reply = {
-        "id": str(body.get("responseId") or ""),
-        "model": str(body.get("modelVersion") or ""),
-        "choices": choices,
-        "usage": usage_dict(body.get("usageMetadata")),
-    }
-    return replace(ChatCompletion.from_dict(reply, tries=received.tries), raw=body)
+    return completion_from(body, received, facts_of(body), choices, usage_dict(body.get("usageMetadata")))
 
 
-def _choice(candidate: Mapping[str, Any], place: int, wire: str, service: str) -> dict[str, Any]:
+def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reply says of itself."""
+    return {"id": str(body.get("responseId") or ""), "model": str(body.get("modelVersion") or "")}
+
+
+def _choice(candidate: Mapping[str, Any], place: int, service: str) -> dict[str, Any]:
     parts = mappings(mapping(candidate.get("content")).get("parts"))
-    message: dict[str, Any] = {"role": "assistant", "content": text_in(parts)}
-    if calls := calls_in(parts):
-        message["content"] = message["content"] or None
-        message["tool_calls"] = list(map(call_dict, calls))
-    if thinking := thinking_in(parts):
-        message["reasoning_content"] = thinking
-    message.update(extra_of(parts, wire, service))
     index = candidate.get("index")
     choice = {
         "index": index if isinstance(index, int) else place,
-        "message": message,
+        "message": message_of(
+            text_in(parts), told_calls(parts), thinking_in(parts), extra_of(parts, service, about_of(candidate))
+        ),
         "finish_reason": finish_of(str(candidate.get("finishReason")), parts),
     }
     logprobs = logprobs_in(candidate)

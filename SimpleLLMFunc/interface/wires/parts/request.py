@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.interface.wires.history import given_params, own_tool
 from SimpleLLMFunc.interface.wires.parts.families import GeminiFamily, gemini_family, thinking_config
-from SimpleLLMFunc.interface.wires.parts.history import conversation_of, system_of
+from SimpleLLMFunc.interface.wires.parts.history import PartHistory
 from SimpleLLMFunc.interface.wires.wire import Asked, WireRequest
 
 __all__ = ["build_request"]
@@ -32,37 +33,32 @@ _WORDS: dict[str, str] = {
 _CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
-def build_request(
-    asked: Asked, model_name: str, path: str, wire: str, service: str, *, has_choice: bool
-) -> WireRequest:
+def build_request(asked: Asked, model_name: str, service: str, *, path: str, has_choice: bool) -> WireRequest:
     """Return the request.
 
     Args:
         asked: in chat completions' form.
         model_name: tells what may be sent.
-        path: where it goes, after the base address.
-        wire: the name of the wire; with `service` it says where the request goes.
-        service: the host.
+        service: the host that it goes to.
+        path: after the base address.
         has_choice: the service takes `toolConfig`.
 
     Raises:
         ConfigError: something that this wire, or this model, has no word for.
         UsageError: there is no message.
     """
-    if not asked.messages:
-        raise UsageError("there is no message to send. Give at least one, such as a user message.")
-    family = gemini_family(model_name)
-    params = {name: value for name, value in asked.params.items() if value is not None}
+    family, history = gemini_family(model_name), PartHistory(service)
+    params = given_params(asked, history.called, _NO_WORD, "Leave it out for this model.")
     downgrades: list[tuple[str, str]] = []
-    conversation = conversation_of(asked.messages, wire, service)
-    if conversation.dropped:
-        downgrades.append(("provider state: signatures are left out", conversation.dropped))
-    if family.signs and conversation.sign():
+    history.write(asked.messages)
+    if history.dropped:
+        downgrades.append(("provider state: signatures are left out", history.dropped))
+    if family.signs and history.sign():
         downgrades.append(("provider state: a placeholder is sent for a signature", "another service made the call"))
-    if not conversation.contents:
+    if not history.turns:
         raise UsageError("there is no message with a text to send beside the system prompt.")
-    body: dict[str, Any] = {"contents": conversation.contents}
-    if system := system_of(asked.messages):
+    body: dict[str, Any] = {"contents": history.turns}
+    if system := history.system(asked.messages):
         body["systemInstruction"] = {"parts": [{"text": system}]}
     if asked.tools:
         _set_tools(body, asked.tools, params, downgrades, has_choice=has_choice)
@@ -72,9 +68,6 @@ def build_request(
     config = _generation_config(asked, model_name, params, family, downgrades)
     if config:
         body["generationConfig"] = config
-    refused = [name for name in _NO_WORD if name in params]
-    if refused:
-        raise ConfigError(f"generateContent has no word for {', '.join(refused)}. Leave it out for this model.")
     given = params.pop("generationConfig", None)
     body.update(params)
     if isinstance(given, Mapping):
@@ -91,12 +84,11 @@ def _set_tools(
     has_choice: bool,
 ) -> None:
     functions = [spec["function"] for spec in specs if isinstance(spec.get("function"), Mapping)]
-    own = [dict(spec) for spec in specs if not isinstance(spec.get("function"), Mapping)]
-    unfit = next((spec for spec in own if "type" in spec or len(spec) != 1), None)
-    if unfit is not None:
-        raise ConfigError(
-            f'the tool {unfit!r} is no server tool of this service. Write its own form, such as {{"googleSearch": {{}}}}.'
-        )
+    own = [
+        own_tool(spec, '{"googleSearch": {}}', fits="type" not in spec and len(spec) == 1)
+        for spec in specs
+        if not isinstance(spec.get("function"), Mapping)
+    ]
     declared = [{"functionDeclarations": [_declared(function) for function in functions]}] if functions else []
     body["tools"] = [*declared, *own]
     config: dict[str, Any] = {}
@@ -133,8 +125,6 @@ def _generation_config(
     downgrades: list[tuple[str, str]],
 ) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    if params.get("n") == 1:
-        del params["n"]
     for name in _SAMPLING:
         if name in params and not family.sampling:
             del params[name]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from SimpleLLMFunc.errors import (
@@ -55,6 +55,7 @@ class EventReader(ABC):
 
     Args:
         received: what is known of the reply.
+        service: the host, which wants some of it back.
 
     Attributes:
         count: of the chunks so far.
@@ -63,13 +64,15 @@ class EventReader(ABC):
         ends_with_done: ``[DONE]`` ends an answer; else it says nothing, though some servers write it.
     """
 
-    __slots__ = ("_events", "_has_shown", "_received", "_texts", "_thoughts", "count", "is_done")
+    __slots__ = ("_events", "_facts", "_has_shown", "_received", "_service", "_texts", "_thoughts", "count", "is_done")
 
     joins_halves: ClassVar[bool] = False
     ends_with_done: ClassVar[bool] = False
 
-    def __init__(self, received: Received) -> None:
+    def __init__(self, received: Received, service: str = "") -> None:
         self._received = received
+        self._service = service
+        self._facts: Mapping[str, Any] = {}  # what the reply says of itself: `id`, `model` and `created`
         self._events = EventDecoder()
         self._texts: list[str] = []
         self._thoughts = StreamedThoughts()
@@ -198,6 +201,20 @@ class EventReader(ABC):
             # Whatever it was: what has been shown is not asked for again.
             raise self.broken(str(error.error)) from error.__cause__
         raise error
+
+    def chunk(
+        self, delta: dict[str, Any], reason: str | None = None, usage: Any = None, logprobs: Any = None
+    ) -> ChatCompletionChunk:
+        """Return what an event adds, in chat completions' form."""
+        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": reason}
+        if logprobs:
+            choice["logprobs"] = logprobs
+        data = {**self._facts, "choices": [choice], "usage": usage}
+        return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
+
+    def no_answer(self, problem: str) -> Exception:
+        """Return what an event is that ends the stream without an answer."""
+        return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
 
     def _bad_event(self, event: ServerSentEvent, problem: str) -> Exception:
         failed = bad_reply(problem, event.text, self._received)

@@ -21,7 +21,7 @@ from SimpleLLMFunc.type import (
     ToolCallDelta,
 )
 
-__all__ = ["ReplyAssembler", "assemble_tool_calls", "new_call_id", "rekeyed"]
+__all__ = ["ReplyAssembler", "assemble_tool_calls", "merge", "new_call_id", "rekeyed"]
 
 _GROWING_FIELDS = frozenset({"data", "transcript", "thinking", "text", "summary"})
 """Texts of extra fields that come piece by piece; every other text is whole each time."""
@@ -84,7 +84,7 @@ class _OpenCall:
         if delta.arguments:
             self.arguments.append(delta.arguments)
         if delta.extra:
-            _merge(self.extra, delta.extra)
+            merge(self.extra, delta.extra)
 
 
 def _says(text: str | None) -> bool:
@@ -216,7 +216,7 @@ class _OpenChoice:
             self.finish_reason = choice.finish_reason
         if choice.logprobs is not None:
             self.logprobs = self.logprobs or {}
-            _merge(self.logprobs, {"logprobs": choice.logprobs})
+            merge(self.logprobs, {"logprobs": choice.logprobs})
         if delta.content is not None:
             self.has_content = True
             if delta.content:
@@ -235,7 +235,7 @@ class _OpenChoice:
             self.role = delta.role
         if delta.extra:
             self.extra = self.extra or {}
-            _merge(self.extra, delta.extra)
+            merge(self.extra, delta.extra)
 
     def text(self) -> str:
         """The text so far."""
@@ -355,13 +355,13 @@ class ReplyAssembler:
 # --- fields that only some providers send ---
 
 
-def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+def merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Add one piece of the extra fields: known texts and lists grow, objects merge, everything else is replaced."""
     for name, new in more.items():
         old = into.get(name)
         if isinstance(new, Mapping):
             into[name] = old if isinstance(old, dict) else {}
-            _merge(into[name], new)
+            merge(into[name], new)
         elif isinstance(new, list):
             if not isinstance(old, list):
                 into[name] = list(new)

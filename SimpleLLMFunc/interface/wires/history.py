@@ -1,0 +1,265 @@
+"""A conversation in chat completions' form, written in the words of another wire; what those wires share. Pure.
+
+A history that was cut fits too: a call whose result is missing is told so, and a result without its call becomes text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.wires.provider_state import state_in
+from SimpleLLMFunc.interface.wires.wire import Asked
+
+__all__ = ["History", "Part", "arguments_of", "data_in", "given_params", "name_of", "own_tool", "text_of"]
+
+Part = dict[str, Any]
+"""A block, an item or a part: the least thing that a message of the wire holds."""
+
+NO_RESULT = "The result of this call is not known."
+_LEFT_OUT = "(What was said before is left out.)"
+_SYSTEM = frozenset({"system", "developer"})
+_DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
+
+
+class History(ABC):
+    """The conversation for one wire; nothing of the caller's is changed.
+
+    Args:
+        service: the host; what another one wants back stays out.
+
+    Attributes:
+        turns: for the wire; neighbours of one role are one turn.
+        dropped: why parts that the service wanted back stay out; empty where none do.
+        tool_names: of the calls, in order.
+    """
+
+    wire: ClassVar[str]
+    called: ClassVar[str]
+    """The wire's name in errors."""
+    role: ClassVar[str] = "assistant"
+    """Of the model's turns."""
+    field: ClassVar[str] = "content"
+    """Of a turn, which holds its parts."""
+    starts_with_user: ClassVar[bool] = True
+
+    text_in: Callable[[Iterable[Mapping[str, Any]]], str]
+    calls_in: Callable[[Iterable[Mapping[str, Any]]], list[Mapping[str, Any]]]
+
+    def __init__(self, service: str) -> None:
+        self.service = service
+        self.turns: list[dict[str, Any]] = []
+        self.dropped = ""
+        self.tool_names: list[str] = []
+        self._open: list[tuple[str, Mapping[str, Any]]] = []  # calls without a result: our id, and as they were sent
+
+    # --- a wire's own words ---
+
+    @abstractmethod
+    def text(self, text: str) -> list[Part]:
+        """Return a user's text; nothing where the wire takes no empty one."""
+
+    @abstractmethod
+    def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
+        """Return a part of a user's content that is not text.
+
+        Raises:
+            ConfigError: the wire does not take it.
+        """
+
+    @abstractmethod
+    def call(self, call: Mapping[str, Any]) -> Part:
+        """Return a call, as `calls_in` finds it."""
+
+    @abstractmethod
+    def said(self, content: Any, calls: list[Part]) -> list[Part]:
+        """Return what the model said, where nothing is kept as it came."""
+
+    @abstractmethod
+    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+        """Return the result of a call."""
+
+    @abstractmethod
+    def missing(self, sent: Mapping[str, Any]) -> Part:
+        """Return what stands for a result that is not there."""
+
+    # --- what is the same ---
+
+    def write(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Write the messages but those of the system.
+
+        Raises:
+            ConfigError: a part that the wire does not take, such as audio.
+        """
+        for message in messages:
+            role = message.get("role")
+            if role == "tool":
+                self._add_result(str(message.get("tool_call_id") or ""), message.get("content"))
+            elif role not in _SYSTEM:
+                self._settle()
+                if role == "assistant":
+                    self.add_answer(message)
+                else:
+                    self.add("user", self.parts(message.get("content")))
+        self._settle()
+
+    def system(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Return the system prompt: all system messages, joined with blank lines.
+
+        Raises:
+            ConfigError: it holds something that is not text.
+        """
+        texts: list[str] = []
+        for message in messages:
+            if message.get("role") in _SYSTEM:
+                content = message.get("content")
+                for part in [{"text": content}] if isinstance(content, str) else content or ():
+                    if "text" not in part:
+                        raise ConfigError(
+                            f"the system prompt holds something that is not text, which {self.called} cannot take."
+                        )
+                    texts.append(str(part["text"] or ""))
+        return "\n\n".join(text for text in texts if text.strip())
+
+    def add(self, role: str, parts: Sequence[Part]) -> None:
+        """Add what one side says."""
+        if not parts:
+            return
+        if self.turns and self.turns[-1]["role"] == role:
+            self.turns[-1][self.field] = [*self.turns[-1][self.field], *parts]
+        else:
+            self.turns.append({"role": role, self.field: list(parts)})
+
+    def add_answer(self, message: Mapping[str, Any]) -> None:
+        """Add what the model said, and wait for the results of its calls."""
+        parts = self._answer(message)
+        if parts and not self.turns and self.starts_with_user:
+            self.add("user", self.text(_LEFT_OUT))
+        sent = self.calls_in(parts)
+        ids = [str(call.get("id") or "") for call in message.get("tool_calls") or ()]
+        self._open = list(zip(ids, sent[len(sent) - len(ids) :], strict=True))
+        self.tool_names += [str(call.get("name") or "") for call in sent]
+        self.add(self.role, parts)
+
+    def parts(self, content: Any) -> list[Part]:
+        """Return a content as the wire's parts."""
+        if isinstance(content, str):
+            return self.text(content)
+        parts: list[Part] = []
+        for part in content or ():
+            kind = part.get("type")
+            parts += self.text(part.get("text") or "") if kind == "text" else [self.media(kind, part)]
+        return parts
+
+    def kept(self, parts: list[Part], prefix: str) -> list[Part]:  # noqa: ARG002 - for wires that bind
+        """Return the parts that came, or those of them that may still go; none, where none may."""
+        return parts
+
+    def _answer(self, message: Mapping[str, Any]) -> list[Part]:
+        """Return the parts of an assistant's message: those that came, where the message still says the same."""
+        calls = [self.call(call) for call in message.get("tool_calls") or ()]
+        state = state_in(message, self.wire, self.service)
+        if state is not None:
+            came: list[Part] = [dict(part) for part in state[0] if isinstance(part, Mapping)]
+            if self.text_in(came) != text_of(message.get("content")) or not _are_same(self.calls_in(came), calls):
+                self.drop("the message was changed after it had come")
+            elif kept := self.kept(came, state[1]):
+                return kept
+        return self.said(message.get("content"), calls)
+
+    def drop(self, why: str) -> None:
+        """Note that something stays out that the service wanted back."""
+        self.dropped = self.dropped or why
+
+    def _add_result(self, call_id: str, content: Any) -> None:
+        found = next((each for each in self._open if each[0] == call_id), None)
+        if found is None:
+            shown = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            self.add("user", self.text(f"The result of an earlier tool call: {shown}"))
+        else:
+            self._open.remove(found)
+            self.add("user", [self.result(found[1], content)])
+
+    def _settle(self) -> None:
+        """Add a result for each call that has none."""
+        self.add("user", [self.missing(sent) for _, sent in self._open])
+        self._open = []
+
+
+def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
+    """Whether the calls that came are those of the message."""
+    return len(came) == len(calls) and all(
+        (sent.get(name) or {}) == (value or {})
+        for sent, call in zip(came, calls, strict=True)
+        for name, value in call.items()
+    )
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a content."""
+    return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content or ())
+
+
+def name_of(call: Mapping[str, Any]) -> str:
+    """Return the name of the tool that a call means."""
+    return str((call.get("function") or {}).get("name") or "")
+
+
+def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments as an object; what is none stands in one under the name it has on other wires."""
+    text = (call.get("function") or {}).get("arguments") or "{}"
+    try:
+        value = decode(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else text
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def data_in(url: str) -> tuple[str, str, str] | None:
+    """Return the kind of data in a ``data:`` address, what is said of its form, and the data; None for another address."""
+    found = _DATA_URL.match(url)
+    return (found[1].lower(), found[2].lower(), url[found.end() :]) if found else None
+
+
+# --- requests ----------------------------------------------------------------------------------------------
+
+
+def given_params(asked: Asked, called: str, no_word: Iterable[str], instead: str) -> dict[str, Any]:
+    """Return the parameters of a request that are set; `n=1` is what every wire does.
+
+    Args:
+        asked: in chat completions' form.
+        called: the wire's name in errors.
+        no_word: parameters that the wire has no word for.
+        instead: what to do where one is given.
+
+    Raises:
+        ConfigError: one of `no_word` is set.
+        UsageError: there is no message.
+    """
+    if not asked.messages:
+        raise UsageError("there is no message to send. Give at least one, such as a user message.")
+    params = {name: value for name, value in asked.params.items() if value is not None}
+    if params.get("n") == 1:
+        del params["n"]
+    if unknown := sorted(name for name in no_word if name in params):
+        raise ConfigError(f"{called} has no word for {', '.join(unknown)}. {instead}")
+    return params
+
+
+def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> Part:
+    """Return a tool of the service's own, as it is.
+
+    Raises:
+        ConfigError: it is not one of this service.
+    """
+    if not fits:
+        raise ConfigError(
+            f"the tool {dict(spec)!r} is no server tool of this service. Write its own form, such as {example}."
+        )
+    return dict(spec)

@@ -1,0 +1,174 @@
+"""What the wires share to read a whole reply: JSON or events, an error dressed as a success, the form of the house; pure."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.wire import Received
+from SimpleLLMFunc.type import ChatCompletion
+
+__all__ = ["JsonWire", "call_dict", "completion_from", "message_of", "usage_of"]
+
+_HEAD = 8000
+"""Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
+
+_SPACE = b" \t\r\n\xef\xbb\xbf"
+
+
+class JsonWire(ABC):
+    """A wire whose replies are JSON, or events of JSON. A subclass says what stands in one.
+
+    Attributes:
+        request_path: after the base address, where no part of it changes.
+        models_path: where the service lists its models, after the base address.
+        asks_again: whether a reply that is none of the protocol is asked for again.
+    """
+
+    __slots__ = ()
+
+    request_path: ClassVar[str] = ""
+    models_path: str = "/models"
+    asks_again: ClassVar[Again] = "once"
+
+    def path(self, model_name: str, *, stream: bool) -> str:  # noqa: ARG002 - both stand in the body
+        """Return where requests go, after the base address."""
+        return self.request_path
+
+    def auth(self, key: str) -> Mapping[str, str]:
+        """Return the header that carries the key."""
+        return {"Authorization": f"Bearer {key}"}
+
+    @abstractmethod
+    def decoder(self, received: Received) -> EventReader:
+        """Return what reads a stream."""
+
+    @abstractmethod
+    def problem_of(self, data: Mapping[str, Any]) -> str:
+        """Return why a reply is none of the protocol, empty if it is one."""
+
+    @abstractmethod
+    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
+        """Return a reply whose form is known to be good."""
+
+    def is_error(self, data: Mapping[str, Any]) -> bool:
+        """Whether a reply is an error dressed as a success."""
+        return bool(data.get("error"))
+
+    def tools_in(self, sent: Mapping[str, Any]) -> list[str]:
+        """Return the names of the tools in the body of a request."""
+        return [str(tool.get("function", tool).get("name", "")) for tool in sent.get("tools") or ()]
+
+    def reply(self, body: bytes, received: Received) -> ChatCompletion:
+        """Return the whole reply.
+
+        Raises:
+            AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
+        """
+        if _is_events(body):
+            return self.reply_of_events(body, received)
+        try:
+            data: Any = decode(body)
+        except ValueError:
+            raise _bad_body(body, received) from None
+        if isinstance(data, list) and len(data) == 1:
+            data = data[0]
+        if not isinstance(data, dict):
+            problem = f"a JSON object was expected, not {type(data).__name__}"
+        elif self.is_error(data):
+            raise _error_in(data, received)
+        else:
+            problem = self.problem_of(data)
+        if problem:
+            raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
+        return put_right(self.completion(data, received))
+
+    def reply_of_events(self, body: bytes, received: Received) -> ChatCompletion:
+        """Read a stream that a service sent although a whole reply was asked for."""
+        decoder, assembler = self.decoder(received), ReplyAssembler()
+        for chunks in (decoder.feed(body), decoder.close()):
+            for chunk in chunks:
+                assembler.add(chunk)
+        return assembler.completion(received.tries)
+
+    def error(self, body: bytes, received: Received) -> AttemptFailed:
+        """Return what a reply with another status than 2xx means."""
+        tools = partial(self._tools_sent, received.sent)
+        return failure_of(read_error(body), received, path=self.request_path, tools=tools)
+
+    def _tools_sent(self, sent: bytes) -> list[str]:
+        return self.tools_in(decode(sent)) if sent else []
+
+
+def _is_events(body: bytes) -> bool:
+    return body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":"))
+
+
+def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
+    """Return what an error in a reply with status 200 means; its code counts as if it were the status."""
+    error = read_error(data)
+    status = status_of_error(error)
+    if status is None:
+        return bad_reply("it holds an error", error.message, received, again="never")
+    return failure_of(error, received, status=status)
+
+
+def _bad_body(body: bytes, received: Received) -> AttemptFailed:
+    """Return what a body is that is not JSON."""
+    text = body[:_HEAD].decode("utf-8", "replace").strip()
+    if not text:
+        problem = "it is empty"
+    elif text.startswith("<"):
+        problem = "it is a web page"
+    elif text.startswith(("{", "[")):
+        problem = "its JSON is cut or broken"
+    else:
+        problem = "it is not JSON"
+    return bad_reply(problem, text, received)
+
+
+# --- chat completions' form, for the wires that have another -----------------------------------------------
+
+
+def call_dict(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    """Return a call; `arguments` are JSON text, or an object."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    return {"id": str(call_id or ""), "type": "function", "function": {"name": str(name or ""), "arguments": text}}
+
+
+def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an assistant's message; `more` stands on it beside text, calls and thinking."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls:
+        message |= {"content": text or None, "tool_calls": calls}
+    if thinking:
+        message["reasoning_content"] = thinking
+    return {**message, **more}
+
+
+def usage_of(prompt: int, completion: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> dict[str, Any]:
+    """Return usage; `prompt` holds the tokens of the cache, `completion` those of the thinking."""
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
+        "completion_tokens_details": {"reasoning_tokens": thinking},
+    }
+
+
+def completion_from(
+    body: Mapping[str, Any], received: Received, facts: Mapping[str, Any], choices: list[dict[str, Any]], usage: Any
+) -> ChatCompletion:
+    """Return a whole reply; `facts` are its `id`, `model` and `created`."""
+    reply = {**facts, "choices": choices, "usage": usage}
+    return replace(ChatCompletion.from_dict(reply, tries=received.tries), raw=body)
