@@ -90,7 +90,7 @@ class ModelRequest:
             return {
                 **params,
                 "messages": copied(actions.messages(self.messages)),
-                "tools": None,
+                "tools": None if is_last else [spec for spec in self.tools or () if "function" not in spec] or None,
                 "response_format": actions.response_format,
             }
         keeps = is_last and self._keeps_tools

@@ -7,6 +7,7 @@ from typing import Any
 from SimpleLLMFunc.base.run import Preview, Result
 from SimpleLLMFunc.display.cards import Card, Part, conversation, plainly
 from SimpleLLMFunc.errors import counted
+from SimpleLLMFunc.type import spec_name
 
 
 def result_card(result: Result[Any]) -> Card:
@@ -61,7 +62,8 @@ def preview_card(preview: Preview) -> Card:
         *((name, plainly(value)) for name, value in preview.params.items()),
     ]
     tools = [
-        (tool["function"]["name"], plainly(tool["function"].get("parameters", {}))) for tool in preview.tools or ()
+        (spec_name(tool), plainly(tool["function"].get("parameters", {}) if "function" in tool else tool))
+        for tool in preview.tools or ()
     ]
     schema = [] if preview.response_format is None else [(plainly(preview.response_format),)]
     parts = [

@@ -47,7 +47,7 @@ def llm_chat(llm_interface: Callable[P, Iterator[T]], /) -> LLMChat[P, T]: ...
 @overload
 def llm_chat(
     llm_interface: LLM_Interface | None = None,
-    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
     max_tool_calls: int = 5,
     stream: bool = False,
     return_mode: Literal["text", "raw"] = "text",
@@ -67,7 +67,7 @@ def llm_chat(
 ) -> ChatDecorator: ...
 def llm_chat(
     llm_interface: Any = None,
-    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
     max_tool_calls: int = 5,
     stream: bool = False,
     return_mode: Literal["text", "raw"] = "text",
@@ -94,7 +94,8 @@ def llm_chat(
 
     Args:
         llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
-        toolkit: tools and plain functions that the model may call.
+        toolkit: tools and plain functions that the model may call, and tools that the service has and runs by itself, as
+            dicts in its own form: ``{"type": "web_search"}``.
         max_tool_calls: rounds of tool calls; after the last one the model answers without tools.
         stream: yield the text in pieces as it arrives.
         return_mode: "raw" yields the openai package's `ChatCompletion` or `ChatCompletionChunk` instead of

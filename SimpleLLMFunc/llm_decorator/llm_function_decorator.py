@@ -64,7 +64,7 @@ def llm_function(llm_interface: Callable[P, R], /) -> LLMFunction[P, R]: ...
 @overload
 def llm_function(
     llm_interface: LLM_Interface | None = None,
-    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
     max_tool_calls: int = 5,
     system_prompt_template: str | None = None,
     user_prompt_template: str | None = None,
@@ -96,7 +96,7 @@ def llm_function(
 ) -> FunctionDecorator: ...
 def llm_function(
     llm_interface: Any = None,
-    toolkit: Sequence[Tool | Callable[..., Any]] | None = None,
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
     max_tool_calls: int = 5,
     system_prompt_template: str | None = None,
     user_prompt_template: str | None = None,
@@ -135,7 +135,8 @@ def llm_function(
 
     Args:
         llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
-        toolkit: tools and plain functions that the model may call.
+        toolkit: tools and plain functions that the model may call, and tools that the service has and runs by itself, as
+            dicts in its own form: ``{"type": "web_search"}``.
         max_tool_calls: rounds of tool calls; after the last one the model answers without tools. 0 offers none.
         system_prompt_template: text with the fields ``{function_description}``, ``{parameters_description}``
             and ``{return_type_description}``.

@@ -24,6 +24,7 @@ from SimpleLLMFunc.type.message import (
     ToolMessage,
     ToolSpec,
     UserMessage,
+    spec_name,
 )
 from SimpleLLMFunc.type.multimodal import (
     MAX_FILE_BYTES,
@@ -85,6 +86,7 @@ __all__ += [
     "mapping",
     "mappings",
     "read_file",
+    "spec_name",
     "text_or_none",
     "without_surrogates",
 ]  # for other rooms

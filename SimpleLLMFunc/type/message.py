@@ -22,13 +22,22 @@ __all__ = [
     "ToolMessage",
     "ToolSpec",
     "UserMessage",
+    "spec_name",
 ]
 
 ContentPart: TypeAlias = dict[str, Any]
 """One part of a multimodal content: ``{"type": "text", "text": …}``, ``{"type": "image_url", …}`` and so on."""
 
 ToolSpec: TypeAlias = dict[str, Any]
-"""A tool as the provider wants it: ``{"type": "function", "function": {"name", "description", "parameters"}}``."""
+"""A tool as the provider wants it: ``{"type": "function", "function": {"name", "description", "parameters"}}``.
+
+One without ``"function"`` is the service's own, which runs it by itself.
+"""
+
+
+def spec_name(spec: ToolSpec) -> str:
+    """Return the name of a tool; what a service calls its own: its name, its type, or the only key."""
+    return str((spec.get("function") or spec).get("name") or spec.get("type") or next(iter(spec), ""))
 
 
 class SystemMessage(TypedDict):

@@ -23,6 +23,7 @@ from SimpleLLMFunc.llm_decorator.kinds import (
 )
 from SimpleLLMFunc.llm_decorator.steps.chat.message import HISTORY_PARAMS
 from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.type import spec_name
 
 __all__ = ["Offered", "OfferedChat", "OfferedFunction", "offered_of"]
 
@@ -57,7 +58,7 @@ class OfferedFunction:
             "version": about.version,
             "schema": self.tool.parameters if self.tool is not None else None,
             "defaults": _defaults(self.pipeline.definition.signature),
-            "tools": [spec["function"]["name"] for spec in about.tools],
+            "tools": [spec_name(spec) for spec in about.tools],
             "problem": self.problem,
         }
 

@@ -18,7 +18,7 @@ from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.interface.wires import refused_in, tool_name
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.type import ToolSpec
+from SimpleLLMFunc.type import ToolSpec, spec_name
 
 __all__ = ["Offered", "Way", "downgrades_of", "json_actions", "refused_by", "refuses_mode", "remember_refusal"]
 
@@ -86,7 +86,7 @@ def refuses_mode(error: BadRequest, request: ModelRequest) -> bool:
 
 def _tool_in(error: BadRequest, request: ModelRequest) -> str:
     def names() -> list[str]:
-        return [tool["function"]["name"] for tool in request.wire(is_last=False)["tools"] or ()]
+        return [spec_name(tool) for tool in request.wire(is_last=False)["tools"] or ()]
 
     return tool_name(error.param, error.body, names)
 
@@ -105,7 +105,8 @@ def json_actions(
         answer_schema: of a typed answer, None for text.
         wanted: "native" and "json" decide for the model.
     """
-    if not specs or wanted == "native":
+    functions = [spec for spec in specs or () if "function" in spec]
+    if not functions or wanted == "native":
         return None
     refused = refused_by(llm, specs)
     if wanted == "auto" and "tools" not in refused and llm.profile.tools == "native":
@@ -113,7 +114,7 @@ def json_actions(
     has_schema = llm.profile.native and "native" not in refused
     if has_schema and answer_schema is not None:
         has_schema = "native" not in refused_by(llm, answer_schema)
-    return JsonActions(list(specs), answer_schema, native=has_schema)
+    return JsonActions(functions, answer_schema, native=has_schema)
 
 
 def downgrades_of(request: ModelRequest, *schemas: object) -> tuple[tuple[str, str], ...]:

@@ -23,7 +23,7 @@ from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import build_body
 from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, spec_name
 
 __all__ = ["DEFAULT_MAX_TOKENS", "LocalModel"]
 
@@ -172,6 +172,10 @@ class LocalModel(LLM_Interface):
         **params: Any,
     ) -> dict[str, Any]:
         """Return the body as llama.cpp will get it."""
+        if own := [spec_name(tool) for tool in tools or () if "function" not in tool]:
+            raise ConfigError(
+                f"{', '.join(own)}: a local model has no tools of its own. Leave it out, or ask a service."
+            )
         bounded = self._bounded(response_format, params)
         return build_body(
             self.model_name,

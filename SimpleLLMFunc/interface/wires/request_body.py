@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires.history import own_tool
 from SimpleLLMFunc.interface.wires.quirks import wire_messages
 from SimpleLLMFunc.type import Message, ToolSpec
 
@@ -56,10 +57,20 @@ def build_body(
     stream: bool,
     params: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the body; `params` come last, and what is None is left out."""
+    """Return the body; `params` come last, and what is None is left out.
+
+    Raises:
+        ConfigError: a tool that is no function, and in a form that no service has on this wire.
+    """
     body: dict[str, Any] = {"model": model_name, "messages": wire_messages(messages, profile)}
     if tools:
-        body["tools"] = list(tools)
+        # Some services have tools of their own on this wire, each with a type.
+        body["tools"] = [
+            own_tool(spec, '{"type": "web_search"}', fits=isinstance(spec.get("type"), str))
+            if "function" not in spec
+            else spec
+            for spec in tools
+        ]
     if response_format is not None:
         body["response_format"] = response_format
     if stream:

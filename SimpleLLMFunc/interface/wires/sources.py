@@ -65,27 +65,32 @@ def server_tools_in(messages: Iterable[Mapping[str, Any]]) -> list[ServerTool]:
         messages: of the model, as a history holds them; one that was paused goes on in the next.
     """
     found: dict[Any, ServerTool] = {}
-    for message in messages:
+    for place, message in enumerate(messages):
         state = mapping(message.get(STATE))
-        read = {"messages": _blocks, "responses": _items, "gemini": _parts}.get(str(state.get("wire")))
-        for key, tool in read(state, len(found)) if read else ():
-            old = found.get(key)
-            found[key] = ServerTool(tool.type if old is None else old.type, old.input, tool.output) if old else tool
+        read = _READERS.get(str(state.get("wire")))
+        for key, tool in read(state) if read else ():
+            # Only ids are known in the next message too.
+            known = key if isinstance(key, str) else (place, key)
+            old = found.get(known)
+            found[known] = tool if old is None else ServerTool(old.type, old.input, tool.output)
     return list(found.values())
 
 
-def _blocks(state: Mapping[str, Any], first: int) -> Iterator[tuple[Any, ServerTool]]:  # noqa: ARG001
+def _blocks(state: Mapping[str, Any]) -> Iterator[tuple[Any, ServerTool]]:
     for block in mappings(state.get("items")):
         kind = str(block.get("type"))
         if kind.endswith("_tool_use"):
             yield text_or_none(block.get("id")), ServerTool(str(block.get("name") or kind), block.get("input"))
         elif kind.endswith("_tool_result"):
-            yield text_or_none(block.get("tool_use_id")), ServerTool(kind.removesuffix("_tool_result"), None, block.get("content"))
+            yield (
+                text_or_none(block.get("tool_use_id")),
+                ServerTool(kind.removesuffix("_tool_result"), None, block.get("content")),
+            )
 
 
-def _items(state: Mapping[str, Any], first: int) -> Iterator[tuple[Any, ServerTool]]:
+def _items(state: Mapping[str, Any]) -> Iterator[tuple[Any, ServerTool]]:
     key: Any = None
-    for number, item in enumerate(mappings(state.get("items")), start=first):
+    for number, item in enumerate(mappings(state.get("items"))):
         kind = str(item.get("type"))
         given, told = (next((item[name] for name in names if item.get(name)), None) for names in (_INPUTS, _OUTPUTS))
         told = told or mapping(item.get("action")).get("sources")
@@ -97,14 +102,17 @@ def _items(state: Mapping[str, Any], first: int) -> Iterator[tuple[Any, ServerTo
             yield text_or_none(item.get("call_id")) or key, ServerTool(kind, None, told)
 
 
-def _parts(state: Mapping[str, Any], first: int) -> Iterator[tuple[Any, ServerTool]]:
+def _parts(state: Mapping[str, Any]) -> Iterator[tuple[Any, ServerTool]]:
     key: Any = None
-    for number, part in enumerate(mappings(state.get("items")), start=first):
+    for number, part in enumerate(mappings(state.get("items"))):
         called, result = mapping(part.get("toolCall")), mapping(part.get("toolResponse"))
         if called:
             yield text_or_none(called.get("id")) or number, ServerTool(str(called.get("toolType")), called.get("args"))
         elif result:
-            yield text_or_none(result.get("id")) or number - 1, ServerTool(str(result.get("toolType")), None, result.get("response"))
+            yield (
+                text_or_none(result.get("id")) or number - 1,
+                ServerTool(str(result.get("toolType")), None, result.get("response")),
+            )
         elif "executableCode" in part:
             key = number
             yield key, ServerTool("codeExecution", part["executableCode"])
@@ -113,9 +121,12 @@ def _parts(state: Mapping[str, Any], first: int) -> Iterator[tuple[Any, ServerTo
     about = mapping(state.get("about"))
     grounding = mapping(about.get("groundingMetadata"))
     if grounding.get("webSearchQueries"):
-        yield "search", ServerTool("googleSearch", grounding["webSearchQueries"], grounding.get("groundingChunks"))
+        yield ("search",), ServerTool("googleSearch", grounding["webSearchQueries"], grounding.get("groundingChunks"))
     if fetched := mapping(about.get("urlContextMetadata")).get("urlMetadata"):
-        yield "urls", ServerTool("urlContext", None, fetched)
+        yield ("urls",), ServerTool("urlContext", None, fetched)
+
+
+_READERS = {"messages": _blocks, "responses": _items, "gemini": _parts}
 
 
 def citations_in(message: Mapping[str, Any]) -> list[Citation]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools import Tool, as_tool, wire_names
 from SimpleLLMFunc.type import ToolSpec
@@ -13,12 +14,13 @@ __all__ = ["process_tools"]
 
 
 def process_tools(
-    toolkit: Sequence[Tool | Callable[..., Any]] | None, func_name: str, *, strict: bool = False
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None, func_name: str, *, strict: bool = False
 ) -> tuple[list[ToolSpec] | None, dict[str, Tool]]:
     """Return the tools as the provider wants them, and the tools by their names on the wire.
 
     Args:
-        toolkit: tools, decorated functions, plain callables; None and the empty list offer nothing.
+        toolkit: tools, decorated functions, plain callables, and dicts: what the service has and runs by itself, in its
+            own form. None and the empty list offer nothing.
         func_name: whose toolkit it is, for messages.
         strict: show the form that holds a model to the schema, where a tool has one.
 
@@ -26,15 +28,17 @@ def process_tools(
         ToolDefinitionError: one is not usable as a tool, or two have one name.
     """
     tools: dict[str, Tool] = {}
+    own: list[ToolSpec] = []
     for candidate in toolkit or ():
+        if isinstance(candidate, dict) and candidate and "function" not in candidate:
+            own += copied([candidate])  # the service's, which it runs by itself
+            continue
         made = as_tool(candidate, where=f"toolkit of {func_name}" if func_name else "toolkit")
         if made.name in tools:
             raise ToolDefinitionError(made.name, f"{func_name} has two tools of this name. Give one another `name=`.")
         tools[made.name] = made
-    if not tools:
-        return None, {}
     names = wire_names(tools)
     specs = [made.to_openai_tool(strict=strict) for made in tools.values()]
     for spec, name in zip(specs, names.values(), strict=True):
         spec["function"]["name"] = name
-    return specs, {names[own]: made for own, made in tools.items()}
+    return [*specs, *own] or None, {names[own]: made for own, made in tools.items()}

@@ -101,11 +101,10 @@ def build_chat_system_prompt(docstring: str, tool_objects: Sequence[ToolSpec] | 
     """Return the docstring, with the tools described above it where there are any; None for an empty docstring."""
     if not docstring:
         return None
-    if not tool_objects:
+    functions = [spec["function"] for spec in tool_objects or () if "function" in spec]
+    if not functions:
         return docstring
-    described = "\n\t".join(
-        f"- {spec['function']['name']}: {spec['function'].get('description', '')}" for spec in tool_objects
-    )
+    described = "\n\t".join(f"- {function['name']}: {function.get('description', '')}" for function in functions)
     return (
         "\n\nYou can use the following tools flexibly according to the real case and tool description:\n\t"
         + described
@@ -179,7 +178,7 @@ def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> lis
 
 def build_chat_messages(
     signature: FunctionSignature,
-    toolkit: Sequence[Tool | Callable[..., Any]] | None,
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None,
     exclude_params: Sequence[str],
     template_params: Mapping[str, Any] | None = None,
     tools: Sequence[ToolSpec] | None = None,

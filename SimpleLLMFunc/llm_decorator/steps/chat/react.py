@@ -23,7 +23,7 @@ __all__ = ["execute_llm_call", "execute_react_loop_streaming", "prepare_tools_fo
 def execute_react_loop_streaming(
     llm_interface: LLM_Interface,
     messages: list[Message],
-    toolkit: Sequence[Tool | Callable[..., Any]] | None,
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None,
     max_tool_calls: int,
     stream: bool,
     llm_kwargs: Mapping[str, Any],

@@ -63,7 +63,7 @@ class Options:
     """
 
     llm_interface: LLM_Interface | None = None
-    toolkit: Sequence[Tool | Callable[..., Any]] | None = None
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None
     max_tool_calls: int = 5
     system_prompt_template: str | None = None
     user_prompt_template: str | None = None

@@ -86,7 +86,7 @@ async def retry_llm_call(
 async def execute_react_loop(
     llm_interface: LLM_Interface,
     messages: list[Message],
-    toolkit: Sequence[Tool | Callable[..., Any]] | None,
+    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None,
     max_tool_calls: int,
     llm_kwargs: Mapping[str, Any],
     func_name: str,

@@ -1,0 +1,199 @@
+"""Tools that a service has and runs by itself go in as its own dictionaries; what they did, and where an answer comes from, is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc import BadRequest, ConfigError, FallbackLLM, llm_chat, llm_function
+from SimpleLLMFunc.base.events import RunFinished
+from SimpleLLMFunc.errors import ToolDefinitionError
+from SimpleLLMFunc.interface.wires import citations_in, server_tools_in
+from tests.interface.wires.test_recordings import DATA
+from tests.support.server import Answer, LoopbackServer, completion, json_answer
+from tests.support.wires import made, wired
+
+OWN: dict[str, dict[str, Any]] = {
+    "chat": {"type": "web_search", "web_search": {"enable": True}},
+    "responses": {"type": "web_search"},
+    "messages": {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+    "gemini": {"googleSearch": {}},
+}
+
+
+def weather(city: str) -> str:
+    """Tell the weather of a city."""
+    return f"sun in {city}"
+
+
+def asker(llm: Any, *toolkit: Any, **options: Any) -> Any:
+    @llm_function(llm, toolkit=list(toolkit), **options)
+    async def ask(text: str) -> str:
+        """Answer."""
+        raise NotImplementedError
+
+    return ask
+
+
+def recorded(file: str) -> Answer:
+    data = json.loads((DATA / file).read_text())
+    return json_answer(data.get("response", data))
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_they_go_out_as_they_are_beside_the_users_own(name):
+    own = OWN[name]
+    async with wired(name, {"calls": [("weather", {"city": "Rome"})]}, {"texts": ["sun"]}) as (llm, server):
+        ask = asker(llm, weather, own)
+        result = await ask.call("Rome?")
+        assert (result.value, [call.function.name for call in result.tool_calls]) == ("sun", ["weather"])
+        assert own.get("type", "googleSearch") in ask.preview("Rome?")._repr_html_()
+        shown = ask.preview("Rome?").body["tools"]
+    for tools in (shown, *(request.body["tools"] for request in server.requests)):
+        users, sent = tools
+        assert "weather" in json.dumps(users)
+        assert {key: value for key, value in sent.items() if key != "cache_control"} == own
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [
+        ("chat", {"googleSearch": {}}),
+        ("responses", {"googleSearch": {}}),
+        ("messages", {"type": "web_search"}),
+        ("gemini", {"type": "web_search"}),
+    ],
+)
+async def test_one_that_the_wire_does_not_know_is_refused_before_anything_is_sent(name, unknown):
+    async with wired(name) as (llm, server):
+        with pytest.raises(ConfigError, match="no server tool of this service"):
+            await asker(llm, weather, unknown)("x")
+        assert server.requests == []
+
+
+def test_a_description_of_a_function_is_no_tool():
+    with pytest.raises(ToolDefinitionError, match="a dict cannot stand in the toolkit of ask"):
+        asker(None, {"type": "function", "function": {"name": "f"}}).preview("x")
+
+
+async def test_a_model_that_is_offered_json_actions_gets_them_too():
+    async with wired("responses", {"texts": ['{"answer": "sun"}']}) as (llm, server):
+        assert await asker(llm, weather, OWN["responses"], tools="json")("Rome?") == "sun"
+    assert server.requests[0].body["tools"] == [OWN["responses"]]
+
+
+async def test_a_chat_describes_its_functions_only():
+    async with wired("messages", {"texts": ["hello"]}) as (llm, server):
+
+        @llm_chat(llm, toolkit=[OWN["messages"], weather])
+        async def talk(message: str, history: list[Any] | None = None) -> Any:
+            """You talk."""
+
+        assert "".join([text async for text, _ in talk("hi")]) == "hello"
+    assert "web_search:" not in json.dumps(server.requests[0].body["system"])
+    assert "weather:" in json.dumps(server.requests[0].body["system"])
+
+
+def streamed(file: str) -> Answer:
+    """A recorded reply as its service streams it."""
+    data = json.loads((DATA / file).read_text())
+    data, events = data.get("response", data), []
+    if file.startswith("responses"):
+        done = [{"output_index": at, "item": item} for at, item in enumerate(data["output"])]
+        events = [{"type": "response.output_item.done", **each} for each in done]
+        events.append({"type": "response.completed", "response": {**data, "output": []}})
+    elif file.startswith("messages"):
+        events = [{"type": "message_start", "message": {**data, "content": []}}]
+        for at, block in enumerate(data["content"]):
+            begun = {**block, "text": "", "citations": []} if block["type"] == "text" else block
+            events.append({"type": "content_block_start", "index": at, "content_block": begun})
+            deltas = [{"type": "citations_delta", "citation": each} for each in block.get("citations") or ()]
+            deltas.append({"type": "text_delta", "text": block.get("text", "")})
+            events += [{"type": "content_block_delta", "index": at, "delta": delta} for delta in deltas]
+        events += [{"type": "message_delta", "delta": {"stop_reason": data["stop_reason"]}}, {"type": "message_stop"}]
+    else:
+        (candidate,) = data["candidates"]
+        texts = [{"content": {"parts": [part]}} for part in candidate["content"]["parts"]]
+        last = {name: value for name, value in candidate.items() if name != "content"}
+        events = [{**data, "candidates": [each]} for each in (*texts, last)]
+    return Answer(
+        headers={"content-type": "text/event-stream"},
+        body=b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in events),
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "kinds", "url", "count"),
+    [
+        ("messages/web-search-citations.json", ["web_search"] * 2, "https://acecomments.mu.nu/?post=411647", 3),
+        ("responses/web-search.json", ["web_search_call"] * 3, "https://www.theverge.com/podcast/838932/", 10),
+        ("responses/file-search.json", ["file_search_call"], "", 1),
+        ("gemini/grounding.json", ["googleSearch"], "https://vertexaisearch.cloud.google.com/", 3),
+        ("gemini/url-context.json", ["urlContext"], "https://berkshirehathaway.com", 4),
+    ],
+)
+async def test_a_result_and_a_stream_tell_what_the_service_did_and_cited(file, kinds, url, count):
+    async with LoopbackServer() as server:
+        ask = asker(made(file.split("/")[0], server))
+        server.answer(recorded(file))
+        result = await ask.call("x")
+        server.answer(streamed(file))
+        events = [event async for event in ask.events("x") if isinstance(event, RunFinished)]
+    tools, cited = result.server_tools, result.citations
+    assert [each.type for each in tools] == kinds
+    assert (cited[0].url.startswith(url), len(cited)) == (True, count)
+    assert all(each.title or each.url for each in cited)
+    for messages in (result.messages, events[0].messages):
+        answer = json.loads(json.dumps(messages[-1]))
+        assert (server_tools_in([answer]), citations_in(answer)) == (tools, cited)
+        kept = json.dumps({**answer, "content": ""})
+        own = json.dumps(json.loads((DATA / file).read_text()))
+        assert all(0 < kept.count(each.url) <= own.count(each.url) for each in cited)  # once
+    assert f"{len(cited)} citation" in result._repr_html_()
+
+
+async def test_annotations_of_chat_completions_are_citations():
+    cited = {
+        "type": "url_citation",
+        "url_citation": {"url": "https://a.b", "title": "A", "start_index": 0, "end_index": 3},
+    }
+    reply = completion("sun.")
+    reply["choices"][0]["message"]["annotations"] = [cited]
+    async with LoopbackServer(lambda _: json_answer(reply)) as server:
+        result = await asker(made("chat", server)).call("x")
+    assert [(each.url, each.title, each.text) for each in result.citations] == [("https://a.b", "A", "sun")]
+    assert result.server_tools == []
+
+
+async def test_a_search_that_was_paused_has_its_result_and_a_plain_reply_has_neither():
+    async with wired("messages", {"texts": ["I look. "], "pause": True}) as (llm, server):
+        paused = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_0", "content": [{"url": "u"}]}
+        reply = {"type": "message", "content": [paused, {"type": "text", "text": "sun"}], "stop_reason": "end_turn"}
+        service = server.handler
+        server.handler = lambda request: json_answer(reply) if service.bodies else service(request)
+        result = await asker(llm, OWN["messages"]).call("x")
+    assert [(each.type, each.input, each.output) for each in result.server_tools] == [
+        ("web_search", {"query": "x"}, [{"url": "u"}])
+    ]
+    async with wired("gemini", {"texts": ["sun"]}) as (llm, _):
+        plain = await asker(llm).call("x")
+    assert (plain.server_tools, plain.citations) == ([], [])
+
+
+async def test_what_one_service_cited_stays_out_of_another_ones_requests():
+    async with LoopbackServer() as first, LoopbackServer(lambda _: json_answer(completion("ok"))) as second:
+        first.answer(recorded("gemini/grounding.json"))
+        result = await asker(made("gemini", first)).call("x")
+        await FallbackLLM(made("chat", second)).chat([*result.messages, {"role": "user", "content": "and?"}])
+    assert "vertexaisearch" in json.dumps(result.messages)
+    assert "vertexaisearch" not in json.dumps(second.requests[0].body)
+
+
+async def test_a_server_tool_that_is_refused_is_named():
+    async with wired("messages") as (llm, server):
+        server.answer(server.handler.error(400, "tools.0: unknown type"))
+        with pytest.raises(BadRequest) as caught:
+            await asker(llm, OWN["messages"])("x")
+    assert caught.value.tool == "web_search"
