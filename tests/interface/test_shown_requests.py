@@ -101,6 +101,18 @@ def test_what_the_user_says_in_a_header_is_no_command():
     assert "'anthropic-version: $(touch" in grader(llm).preview("?").as_curl()
 
 
+@pytest.mark.parametrize("name", WIRES)
+async def test_the_users_own_headers_are_shown_but_for_their_secrets(name):
+    own = {"X-Team": "it's ours", "X-Gateway-Token": "gw-0123456789abcdefghij", "x-home": "$HOME"}
+    async with wired(name, {"texts": ['{"score": 4}']}, api_params={"extra_headers": own}) as (llm, server):
+        await grader(llm)("On rain")
+        preview = grader(llm).preview("On rain")
+        assert server.requests[0].headers["x-gateway-token"] == own["X-Gateway-Token"]
+    words = shlex.split(preview.as_curl())
+    assert "X-Team: it's ours" in words
+    assert {"X-Gateway-Token: ***", "x-home: ***"} <= set(words)
+
+
 @pytest.mark.parametrize("llm", [Anthropic("claude-opus-5"), Gemini("gemini-3.8-flash"), OpenAICompatible("m")])
 def test_a_card_shows_the_variable_and_the_model(llm):
     preview = grader(llm).preview("api_key=sk-CANARY0123456789abcdefCANARY")

@@ -18,12 +18,27 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
+from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.type import spec_name
+from tests.support.wires import MODELS, wired
 from tests.viewer import shop
 from tests.viewer.filled import mapped, set_back, showpiece
 from tests.viewer.served import Served, Visit, app_of
+
+OWN_TOOLS = {
+    "responses": [{"type": "web_search"}],
+    "messages": [{"type": "web_search_20250305", "name": "web_search"}],
+    "gemini": [{"googleSearch": {}}],
+}
+
+
+def stock(item: str) -> str:
+    """Tell how many there are."""
+    return "7 on the shelf"
+
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(120)]
 
@@ -292,6 +307,45 @@ def test_a_run_is_shown_with_its_time_axis_and_its_mending(visit, filled):
     assert json.loads(raw)["model"] == "gpt-5-mini"
     tab.locator("#turn-2 .tabs button").nth(0).click()
     assert "5 messages as before" in tab.inner_text("#turn-3")
+
+
+def test_a_request_is_shown_as_messages_on_each_wire(browser, tmp_path):
+    async def asked(store, name):
+        said = {"calls": [("stock", {"item": "pens"})], "thinking": "Let me look."}
+        async with wired(name, said, {"texts": ['{"left": 7}'], "thinking": "So."}) as (llm, _):
+
+            @llm_function(llm, toolkit=[stock, *OWN_TOOLS[name]])
+            async def left(text: str) -> dict[str, int]:
+                """Count what is left."""
+                raise NotImplementedError
+
+            with watching(store):
+                assert await left("How many <b>pens</b>?") == {"left": 7}
+
+    with TraceStore(tmp_path / "wires.sqlite", interval=0.01) as store:
+        for name in OWN_TOOLS:
+            in_thread(lambda name=name: asyncio.run(asked(store, name)))
+        assert store.flush()
+        runs = {run.model: run.id for run in store.reader.runs().runs}
+        with Served(app_of(store)) as served, Visit(browser, served.address) as visit:
+            for name, own in OWN_TOOLS.items():
+                tab = visit.go(f"/run/{runs[MODELS[name]]}", "#turn-2 .message.tool")
+                first = tab.locator("#turn-1 .sides > div").first
+                assert [each.get_attribute("class") for each in first.locator(".message").all()] == [
+                    "message system",
+                    "message user",
+                ]
+                assert "How many <b>pens</b>?" in first.inner_text()
+                assert first.locator(".tag.tool").all_inner_texts() == ["stock", *map(spec_name, own)]
+                second = tab.locator("#turn-2 .sides > div").first
+                second.locator("details").first.evaluate("each => each.open = true")
+                kinds = [each.get_attribute("class").split()[1] for each in second.locator(".message").all()]
+                assert [kind for kind in kinds if kind != "assistant"] == ["system", "user", "tool"]
+                assert kinds[2] == "assistant"
+                text = second.inner_text()
+                assert 'stock({ "item": "pens" })' in text.replace("\xa0", " ")
+                assert "7 on the shelf" in text
+            assert visit.problems == []
 
 
 def test_a_run_is_copied_as_curl_and_as_a_test_that_passes(visit, filled, tmp_path):

@@ -46,7 +46,7 @@ from SimpleLLMFunc.interface.wires import (
     taken_apart,
     without_state,
 )
-from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.logger import MASK, push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
@@ -258,9 +258,13 @@ class HttpModel(LLM_Interface):
         stream: bool = False,
         **params: Any,
     ) -> Mapping[str, str]:
-        """Return the headers of the wire, with the name of a variable in place of the key."""
+        """Return the headers of the wire and the user's own, with the name of a variable in place of the key."""
         request, _ = self._request(Asked(messages, tools, response_format, params), stream=stream)
-        return {**self._auth(f"${self._keys.variable}"), **request.headers}
+        own = Headers({**self._whose, **self._extra_headers})
+        # What looks like the name of a variable would be one to a shell.
+        hidden = {*own.secrets, *(name for name, value in own.items() if value.startswith("$"))}
+        shown = {name: MASK if name in hidden else value for name, value in own.items()}
+        return {**self._auth(f"${self._keys.variable}"), **shown, **request.headers}
 
     def url(self, *, stream: bool = False) -> str:
         """Return where requests go, without secrets."""

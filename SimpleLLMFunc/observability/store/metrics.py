@@ -58,6 +58,7 @@ class MetricRow:
     output_tokens: int
     cached_tokens: int
     reasoning_tokens: int
+    cache_write_tokens: int
     cost: float | None
     cost_unknown: int
     seconds_mean: float | None
@@ -115,7 +116,7 @@ def _statement(names: str, span: str, where: str) -> str:
             SELECT {names}, {span} AS span, status IN ('ok', 'error') AS is_finished,
                    CASE WHEN status IN ('ok', 'error') THEN seconds END AS seconds, first_chunk_seconds,
                    status, reasks, repairs, tool_calls, failed_tool_calls, failed_tries, cached, input_tokens,
-                   output_tokens, cached_tokens, reasoning_tokens, cost
+                   output_tokens, cached_tokens, reasoning_tokens, cache_write_tokens, cost
             FROM runs WHERE {where}
         ), ranked AS (
             SELECT *,
@@ -130,7 +131,7 @@ def _statement(names: str, span: str, where: str) -> str:
         SELECT {groups}, count(*), sum(is_finished), sum(status = 'error'), sum(status = 'cancelled'), sum(reasks),
                sum(is_finished AND reasks > 0), sum(repairs), sum(tool_calls), sum(failed_tool_calls),
                sum(failed_tries), sum(cached), sum(input_tokens), sum(output_tokens), sum(cached_tokens),
-               sum(reasoning_tokens), sum(cost), sum(is_finished AND cost IS NULL AND input_tokens + output_tokens > 0),
+               sum(reasoning_tokens), sum(cache_write_tokens), sum(cost), sum(is_finished AND cost IS NULL AND input_tokens + output_tokens > 0),
                avg(seconds), {ranks}, {chunk_ranks}
         FROM ranked GROUP BY {groups} ORDER BY span DESC, function DESC, model DESC, version DESC, provider DESC, kind DESC
         LIMIT :limit

@@ -88,6 +88,7 @@ class RunSummary:
     output_tokens: int
     cached_tokens: int
     reasoning_tokens: int
+    cache_write_tokens: int
     cost: float | None
     cached: bool
     streamed: bool
@@ -162,6 +163,7 @@ class StoredTurn:
     output_tokens: int
     cached_tokens: int
     reasoning_tokens: int
+    cache_write_tokens: int
     cost: float | None
     headers: Mapping[str, str] | None
 

@@ -144,9 +144,15 @@ def _add_headers(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE turns ADD COLUMN headers")
 
 
+def _add_cache_writes(connection: sqlite3.Connection) -> None:
+    """Version 5: tokens that were written into the service's cache are counted; those of earlier versions are not known."""
+    for table in ("runs", "turns"):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     *(_begin, _add_text_index, _thin_out_indexes),
-    _add_headers,
+    *(_add_headers, _add_cache_writes),
 )
 """What makes a file of each version out of one of the version before; the first begins with an empty file."""
 

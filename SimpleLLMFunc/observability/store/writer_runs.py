@@ -411,7 +411,7 @@ class Fold:
         return self.content.kept_fields(message, always={"role", "name", "tool_call_id"})
 
 
-_USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 _COUNTS = (
     *_USAGE, "turns", "failed_tries", "reasks", "repairs", "tool_calls", "failed_tool_calls", "cached", "streamed",
     "incomplete",

@@ -5,6 +5,7 @@ import { h, icon, show } from "./dom.js";
 import { ago, count, moment, percent, seconds, usd } from "./format.js";
 import { t } from "./i18n.js";
 import { copyButton, jsonView, messagesView, messageView, omitted, repairsView, tabs, textOrJson, violationsView } from "./messages.js";
+import { formatOf, messagesOf, toolNamesOf } from "./spoken.js";
 import { marks, statusBadge } from "./runs.js";
 import { waterfall } from "./waterfall.js";
 
@@ -130,15 +131,16 @@ export async function runPage(frame, id) {
   function requestMessages(turn) {
     const request = turn.request;
     if (request === null) return h("p.faint", t("turn.untold"));
-    if (omitted(request) || !Array.isArray(request.messages)) return jsonView(request);
-    const before = run.turns.filter((other) => other.number < turn.number && other.request && Array.isArray(other.request.messages)).pop();
-    const known = before ? sameHead(before.request.messages, request.messages) : 0;
-    const tools = Array.isArray(request.tools) ? request.tools.map((tool) => (tool.function || tool).name) : [];
+    const messages = omitted(request) ? null : messagesOf(request);
+    if (!messages) return jsonView(request);
+    const before = run.turns.filter((other) => other.number < turn.number && messagesOf(other.request)).pop();
+    const known = before ? sameHead(messagesOf(before.request), messages) : 0;
+    const [tools, format] = [toolNamesOf(request), formatOf(request)];
     return h("div",
-      known > 0 && h("details", h("summary", t("turn.as.before", { count: known })), messagesView(request.messages.slice(0, known))),
-      messagesView(request.messages.slice(known)),
+      known > 0 && h("details", h("summary", t("turn.as.before", { count: known })), messagesView(messages.slice(0, known))),
+      messagesView(messages.slice(known)),
       tools.length > 0 && h("p.small.quiet", t("turn.tools"), " ", tools.map((name) => [h("span.tag.tool", String(name)), " "])),
-      request.response_format && h("details", h("summary", t("turn.format")), jsonView(request.response_format)));
+      format && h("details", h("summary", t("turn.format")), jsonView(format)));
   }
 
   function replyMessages(turn) {

@@ -46,7 +46,16 @@ def test_an_empty_store_has_nothing_to_tell(store):
 
 def test_sums_and_rates(store):
     put(store, function="f", status="ok", input_tokens=10, output_tokens=1, cost=0.5, reasks=2, repairs=1, cached=1)
-    put(store, function="f", status="error", input_tokens=20, output_tokens=2, cached_tokens=5, failed_tries=3)
+    put(
+        store,
+        function="f",
+        status="error",
+        input_tokens=20,
+        output_tokens=2,
+        cached_tokens=5,
+        failed_tries=3,
+        cache_write_tokens=4,
+    )
     put(store, function="f", status="cancelled", input_tokens=1, output_tokens=1, cost=0.25, tool_calls=4)
     put(store, function="f", status="running", seconds=None, failed_tool_calls=1)
     put(store, function="f", status="ok", reasoning_tokens=7)
@@ -57,6 +66,7 @@ def test_sums_and_rates(store):
     assert (row.reasks, row.reask_rate) == (2, pytest.approx(1 / 3))
     assert (row.repairs, row.tool_calls, row.failed_tool_calls, row.failed_tries, row.cached) == (1, 4, 1, 3, 1)
     assert (row.input_tokens, row.output_tokens, row.cached_tokens, row.reasoning_tokens) == (31, 4, 5, 7)
+    assert row.cache_write_tokens == 4
     assert (row.cost, row.cost_unknown) == (0.75, 1)
 
 

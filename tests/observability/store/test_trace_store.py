@@ -26,7 +26,8 @@ from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore, from_environment
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from tests.support.server import LoopbackServer
+from tests.support.server import LoopbackServer, json_answer
+from tests.support.wires import made
 
 
 class Grade(BaseModel):
@@ -182,6 +183,24 @@ async def test_tries_of_a_service_are_kept(store):
     assert turn.url.startswith(server.base_url.rstrip("/"))
     assert "hush" not in turn.url
     assert detail.summary.failed_tries == 1
+
+
+async def test_tokens_written_into_a_cache_are_kept(store):
+    usage = {"input_tokens": 3, "cache_creation_input_tokens": 20, "output_tokens": 4}
+    reply = {"type": "message", "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn", "usage": usage}
+    async with LoopbackServer(lambda _: json_answer(reply)) as server:
+
+        @llm_function(llm_interface=made("messages", server))
+        async def ask(text: str) -> str:
+            """Ask."""
+            raise NotImplementedError
+
+        with watching(store):
+            await ask("x")
+    await asyncio.to_thread(store.flush)
+    detail = await asyncio.to_thread(store.reader.run, 1)
+    assert (detail.summary.input_tokens, detail.summary.cache_write_tokens) == (23, 20)
+    assert detail.turns[0].cache_write_tokens == 20
 
 
 async def test_a_streamed_run_tells_its_first_chunk(store):

@@ -277,6 +277,7 @@ def test_a_file_of_the_first_schema_is_migrated(tmp_path, monkeypatch):
         assert {run.question for run in reader.runs().runs} == {"the old one", "the new one"}
         assert [run.id for run in reader.runs(RunQuery(text="the old")).runs] == [5]
         assert reader.run(5).summary.question == "the old one"
+        assert reader.run(5).summary.cache_write_tokens == 0
         with store._file.opened() as opened:
             assert opened.execute("PRAGMA user_version").fetchone() == (schema.SCHEMA_VERSION,)
 
