@@ -121,6 +121,9 @@ HALF_CALL = [
 UNKNOWN_BLOCK = said(block(7, "hologram", text="99"), {"type": "content_block_stop", "index": 7})
 OVERLOADED = messages_error("overloaded_error", "Overloaded")
 
+SEARCHING: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+paused = altered(content=[SEARCHING], stop_reason="pause_turn")
+
 MESSAGES = [
     stream("overloaded_first", "an overloaded error before any text, once", says_events(START, OVERLOADED), good)
     .then(requests=2),
@@ -158,6 +161,12 @@ MESSAGES = [
     whole("content_null", "a reply without content, once", altered(content=None), good).then(requests=2),
     whole("error_200", "200 with an overloaded error, once", sends(with_length(body_of(OVERLOADED))), good)
     .then(requests=2),
+    whole("paused", "stop reason pause_turn: it goes on by itself", paused, good).then(requests=2),
+    stream("paused_stream", "stop reason pause_turn, streamed",
+           says_events(START, block(0, "server_tool_use", id="srvtoolu_1", name="web_search", input={}),
+                       {"type": "content_block_stop", "index": 0}, ended("pause_turn"), {"type": "message_stop"}), good)
+    .then(requests=2),
+    whole("paused_forever", "stop reason pause_turn each time", paused).then("ToolCallLimitExceeded", requests=6),
     Scenario("billing", ROW, "402 billing_error", [refuses(402, messages_error("billing_error", "no credit"))])
     .then("RateLimited", check=has(kind="quota")),
     Scenario("spend_limit", ROW, "429 with the error code of a spend limit",

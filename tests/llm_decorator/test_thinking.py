@@ -83,6 +83,21 @@ def test_another_word_is_refused_where_it_is_written(given):
         llm_chat(thinking=given)
 
 
+def test_who_reads_chinese_is_told_in_chinese(monkeypatch):
+    monkeypatch.setenv("SIMPLELLMFUNC_LANG", "zh-CN")
+    with pytest.raises(ConfigError, match=r"thinking 只能是 .* 或者一个 token 数"):
+        llm_function(thinking="a lot")
+    for llm in (
+        OpenAICompatible("o3", **CHAT),
+        Anthropic("claude-opus-5-5", api_key="k"),
+        Gemini("gemini-4-argon", api_key="k"),
+    ):
+        with pytest.raises(
+            ConfigError, match=f"{llm.model_name} 没有 thinking='off'。可以写的是：None、low、medium、high"
+        ):
+            counter(llm, thinking="off").preview("a b")
+
+
 def test_a_services_own_parameter_of_this_name_goes_out_as_it_is():
     ask = counter(OpenAICompatible("glm-4.6", **CHAT), thinking={"type": "disabled"})
     assert ask.preview("a").body["thinking"] == {"type": "disabled"}

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, llm_function
+from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc.base.events import RunFinished
+from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from SimpleLLMFunc.interface.gemini import Gemini
@@ -173,12 +175,38 @@ async def test_state_that_is_refused_is_left_out_once(name, said, stream, caplog
         ask = forecaster(model(name, server), thinking="low")
         if stream:
             assert "".join([piece async for piece in ask.stream("Rome?")]) == "sun"
-            assert "provider state: all of it is left out" in caplog.text
+            assert "provider state: what was refused is left out" in caplog.text
         else:
             result = await ask.call("Rome?")
             assert result.value == "sun"
-            assert ("provider state: all of it is left out", said) in result.downgrades
+            assert ("provider state: what was refused is left out", said) in result.downgrades
         assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("name", NEW)
+async def test_a_conversation_whose_state_was_refused_once_pays_for_it_once(name):
+    said = [{**(CALL if at % 2 else {"texts": ["sun"]}), "thinking": f"{at}"} for at in range(1, 9)]
+    before, after = SERVICES[name](*said[:2]), SERVICES[name](*said[2:])
+    model_name = {"messages": "claude-opus-5-5"}.get(name, "")
+    async with LoopbackServer(before) as old, LoopbackServer(after) as new:  # with other keys than the old one
+        history: list[Any] = []
+        told = []
+        for llm in (model(name, old, model_name), *[model(name, new, model_name)] * 3):
+
+            @llm_chat(llm, toolkit=[weather], thinking="low")
+            async def chat(message: str, history: list[Any]) -> Any:
+                """You tell the weather."""
+
+            finished: list[Any] = []
+            with watching(
+                lambda _, event, seen=finished: seen.append(event) if isinstance(event, RunFinished) else None
+            ):
+                async for _, more in chat("Rome?", history):
+                    history = json.loads(json.dumps(more))
+            told.append([what for what, _ in finished[0].downgrades])
+    assert (len(before.bodies), len(after.bodies), len(new.requests)) == (2, 6, 7)
+    assert told == [[], *[["provider state: what was refused is left out"]] * 3]
+    assert STATE[name] in json.dumps(after.bodies[-1])  # what the new service gave goes back to it
 
 
 async def test_another_refusal_of_a_conversation_with_state_stays_one():
@@ -190,6 +218,58 @@ async def test_another_refusal_of_a_conversation_with_state_stays_one():
         with pytest.raises(BadRequest, match="too large"):
             await forecaster(model("messages", server))("Rome?")
         assert len(server.requests) == 2
+
+
+# --- what thinking is bound to ---
+
+
+def wind(city: str) -> str:
+    """Tell the wind of a city."""
+    return f"none in {city}"
+
+
+def shortened(history: list[Any]) -> list[Any]:
+    return history[-2:]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("changed", "is_left_out"),
+    [
+        ({}, False),
+        ({"toolkit": [weather, wind]}, True),
+        ({"toolkit": []}, True),
+        ({"window": 1_200}, True),
+        ({"window": 1_000, "compact": shortened}, True),
+    ],
+)
+async def test_thinking_stays_out_where_what_it_is_bound_to_has_changed(changed, is_left_out, stream):
+    said = [{**(CALL if at == 2 else {"texts": ["sun " * 300]}), "thinking": f"thought {at}"} for at in range(1, 5)]
+    service = MessagesService(*said)
+    async with LoopbackServer(service) as server:  # which refuses what is bound to something else
+        history: list[Any] = []
+        for at, how in enumerate(({}, {}, changed)):
+            llm = model("messages", server, "claude-opus-5-5")
+            if "window" in how:
+                llm = Anthropic(llm.model_name, base_url=llm.base_url, api_key="k", context_window=how["window"])
+            options = {"toolkit": [weather], **{name: each for name, each in how.items() if name != "window"}}
+            finished: list[Any] = []
+
+            @llm_chat(llm, stream=stream, thinking="low", max_tokens=200, **options)
+            async def chat(message: str, history: list[Any]) -> Any:
+                """You tell the weather."""
+
+            with watching(
+                lambda _, event, seen=finished: seen.append(event) if isinstance(event, RunFinished) else None
+            ):
+                async for _, more in chat(f"Rome? {at}", history):
+                    history = json.loads(json.dumps(more))
+    assert len(server.requests) == len(service.bodies) == 4  # nothing was refused
+    last = json.dumps(service.bodies[-1])
+    assert ("thought" not in last) == is_left_out
+    assert "Rome? 2" in last
+    told = [("provider state: thinking blocks are left out", "what stands before the thinking has changed")]
+    assert finished[0].downgrades == (told if is_left_out else [])
 
 
 # --- a wire that a service asks for ---

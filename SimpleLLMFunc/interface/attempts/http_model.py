@@ -34,7 +34,6 @@ from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPer
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
 from SimpleLLMFunc.interface.wires import (
-    STATE,
     Asked,
     Kept,
     Wire,
@@ -43,6 +42,7 @@ from SimpleLLMFunc.interface.wires import (
     endpoint,
     refused_in,
     refuses_state,
+    state_key,
     taken_apart,
     without_state,
 )
@@ -54,6 +54,7 @@ __all__ = ["Call", "HttpModel"]
 
 IDLE_SECONDS = 60.0
 _MOST_WARNED = 1_000
+_MOST_REFUSED = 10_000
 _NO_DEADLINE = Deadline.after(None)
 
 
@@ -151,6 +152,7 @@ class HttpModel(LLM_Interface):
         self._extra_headers = extra_headers
         self._guarded = guarded
         self._warned: set[tuple[str, str]] = set()
+        self._refused: dict[str, str] = {}  # state that the service does not take, and its words
         self._standing: tuple[tuple[str, str], ...] = ()  # downgrades of every request from now on
 
     # --- asking ------------------------------------------------------------------------------------------
@@ -276,8 +278,17 @@ class HttpModel(LLM_Interface):
     def _request(self, asked: Asked, *, stream: bool) -> tuple[WireRequest, float | None]:
         """Return what goes out, and the time limit of a try where the call gives one."""
         rest, extra, timeout = taken_apart(asked.params, self.api_params)
-        request = self.wire.request(replace(asked, params=rest), self.model_name, self.profile, stream=stream)
+        asked = replace(asked, params=rest)
+        said = ""
+        if self._refused and (known := [key for each in asked.messages if (key := state_key(each)) in self._refused]):
+            # Refused once, it would be refused at each turn of the conversation.
+            said = self._refused[known[0]]
+            asked = replace(asked, messages=without_state(asked.messages, known))
+        request = self.wire.request(asked, self.model_name, self.profile, stream=stream)
         request.body.update(extra)  # as it was given, whatever wire it goes over
+        if said:
+            told = (*request.downgrades, ("provider state: what was refused is left out", said))
+            request = replace(request, downgrades=told)
         return request, timeout
 
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
@@ -416,10 +427,11 @@ class HttpModel(LLM_Interface):
 
     async def _asks_otherwise(self, call: Call, error: BadRequest) -> bool:
         """Write the request in another way where the service has said that it wants one; return whether."""
-        asked = call.asked
-        if refuses_state(error) and any(STATE in message for message in asked.messages):
-            call.asked = replace(asked, messages=without_state(asked.messages))
-            self._tell([("provider state: all of it is left out", error.body)])
+        states = [key for message in call.asked.messages if (key := state_key(message)) and key not in self._refused]
+        if refuses_state(error) and states:
+            if len(self._refused) > _MOST_REFUSED:
+                self._refused.clear()
+            self._refused.update(dict.fromkeys(states, error.body))
         elif refused_in(error) != "wire" or not self._changes_wire(call, error):
             return False
         await self._write(call)

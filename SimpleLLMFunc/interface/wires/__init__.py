@@ -11,7 +11,7 @@ from SimpleLLMFunc.interface.wires.failures.headers import header_number
 from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of
-from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, without_state
+from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
@@ -60,6 +60,7 @@ __all__ = [
     "refuses_state",
     "rekeyed",
     "server_tools_in",
+    "state_key",
     "taken_apart",
     "tool_name",
     "without_state",

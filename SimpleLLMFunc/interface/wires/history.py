@@ -11,12 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import state_in
-from SimpleLLMFunc.interface.wires.wire import Asked
 
-__all__ = ["History", "Part", "arguments_of", "data_in", "given_params", "name_of", "own_tool", "text_of"]
+__all__ = ["History", "Part", "arguments_of", "data_in", "name_of", "text_of"]
 
 Part = dict[str, Any]
 """A block, an item or a part: the least thing that a message of the wire holds."""
@@ -224,42 +223,3 @@ def data_in(url: str) -> tuple[str, str, str] | None:
     """Return the kind of data in a ``data:`` address, what is said of its form, and the data; None for another address."""
     found = _DATA_URL.match(url)
     return (found[1].lower(), found[2].lower(), url[found.end() :]) if found else None
-
-
-# --- requests ----------------------------------------------------------------------------------------------
-
-
-def given_params(asked: Asked, called: str, no_word: Iterable[str], instead: str) -> dict[str, Any]:
-    """Return the parameters of a request that are set; `n=1` is what every wire does.
-
-    Args:
-        asked: in chat completions' form.
-        called: the wire's name in errors.
-        no_word: parameters that the wire has no word for.
-        instead: what to do where one is given.
-
-    Raises:
-        ConfigError: one of `no_word` is set.
-        UsageError: there is no message.
-    """
-    if not asked.messages:
-        raise UsageError("there is no message to send. Give at least one, such as a user message.")
-    params = {name: value for name, value in asked.params.items() if value is not None}
-    if params.get("n") == 1:
-        del params["n"]
-    if unknown := sorted(name for name in no_word if name in params):
-        raise ConfigError(f"{called} has no word for {', '.join(unknown)}. {instead}")
-    return params
-
-
-def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> Part:
-    """Return a tool of the service's own, as it is.
-
-    Raises:
-        ConfigError: it is not one of this service.
-    """
-    if not fits:
-        raise ConfigError(
-            f"the tool {dict(spec)!r} is no server tool of this service. Write its own form, such as {example}."
-        )
-    return dict(spec)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.type import Message
 
-__all__ = ["STATE", "Prefix", "refuses_state", "state_in", "state_of", "without_state"]
+__all__ = ["STATE", "Prefix", "refuses_state", "state_in", "state_key", "state_of", "without_state"]
 
 STATE = "provider_state"
 """The field of the message."""
@@ -69,9 +69,19 @@ def refuses_state(error: BadRequest) -> bool:
     return error.status == 400 and bool(_REFUSED.search(f"{error.code} {error.body}"))
 
 
-def without_state(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without any state; what every wire can say of them stays."""
-    return [cast("Message", {name: value for name, value in message.items() if name != STATE}) for message in messages]
+def state_key(message: Mapping[str, Any]) -> str:
+    """Return what the state of a message is known by; empty where it has none."""
+    return Prefix(message[STATE]).value() if STATE in message else ""
+
+
+def without_state(messages: Sequence[Message], refused: Container[str]) -> list[Message]:
+    """Return the messages without the state that was `refused`; what every wire can say of them stays."""
+    return [
+        cast("Message", {name: value for name, value in message.items() if name != STATE})
+        if state_key(message) in refused
+        else message
+        for message in messages
+    ]
 
 
 class Prefix:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.history import own_tool
+from SimpleLLMFunc.interface.wires.asking import own_tool
 from SimpleLLMFunc.interface.wires.quirks import wire_messages
 from SimpleLLMFunc.type import Message, ToolSpec
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.wires.asking import given_params, no_such_thinking, own_tool
 from SimpleLLMFunc.interface.wires.blocks.families import Family, family_of
 from SimpleLLMFunc.interface.wires.blocks.history import BlockHistory
 from SimpleLLMFunc.interface.wires.blocks.schema import schema_for_messages
-from SimpleLLMFunc.interface.wires.history import given_params, own_tool
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
 
 __all__ = ["build_request"]
@@ -124,10 +124,7 @@ def _set_thinking(body: dict[str, Any], thinking: Any, family: Family, model_nam
         family.thinking
     ]
     words = [] if family.thinking == "none" else ["low", "medium", "high", *has]
-    refused = ConfigError(
-        f"{model_name} has no thinking={thinking!r}. It has: "
-        f"{', '.join(['None', *(['off'] if family.off else []), *words])}."
-    )
+    refused = no_such_thinking(model_name, thinking, words=words, off=family.off is not None)
     if thinking == "off":
         if family.off is None:
             raise refused

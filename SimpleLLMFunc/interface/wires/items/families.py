@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.wires.asking import no_such_thinking
 
 __all__ = ["OpenAIFamily", "effort_of", "leave_out_sampling", "openai_family"]
 
@@ -66,9 +66,8 @@ def effort_of(thinking: object, model_name: str) -> str:
             return str(thinking)
         if thinking == "off" and family.off:
             return family.off
-    has = ["None"] if family.thinks is False else ["None", *WORDS]
-    has[1:1] = ["off"] if family.off else []
-    raise ConfigError(f"{model_name} has no thinking={thinking!r}. It has: {', '.join(has)}.")
+    words = () if family.thinks is False else WORDS
+    raise no_such_thinking(model_name, thinking, words=words, off=family.off is not None)
 
 
 def leave_out_sampling(params: dict[str, Any], model_name: str, effort: object) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.history import given_params, own_tool
+from SimpleLLMFunc.interface.wires.asking import given_params, own_tool
 from SimpleLLMFunc.interface.wires.items.families import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.items.history import ItemHistory
 from SimpleLLMFunc.interface.wires.provider_state import Prefix

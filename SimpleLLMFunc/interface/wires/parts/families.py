@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.wires.asking import no_such_thinking
 
 __all__ = ["GeminiFamily", "gemini_family", "thinking_config"]
 
@@ -76,6 +76,5 @@ def thinking_config(thinking: object, model_name: str) -> dict[str, Any]:
     words = [] if family.thinking == "none" else list(family.words)
     if family.thinking == "budget":
         words.append("a number of tokens")
-    if family.off is not None or family.thinking == "none":
-        words.insert(0, "off")
-    raise ConfigError(f"{model_name} has no thinking={thinking!r}. It has: {', '.join(['None', *words])}.")
+    has_off = family.off is not None or family.thinking == "none"
+    raise no_such_thinking(model_name, thinking, words=words, off=has_off)

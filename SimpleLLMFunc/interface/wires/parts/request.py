@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.wires.history import given_params, own_tool
+from SimpleLLMFunc.interface.wires.asking import given_params, own_tool
 from SimpleLLMFunc.interface.wires.parts.families import GeminiFamily, gemini_family, thinking_config
 from SimpleLLMFunc.interface.wires.parts.history import PartHistory
 from SimpleLLMFunc.interface.wires.wire import Asked, WireRequest

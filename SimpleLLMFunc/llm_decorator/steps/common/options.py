@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from SimpleLLMFunc.base.metadata import FunctionKind, code_version
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
+from SimpleLLMFunc.config import speaks_chinese
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
@@ -208,8 +209,12 @@ def _is_number(value: object) -> bool:
 
 def _check_thinking(value: object) -> None:
     is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    if not is_count and not isinstance(value, Mapping):  # a mapping is a service's own form
-        _check_one_of("thinking", value, (None, "off", "low", "medium", "high"), " or a number of tokens")
+    known = (None, "off", "low", "medium", "high")
+    if is_count or isinstance(value, Mapping) or value in known:  # a mapping is a service's own form
+        return
+    if speaks_chinese():
+        raise ConfigError(f"thinking 只能是 {'、'.join(map(repr, known))} 或者一个 token 数，不能是 {value!r}。")
+    _check_one_of("thinking", value, known, " or a number of tokens")
 
 
 def _check_one_of(name: str, value: object, allowed: Sequence[object], more: str = "") -> None:
