@@ -1,0 +1,342 @@
+"""Parameters in the words of each wire, by family of models, under the types of the official SDKs.
+
+Source of what each family takes: the design notes on the wires, sections 9, 10 and 12.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires import CHAT, Asked, Wire, WireRequest
+from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+from SimpleLLMFunc.interface.wires.messages import MessagesWire
+from SimpleLLMFunc.interface.wires.responses import ResponsesWire
+from tests.support.referees import check_gemini, check_messages, check_responses
+
+CHECKS: dict[str, Any] = {"messages": check_messages, "responses": check_responses, "gemini": check_gemini}
+WIRES: dict[str, Wire] = {each.name: each for each in (CHAT, MessagesWire("h"), ResponsesWire("h"), GeminiWire("h"))}
+NEW = ("messages", "responses", "gemini")
+NEWEST = {"messages": "claude-opus-5-5", "responses": "gpt-5.6", "gemini": "gemini-3.8-flash"}
+HELLO: list[Any] = [{"role": "user", "content": "hi"}]
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA, "strict": True}}
+TOOL: Any = {"type": "function", "function": {"name": "f", "description": "F.", "parameters": SCHEMA, "strict": True}}
+
+
+def sent(name: str, model: str = "", *, messages: Any = HELLO, caches: bool = True, **params: Any) -> WireRequest:
+    tools, schema = params.pop("tools", None), params.pop("response_format", None)
+    wire = WIRES[name]
+    if not caches:
+        wire = ResponsesWire("h", caches=False) if name == "responses" else MessagesWire("h", caches=False)
+    asked = Asked(messages, tools, schema, params)
+    request = wire.request(asked, model or NEWEST.get(name, "m"), Profile(), stream=params.get("stream", False))
+    if name in CHECKS:
+        # The newest types of Anthropic have no sampling parameters, which its older models take.
+        old = {"temperature", "top_p", "top_k"} if name == "messages" else set()
+        CHECKS[name]({word: value for word, value in request.body.items() if word not in old})
+    return request
+
+
+def part(body: Any, path: str) -> Any:
+    for step in path.split("."):
+        if not isinstance(body, dict) or step not in body:
+            return None
+        body = body[step]
+    return body
+
+
+HAS_OFF, HAS_NO_OFF = "It has: None, off, low, medium, high", "It has: None, low, medium, high"
+THINKING = [
+    # wire, models, the word, where it stands and what
+    ("chat", "gpt-5", "off", {"reasoning_effort": "minimal"}),
+    ("chat", "gpt-5.4 gpt-5.6", "off", {"reasoning_effort": "none"}),
+    ("responses", "gpt-5.6 gpt-5.1 gpt-6-sol gpt-9", "off", {"reasoning.effort": "none", "reasoning.summary": None}),
+    ("responses", "gpt-5 gpt-5-mini", "off", {"reasoning.effort": "minimal"}),
+    ("responses", "gpt-6-astra gpt-6.1-sol o3 gpt-5.4-pro gpt-5.3-codex", "off", HAS_NO_OFF),
+    ("responses", "gpt-6-astra gpt-5.6", "medium", {"reasoning.effort": "medium", "reasoning.summary": "auto"}),
+    ("responses", "gpt-5.6", 2048, HAS_OFF),
+    ("responses", "gpt-4.1 gpt-4o gpt-5-chat", "low", "It has: None, off"),
+    ("responses", "gpt-4.1", "off", {"reasoning": None}),
+    ("messages", "claude-haiku-4-5 claude-opus-4-5 claude-sonnet-4-5-20250929", "low",
+     {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+    ("messages", "claude-opus-4-6 claude-sonnet-4-6 claude-haiku-4-5", 3000,
+     {"thinking": {"type": "enabled", "budget_tokens": 3000}}),
+    ("messages", "claude-opus-4-6 claude-opus-4-7 claude-opus-5 claude-sonnet-5-5 claude-fable-9", "high",
+     {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config.effort": "high"}),
+    ("messages", "claude-opus-4-7 claude-opus-5-5", 3000, "It has: None"),
+    ("messages", "claude-haiku-4-5", 500, "a number of tokens"),
+    ("messages", "claude-opus-4-7 claude-opus-5 claude-sonnet-4-5", "off", {"thinking": {"type": "disabled"}}),
+    ("messages", "claude-sonnet-5-5", "off", {"thinking": {"type": "between_tools"}}),
+    ("messages", "claude-opus-5-5 claude-fable-5-1 claude-haiku-5-5", "off", HAS_NO_OFF),
+    ("messages", "claude-3-5-haiku-20241022 claude-3-opus", "low", "It has: None, off"),
+    ("messages", "claude-3-haiku", "off", {"thinking": None}),
+    ("gemini", "gemini-2.5-flash gemini-2.5-flash-lite", "off", {"generationConfig.thinkingConfig.thinkingBudget": 0}),
+    ("gemini", "gemini-2.5-pro", "off", "It has: None, low, medium, high, a number of tokens"),
+    ("gemini", "gemini-2.5-pro models/gemini-2.5-flash", 512,
+     {"generationConfig.thinkingConfig": {"thinkingBudget": 512, "includeThoughts": True}}),
+    ("gemini", "gemini-3.6-flash gemini-3.5-flash-lite", "off",
+     {"generationConfig.thinkingConfig.thinkingLevel": "minimal"}),
+    ("gemini", "gemini-3.8-flash gemini-3.7-flash gemini-4-argon gemini-3.1-pro-preview gemini-9", "off", HAS_NO_OFF),
+    ("gemini", "gemini-3.8-flash gemini-4-argon", "medium",
+     {"generationConfig.thinkingConfig": {"thinkingLevel": "medium", "includeThoughts": True}}),
+    ("gemini", "gemini-3-pro", "medium", "It has: None, low, high"),
+    ("gemini", "gemini-3.8-flash", 512, "It has: None"),
+    ("gemini", "gemini-2.0-flash", "low", "It has: None, off"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "word", "expected"),
+    [(name, model, word, expected) for name, models, word, expected in THINKING for model in models.split()],
+)
+def test_thinking_in_the_words_of_each_family(name, model, word, expected):
+    if isinstance(expected, str):
+        with pytest.raises(ConfigError, match=f"has no thinking={word!r}.*{expected}"):
+            sent(name, model, thinking=word)
+        return
+    body = sent(name, model, thinking=word).body
+    assert {path: part(body, path) for path in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        *(("claude-opus-4-6", 128_000), ("claude-opus-5-5", 128_000), ("claude-haiku-4-5", 64_000)),
+        *(("claude-opus-4", 32_000), ("claude-3-5-sonnet-20241022", 8_192), ("claude-3-haiku", 4_096)),
+        ("qwen3-coder", 32_000),
+    ],
+)
+def test_the_most_tokens_of_the_family_are_sent_where_none_are_said(model, least):
+    assert sent("messages", model).body["max_tokens"] == least
+    assert sent("messages", model, max_tokens=7).body["max_tokens"] == 7
+    assert "max_output_tokens" not in sent("responses").body
+    assert "generationConfig" not in sent("gemini").body
+
+
+def test_a_budget_fits_below_the_limit():
+    body = sent("messages", "claude-sonnet-4-5", thinking="high", max_tokens=1000).body
+    assert body["max_tokens"] > body["thinking"]["budget_tokens"] == 16_384
+
+
+SAMPLING = [
+    ("messages", "claude-sonnet-4-5 claude-opus-4-6", True),
+    ("messages", "claude-opus-4-7 claude-sonnet-5 claude-opus-5-5", False),
+    ("responses", "gpt-4.1", True),
+    ("responses", "gpt-5.6 o3", False),
+    ("gemini", "gemini-3.8-flash gemini-2.5-pro", True),
+    ("gemini", "gemini-4-argon", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "takes"), [(name, model, takes) for name, models, takes in SAMPLING for model in models.split()]
+)
+def test_sampling_goes_to_models_that_take_it_and_is_told_where_not(name, model, takes):
+    request = sent(name, model, temperature=0.5)
+    told = [what for what, _ in request.downgrades]
+    assert ("0.5" in json.dumps(request.body), told) == (
+        (True, []) if takes else (False, ["sampling: temperature is left out"])
+    )
+
+
+def test_a_model_that_thinks_takes_no_temperature_on_messages():
+    request = sent("messages", "claude-sonnet-4-5", thinking=2048, temperature=0.5)
+    assert request.downgrades == (("sampling: temperature is left out", "a model that thinks takes none"),)
+    assert sent("messages", "claude-sonnet-4-5", thinking=2048, temperature=1).body["temperature"] == 1
+    assert sent("responses", "gpt-5.6", thinking="off", temperature=0.5).body["temperature"] == 0.5
+
+
+WORDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "messages": (
+        "claude-sonnet-4-5",
+        {"max_tokens": 9, "stop": "END", "user": "u", "top_p": 0.5, "n": 1, "service_tier": "auto"},
+        {
+            "max_tokens": 9,
+            "stop_sequences": ["END"],
+            "metadata": {"user_id": "u"},
+            "top_p": 0.5,
+            "service_tier": "auto",
+        },
+    ),
+    "responses": (
+        "gpt-4.1",
+        {"max_completion_tokens": 9, "verbosity": "low", "n": 1, "logprobs": True, "top_logprobs": 2, "user": "u"},
+        {
+            "max_output_tokens": 9,
+            "text": {"verbosity": "low"},
+            "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
+            "top_logprobs": 2,
+            "user": "u",
+        },
+    ),
+    "gemini": (
+        "gemini-2.5-flash",
+        {"max_tokens": 9, "stop": ["A", "B"], "seed": 1, "n": 2, "top_k": 3, "logprobs": True, "presence_penalty": 0.1},
+        {
+            "generationConfig": {
+                "maxOutputTokens": 9,
+                "stopSequences": ["A", "B"],
+                "seed": 1,
+                "candidateCount": 2,
+                "topK": 3,
+                "responseLogprobs": True,
+                "presencePenalty": 0.1,
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_common_parameters_are_said_in_the_words_of_the_wire(name):
+    model, given, expected = WORDS[name]
+    body = sent(name, model, **given).body
+    assert {word: body.get(word) for word in expected} == expected
+    assert not {"stop", "max_completion_tokens", "n", "logprobs"} & body.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "advice"),
+    [("responses", word, 'wire="chat"') for word in ("stop", "seed", "logit_bias", "presence_penalty")]
+    + [("messages", word, "Leave it out") for word in ("seed", "logprobs", "logit_bias", "frequency_penalty")]
+    + [("gemini", word, "Leave it out") for word in ("logit_bias", "user", "verbosity")],
+)
+def test_what_a_wire_has_no_word_for_is_refused_before_anything_is_sent(name, word, advice):
+    with pytest.raises(ConfigError, match=f"has no word for {word}.*{advice}"):
+        sent(name, **{word: 1})
+
+
+@pytest.mark.parametrize("name", ["messages", "responses"])
+def test_two_answers_at_once_are_refused(name):
+    with pytest.raises(ConfigError, match="no word for n"):
+        sent(name, n=2)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_without_a_message_there_is_no_request(name):
+    with pytest.raises(UsageError, match="no message"):
+        sent(name, messages=[])
+
+
+def test_schemas_and_strict_tools():
+    assert sent("responses", response_format=FORMAT).body["text"]["format"] == {
+        "type": "json_schema", "name": "a", "schema": SCHEMA, "strict": True
+    }  # fmt: skip
+    assert sent("messages", response_format=FORMAT).body["output_config"]["format"]["schema"] == SCHEMA
+    config = sent("gemini", response_format=FORMAT).body["generationConfig"]
+    assert (config["responseMimeType"], config["responseJsonSchema"]) == ("application/json", SCHEMA)
+    loose: Any = {"type": "function", "function": {"name": "f"}}
+    strict = [tool["strict"] for tool in sent("responses", tools=[TOOL, loose]).body["tools"]]
+    assert strict == [True, False]  # left out it would count as true
+    assert sent("messages", tools=[TOOL]).body["tools"][0]["strict"] is True
+    with pytest.raises(ConfigError, match="response_format"):
+        sent("messages", response_format={"type": "json_object"})
+
+
+def test_what_messages_does_not_enforce_is_told_in_the_description():
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 1, "description": "How many."}, "s": {"oneOf": [{"type": "string"}]}},
+    }  # fmt: skip
+    given = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    made = sent("messages", response_format=given).body["output_config"]["format"]["schema"]
+    assert made["properties"]["n"] == {"type": "integer", "description": "How many. {minimum: 1}"}
+    assert "anyOf" in made["properties"]["s"]
+    assert made["additionalProperties"] is False
+
+
+CHOICES = [
+    ("required", {"type": "any"}, "required", {"mode": "ANY"}),
+    ("none", {"type": "none"}, "none", {"mode": "NONE"}),
+    ("auto", {"type": "auto"}, "auto", {"mode": "AUTO"}),
+    ({"type": "function", "function": {"name": "f"}}, {"type": "tool", "name": "f"}, {"type": "function", "name": "f"},
+     {"mode": "ANY", "allowedFunctionNames": ["f"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("choice", "messages", "responses", "gemini"), CHOICES)
+def test_which_tool_may_be_called(choice, messages, responses, gemini):
+    assert sent("messages", "claude-opus-5", tools=[TOOL], tool_choice=choice).body["tool_choice"] == messages
+    assert sent("responses", tools=[TOOL], tool_choice=choice).body["tool_choice"] == responses
+    config = sent("gemini", tools=[TOOL], tool_choice=choice).body["toolConfig"]
+    assert config["functionCallingConfig"] == gemini
+    for name in NEW:
+        assert not {"tool_choice", "toolConfig"} & sent(name, tool_choice=choice).body.keys()  # without a tool
+
+
+def test_the_newest_models_cannot_be_made_to_call_a_tool():
+    request = sent("messages", tools=[TOOL], tool_choice="required", parallel_tool_calls=False)
+    assert request.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert [what for what, _ in request.downgrades] == ["tools: no tool is forced"]
+    told = sent("gemini", tools=[TOOL], parallel_tool_calls=False).downgrades
+    assert [what for what, _ in told] == ["tools: parallel_tool_calls is left out"]
+
+
+TALK: list[Any] = [
+    {"role": "system", "content": "Be brief."},
+    *HELLO,
+    {"role": "assistant", "content": "hello"},
+    {"role": "user", "content": "and?"},
+]
+
+
+def test_the_prompt_cache_is_told_where_it_may_begin():
+    body = sent("messages", messages=TALK, tools=[TOOL]).body
+    for each in (body["tools"][-1], body["system"][-1], body["messages"][1]["content"][-1]):
+        assert each["cache_control"] == {"type": "ephemeral"}
+    assert json.dumps(body).count("cache_control") == 3
+    assert "cache_control" not in json.dumps(sent("messages", messages=TALK, tools=[TOOL], caches=False).body)
+
+
+def test_the_key_of_the_prompt_cache_is_that_of_the_prefix():
+    keys = [
+        sent("responses", messages=messages).body["prompt_cache_key"] for messages in (TALK, [*TALK, *HELLO], HELLO)
+    ]
+    assert keys[0] == keys[1] != keys[2]
+    assert keys[0] != sent("responses", messages=TALK, tools=[TOOL]).body["prompt_cache_key"]
+    assert "prompt_cache_key" not in sent("responses", caches=False).body
+
+
+def test_requests_of_responses_are_stateless():
+    body = sent("responses", include=["web_search_call.results"]).body
+    assert body["store"] is False
+    assert body["include"] == ["reasoning.encrypted_content", "web_search_call.results"]
+
+
+def test_system_prompts_stand_apart_as_one_text():
+    talk: list[Any] = [
+        {"role": "system", "content": "A."},
+        *HELLO,
+        {"role": "developer", "content": [{"type": "text", "text": "B."}]},
+    ]
+    assert sent("messages", messages=talk).body["system"][0]["text"] == "A.\n\nB."
+    assert sent("responses", messages=talk).body["instructions"] == "A.\n\nB."
+    assert sent("gemini", messages=talk).body["systemInstruction"] == {"parts": [{"text": "A.\n\nB."}]}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    for name in NEW:
+        with pytest.raises(ConfigError, match="system prompt holds something that is not text"):
+            sent(name, messages=[{"role": "system", "content": [image]}, *HELLO])
+
+
+CALL = {"id": "weird id/1", "type": "function", "function": {"name": "f", "arguments": "[1]"}}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_history_that_was_cut_fits(name):
+    """A call without its result, a result without its call, an answer at the beginning, arguments that are no object."""
+    talk = [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "lost", "content": "late"},
+        *HELLO,
+    ]
+    shown = json.dumps(sent(name, messages=talk).body)
+    assert "The result of this call is not known." in shown
+    assert "The result of an earlier tool call: late" in shown
+    assert "weird id/1" not in shown or name == "responses"
+    answered = [*talk[:1], {"role": "tool", "tool_call_id": CALL["id"], "content": "fine"}, *HELLO]
+    assert "is not known" not in json.dumps(sent(name, messages=answered).body)
