@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["BoundedFormat", "Bounds", "bounded_format", "is_ended_by", "most_tokens"]
+__all__ = ["BoundedFormat", "Bounds", "bounded_format", "compact_grammar", "is_ended_by", "most_tokens"]
 
 
 class Bounds(NamedTuple):
@@ -31,6 +31,9 @@ _BOUNDS = (Bounds(1001, 33), Bounds(501, 33), Bounds(251, 33), Bounds(251, 17), 
 _MOST_OF_A_TYPE = {"integer": 20, "number": 40, "boolean": 5, "null": 4}
 _OF_A_PATTERN = 256
 _OF_A_FORMAT = 64
+_LARGEST = 10**15
+"""Of a number without limits: its digits have to end."""
+
 _OVERHEAD = 4
 """Tokens of quotes, commas and white space around a value or a key."""
 
@@ -68,6 +71,20 @@ def bounded_format(response_format: Mapping[str, Any], room: int) -> BoundedForm
         if longest is None or longest <= room:
             break
     return found
+
+
+def compact_grammar(schema: Mapping[str, Any]) -> str:
+    """Return the grammar of a bounded schema whose JSON stands on one line, as `json.dumps` writes it; "" without one.
+
+    Where it may, a small model indents and breaks lines: of its tokens, and its time, a third is white space then.
+
+    Source: llguidance, docs/json_schema.md.
+    """
+    style = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
+    text = json.dumps({**schema, "x-guidance": style})
+    # A grammar that cannot be built is passed over without a word; of a schema that has such a reference llama.cpp tells.
+    is_closed = text.count('"$ref": "') == text.count('"$ref": "#')
+    return f"%llguidance {{}}\nstart: %json {text}" if is_closed else ""
 
 
 def most_tokens(schema: Any) -> int | None:
@@ -171,6 +188,12 @@ def _bound(schema: dict[str, Any], bounds: Bounds) -> None:
     is_free = not any(name in schema for name in ("enum", "const", "format", "pattern"))
     if "string" in kinds and is_free:
         schema.setdefault("maxLength", max(bounds.string, _least(schema, "minLength")))
+    if {"integer", "number"} & {*kinds} and not {"enum", "const"} & schema.keys():
+        least, most = (schema.get(f"exclusive{name}", schema.get(name.lower())) for name in ("Minimum", "Maximum"))
+        if least is None:
+            schema["minimum"] = min(-_LARGEST, most or 0)
+        if most is None:
+            schema["maximum"] = max(_LARGEST, least or 0)
     if "array" in kinds and "prefixItems" not in schema:
         schema.setdefault("maxItems", max(bounds.items, _least(schema, "minItems")))
 

@@ -15,8 +15,14 @@ from weakref import WeakKeyDictionary
 from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
 from SimpleLLMFunc.interface.composite import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.bounded_schema import BoundedFormat, bounded_format, is_ended_by
-from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, require_llama, running_server
+from SimpleLLMFunc.interface.local.bounded_schema import BoundedFormat, bounded_format, compact_grammar, is_ended_by
+from SimpleLLMFunc.interface.local.server import (
+    LocalServer,
+    ServerOptions,
+    reads_guidance,
+    require_llama,
+    running_server,
+)
 from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, Weights, fetch_weights
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
@@ -126,10 +132,9 @@ class LocalModel(LLM_Interface):
             reply = await client.chat(
                 messages,
                 tools=tools,
-                response_format=bounded.format or None,
                 trace_id=trace_id,
                 deadline=clock.left(),
-                **self._filled(params, bounded),
+                **self._asked(params, bounded, tools),
             )
         return _told_if_cut(reply, reply.text, bounded)
 
@@ -150,10 +155,9 @@ class LocalModel(LLM_Interface):
         stream = client.chat_stream(
             messages,
             tools=tools,
-            response_format=bounded.format or None,
             trace_id=trace_id,
             deadline=clock.left(),
-            **self._filled(params, bounded),
+            **self._asked(params, bounded, tools),
         )
         text = ""
         with self._said_as_asked(clock):
@@ -176,20 +180,29 @@ class LocalModel(LLM_Interface):
             raise ConfigError(
                 f"{', '.join(own)}: a local model has no tools of its own. Leave it out, or ask a service."
             )
-        bounded = self._bounded(response_format, params)
+        filled = self._asked(params, self._bounded(response_format, params), tools)
+        shape = filled.pop("response_format")
         return build_body(
-            self.model_name,
-            messages,
-            self.profile,
-            tools=tools,
-            response_format=bounded.format or None,
-            stream=stream,
-            params=self._filled(params, bounded),
+            self.model_name, messages, self.profile, tools=tools, response_format=shape, stream=stream, params=filled
         )
 
     def _bounded(self, response_format: dict[str, Any] | None, params: Mapping[str, Any]) -> BoundedFormat:
         asked = max((params[name] for name in _LENGTH_PARAMS if params.get(name) is not None), default=0)
         return bounded_format(response_format or {}, max(asked, min(MOST_TOKENS_OF_A_VALUE, self._room)))
+
+    def _asked(
+        self, params: dict[str, Any], bounded: BoundedFormat, tools: Sequence[ToolSpec] | None
+    ) -> dict[str, Any]:
+        """Return the parameters and `response_format`; in its place, a grammar where llama.cpp takes one."""
+        filled = self._filled(params, bounded)
+        # Beside tools it takes no grammar.
+        is_free = bounded.bounds is not None and not tools and filled.get("grammar") is None
+        grammar = compact_grammar(bounded.format["json_schema"]["schema"]) if is_free and reads_guidance() else ""
+        return (
+            {"response_format": None, **filled, "grammar": grammar}
+            if grammar
+            else {"response_format": bounded.format or None, **filled}
+        )
 
     def _filled(self, params: dict[str, Any], bounded: BoundedFormat) -> dict[str, Any]:
         filled = dict(params)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.interface.local.weights import GGUF_MAGIC
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["LocalServer", "ServerOptions", "require_llama", "running_server", "stop_servers"]
+__all__ = ["LocalServer", "ServerOptions", "reads_guidance", "require_llama", "running_server", "stop_servers"]
 
 _READY_SECONDS = 120.0
 """How long a server that listens may take to load its weights."""
@@ -274,6 +275,15 @@ def require_llama() -> Any:
         ConfigError: it is not installed.
     """
     return load_extra("xllamacpp", "local", purpose="LocalModel")
+
+
+@cache
+def reads_guidance() -> bool:
+    """Whether llama.cpp takes llguidance's grammars, by how it was built; where it is not installed, as if it did."""
+    try:
+        return str(require_llama().json_schema_to_grammar("{}")).startswith("%llguidance")
+    except ConfigError:
+        return True
 
 
 def _params(llama: Any, options: ServerOptions, key: str, port: int) -> Any:

@@ -10,6 +10,7 @@ from SimpleLLMFunc.interface.local.bounded_schema import (
     Bounds,
     bounded,
     bounded_format,
+    compact_grammar,
     grammar_pattern,
     is_ended_by,
     most_tokens,
@@ -22,25 +23,45 @@ def wanted(schema: object) -> dict:
     return {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
 
 
-def test_strings_and_lists_get_bounds() -> None:
-    assert bounded({"type": "string"}, BOUNDS) == {"type": "string", "maxLength": BOUNDS.string}
-    assert bounded({"type": "array", "items": {"type": "integer"}}, BOUNDS) == {
-        "type": "array",
-        "items": {"type": "integer"},
-        "maxItems": BOUNDS.items,
-    }
+NUMBERS = {"minimum": -(10**15), "maximum": 10**15}
+
+
+@pytest.mark.parametrize(
+    ("schema", "more"),
+    [
+        ({"type": "string"}, {"maxLength": BOUNDS.string}),
+        ({"type": "array", "items": {"const": 1}}, {"maxItems": BOUNDS.items}),
+        ({"type": "integer"}, NUMBERS),
+        ({"type": ["number", "null"]}, NUMBERS),
+        ({"type": "number", "exclusiveMinimum": 0}, {"maximum": 10**15}),
+        ({"type": "integer", "minimum": 10**20}, {"maximum": 10**20}),
+        ({"type": "integer", "maximum": -(10**20)}, {"minimum": -(10**20)}),
+    ],
+)
+def test_what_has_no_bound_gets_one(schema: dict, more: dict) -> None:
+    assert bounded(schema, BOUNDS) == {**schema, **more}
+
+
+def test_a_grammar_is_for_schemas_that_are_whole() -> None:
+    inner = {"$ref": "#/$defs/A", "$defs": {"A": {"const": "ä"}}}
+    head, text = compact_grammar(inner).split("start: %json ")
+    assert head == "%llguidance {}\n"
+    assert json.loads(text).items() >= inner.items()
+    assert json.loads(text)["x-guidance"]["whitespace_flexible"] is False
+    assert compact_grammar({"properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}}) == ""
 
 
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "integer"},
+        {"type": "integer", "minimum": 0, "exclusiveMaximum": 5},
+        {"type": "integer", "enum": [1]},
         {"type": "string", "maxLength": 5},
         {"type": "string", "enum": ["a", "b"]},
         {"const": "x", "type": "string"},
         {"type": "string", "format": "date"},
-        {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
-        {"type": "array", "prefixItems": [{"type": "integer"}], "minItems": 1},
+        {"type": "array", "items": {"const": 1}, "maxItems": 2},
+        {"type": "array", "prefixItems": [{"const": 1}], "minItems": 1},
         {"$ref": "#/$defs/A"},
         {},
         True,

@@ -40,6 +40,10 @@ def wanted(schema: dict) -> dict:
     return {"type": "json_schema", "json_schema": {"name": "value", "schema": schema}}
 
 
+def asked_schema(body: dict) -> dict:
+    return json.loads(body["grammar"].partition("%json ")[2])
+
+
 def run_python(code: str, *, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -108,8 +112,18 @@ def test_render_holds_the_bounds() -> None:
     assert 1001 < body["max_tokens"] < 1100  # a little more than the text may have characters
     assert body["seed"] == 3
     assert body["temperature"] == 0
-    assert body["response_format"]["json_schema"]["schema"]["properties"]["name"]["maxLength"] == 1001
+    assert asked_schema(body)["properties"]["name"]["maxLength"] == 1001
+    assert "response_format" not in body
     assert "maxLength" not in TEXT_SCHEMA["properties"]["name"]
+
+
+def test_beside_tools_or_a_grammar_of_ones_own_the_schema_goes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm, tool = LocalModel(), {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    asked = {"response_format": wanted(TEXT_SCHEMA)}
+    assert {"grammar", "response_format"} & llm.render(COLOUR, tools=[tool], **asked).keys() == {"response_format"}
+    assert llm.render(COLOUR, grammar='root ::= "a"', **asked)["grammar"] == 'root ::= "a"'
+    monkeypatch.setattr("SimpleLLMFunc.interface.local.local_model.reads_guidance", lambda: False)
+    assert "grammar" not in llm.render(COLOUR, **asked)
 
 
 def test_what_the_call_says_counts() -> None:
@@ -149,9 +163,7 @@ def test_max_tokens_follow_from_the_type() -> None:
     assert narrow["max_tokens"] <= 2048
     more = wide.render(COLOUR, response_format=wanted(texts), max_tokens=8000)
     assert more["max_tokens"] == 8000
-    length = [
-        body["response_format"]["json_schema"]["schema"]["properties"]["a"]["maxLength"] for body in (narrow, more)
-    ]
+    length = [asked_schema(body)["properties"]["a"]["maxLength"] for body in (narrow, more)]
     assert length[0] < length[1] == 1001
 
 
@@ -432,6 +444,7 @@ async def test_a_schema_is_kept_to_and_its_strings_end() -> None:
     )
     value = json.loads(reply.text)
     assert set(value) == {"name", "age", "tags"}
+    assert reply.text == json.dumps(value, ensure_ascii=False)  # white space would be a third of the tokens
     assert isinstance(value["age"], int)
     assert len(value["name"]) <= 12
     assert len(value["tags"]) <= 3
