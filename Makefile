@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 # An environment that was only half made is made again.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load bench-map growth ecosystem faults faults-clients faults-long map-long docs screenshots release-check clean
+.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load bench-map league growth ecosystem faults faults-clients faults-long map-long docs screenshots release-check clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,9 @@ bench-load: $(DEV) ## 10,000 calls in flight and a soak of 15 minutes; writes do
 
 bench-map: $(DEV) ## ten minutes: the map beside three others, and what a kill pays again; writes benchmarks/RESULTS-map.md
 	$(PY) -m benchmarks.map_peers
+
+league: $(DEV) ## how right the answers of small models are, ours beside nine others; goes on where it broke off; an hour or two
+	$(PY) -m benchmarks.league
 
 growth: $(DEV) ## what grows with messages, tools, chunks, calls in flight
 	$(PY) -m benchmarks.growth

@@ -53,12 +53,13 @@ class WorkerProcess:
         name: of its module.
         python: the interpreter of its environment.
         home: where it may write.
+        command: the module and its arguments, where it is another than that in `benchmarks.contenders`.
     """
 
-    def __init__(self, name: str, python: Path, home: Path) -> None:
+    def __init__(self, name: str, python: Path, home: Path, *command: str) -> None:
         self._log = (home / f"{name}.log").open("w+b")
         self._process = subprocess.Popen(
-            [str(python), "-P", "-m", f"benchmarks.contenders.{name}"],
+            [str(python), "-P", "-m", *(command or (f"benchmarks.contenders.{name}",))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
