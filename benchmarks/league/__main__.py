@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import fcntl
 import gzip
 import json
 import subprocess
@@ -22,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environments import CACHE, home, installed, prepare, python_of
+from benchmarks.environments import home, installed, prepare, python_of
 from benchmarks.field import BY_NAME, Contender
 from benchmarks.league.page import write
 from benchmarks.league.tasks import ORDER, Task
@@ -111,19 +112,16 @@ def read(path: Path) -> list[Answer]:
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
-def rewrite(path: Path, answers: Sequence[Answer]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in answers), encoding="utf-8")
-    part.replace(path)
+def text_of(answers: Sequence[Answer]) -> str:
+    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in answers)
 
 
 def run(given: argparse.Namespace, path: Path) -> None:
     """Ask what was not asked yet, and write every answer down at once."""
-    there = read(path)
-    answers = [each for each in there if each["contender"] not in given.again]
-    if len(answers) < len(there) or not path.exists() or not path.read_bytes().endswith(b"\n"):
-        rewrite(path, answers)
+    answers = [each for each in read(path) if each["contender"] not in given.again]
+    part = path.with_suffix(".part")
+    part.write_text(text_of(answers), encoding="utf-8")
+    part.replace(path)
     done = {(each["model"], each["contender"], each["id"]) for each in answers}
     versions: dict[str, str] = {}
     for name in given.contenders:
@@ -155,20 +153,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = {"tasks": ORDER, "contenders": tuple(CONTENDERS), "models": MODELS, "again": ()}
     parser = argparse.ArgumentParser(prog="python -m benchmarks.league", description="Are the answers right?")
     parser.add_argument("--split", choices=("dev", "test"), default="dev")
-    parser.add_argument("--rows", type=int, default=60, help="of each task; there are 60 of dev, 150 of test")
+    parser.add_argument("--rows", type=int, default=150, help="of each task; there are 60 of dev, 150 of test")
     for name, default in names.items():
         parser.add_argument(f"--{name}", type=lambda text: tuple(text.split(",")), default=default)
     parser.add_argument("--note", default="", help="a sentence for the page")
     parser.add_argument("--no-write", action="store_true", help="no page")
     given = parser.parse_args(arguments)
-    path = CACHE / "league" / f"{given.split}.jsonl"
+    path = home().parent / "league" / f"{given.split}.jsonl"
     kept = Path(__file__).parent / f"{given.split}.jsonl.gz"
+    path.parent.mkdir(exist_ok=True)
     if not path.exists() and kept.exists():
-        rewrite(path, [json.loads(line) for line in gzip.decompress(kept.read_bytes()).splitlines()])
-    run(given, path)
+        path.write_bytes(gzip.decompress(kept.read_bytes()))
+    if given.rows:
+        with path.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                parser.error(f"another run writes {path.name}; wait for its end")
+            run(given, path)
     if not given.no_write:
-        kept.write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
-        write(read(path), given.split, given.note)
+        answers = read(path)
+        kept.write_bytes(gzip.compress(text_of(answers).encode(), 9, mtime=0))
+        write(answers, given.split, given.note)
     return 0
 
 
