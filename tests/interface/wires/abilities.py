@@ -22,11 +22,17 @@ PAGE = ROOT / "docs" / "reference" / "wires.md"
 WIRES = {"chat": "chat completions", "responses": "Responses", "messages": "Messages", "gemini": "Gemini"}
 
 REAL, STRICT, FAULTS = "tests/interface/local/test_wires.py", "tests/interface/wires/test_services.py", "tests/faults"
+EVERY, TOOLS, SHOWN = (
+    *("tests/llm_decorator/test_every_wire.py", "tests/llm_decorator/test_server_tools.py"),
+    "tests/interface/test_shown_requests.py",
+)
+ATTEMPTS, KEPT = "tests/interface/attempts/test_every_wire.py", "tests/interface/test_kept_answers.py"
 WHO = {
     REAL: "the real server of the local model (llama.cpp)",
     STRICT: "loopback services that refuse what the real ones refuse",
     FAULTS: "loopback servers that misbehave",
 }
+WHO |= dict.fromkeys((EVERY, TOOLS, SHOWN, ATTEMPTS, KEPT), WHO[STRICT])
 
 ABILITIES: tuple[tuple[str, str, str], ...] = (
     ("text, and what it took", REAL, "test_text_and_its_usage"),
@@ -39,6 +45,18 @@ ABILITIES: tuple[tuple[str, str, str], ...] = (
     ("typed answer", STRICT, "test_a_typed_function_runs"),
     ("tools, thinking and a stored history go back unchanged", STRICT, "test_a_chat_with_tools_goes_on_from_a_stored_history"),
     ("what it refuses is told", STRICT, "test_what_the_service_refuses_is_told"),
+    ("typed answers in each output mode", EVERY, "test_a_typed_answer_comes_in_every_mode"),
+    ("growing values, items one by one", EVERY, "test_values_grow_and_items_come_one_by_one"),
+    ("parallel tools, their errors, consent; as JSON actions too", EVERY, "test_parallel_tools_their_errors_and_consent"),
+    ("images, PDF, text files, sound; or a `ConfigError`", EVERY, "test_what_is_seen_read_and_heard_where_the_service_takes_it"),
+    ("choices, `map`", EVERY, "test_a_choice_and_a_map"),
+    ("tools that the service runs by itself", TOOLS, "test_they_go_out_as_they_are_beside_the_users_own"),
+    ("`preview`, and its command", SHOWN, "test_a_preview_is_the_request_that_goes_out_and_its_command_sends_it"),
+    ("traces", SHOWN, "test_a_trace_shows_the_command_of_the_wire"),
+    ("rows under a budget", ATTEMPTS, "test_three_hundred_rows_and_a_budget"),
+    ("pools of keys", ATTEMPTS, "test_a_refused_key_of_a_pool_rests"),
+    ("circuit", ATTEMPTS, "test_the_circuit_opens_where_a_service_stays_down"),
+    ("cassettes", KEPT, "test_a_cassette_plays_tools_and_thinking_of_the_wire_without_a_key"),
     ("all faults that it can have", FAULTS, "test_a_scenario_ends_as_it_must"),
 )  # fmt: skip
 """Each with where its tests stand and what they are called."""
