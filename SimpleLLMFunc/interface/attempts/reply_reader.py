@@ -13,7 +13,7 @@ from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFu
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, HttpReply, read_all
-from SimpleLLMFunc.interface.wires import Decoder, Kept, Received, Wire, chunk_of_reply
+from SimpleLLMFunc.interface.wires import EventReader, Kept, Received, Wire, chunk_of_reply
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
@@ -107,7 +107,7 @@ async def read_chunks(
     yield decoder.close()
 
 
-async def _first_bytes(reply: HttpReply, decoder: Decoder) -> bytes:
+async def _first_bytes(reply: HttpReply, decoder: EventReader) -> bytes:
     """Return the body from about its first character that is not white space; empty where there is none."""
     start = b""
     while not start.strip(_SPACE) and len(start) < _LONGEST_MARK:
@@ -123,10 +123,10 @@ async def _first_bytes(reply: HttpReply, decoder: Decoder) -> bytes:
     return start
 
 
-async def _finish(reply: HttpReply, decoder: Decoder) -> None:
+async def _finish(reply: HttpReply, decoder: EventReader) -> None:
     """Read to the end of the body, where it is near, so that the connection can serve the next request.
 
-    Raises what `Decoder.end` does, where the body is packed and not whole; the answer is complete otherwise.
+    Raises what `EventReader.end` does, where the body is packed and not whole; the answer is complete otherwise.
     """
     reply.patience.shorten(_CLOSING_SECONDS if reply.is_checked else _AFTER_END_SECONDS)
     try:

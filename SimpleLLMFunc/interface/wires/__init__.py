@@ -13,6 +13,7 @@ from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, rea
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
+from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
     check_base_url,
@@ -21,9 +22,10 @@ from SimpleLLMFunc.interface.wires.request_body import (
     taken_apart,
 )
 from SimpleLLMFunc.interface.wires.sources import Citation, ServerTool, citations_in, server_tools_in
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in, without_thoughts
-from SimpleLLMFunc.interface.wires.wire import Asked, Decoder, Kept, Received, Wire, WireRequest
+from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
 
 __all__ = [
     "CHAT",
@@ -31,7 +33,7 @@ __all__ = [
     "Asked",
     "ChatCompletionsWire",
     "Citation",
-    "Decoder",
+    "EventReader",
     "Kept",
     "Received",
     "Refused",

@@ -9,7 +9,7 @@ from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.items import effort_of, leave_out_sampling
-from SimpleLLMFunc.interface.wires.replies import JsonWire
+from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import build_body
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, ChunkReader
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
@@ -18,7 +18,7 @@ from SimpleLLMFunc.type import ChatCompletion
 __all__ = ["CHAT", "ChatCompletionsWire"]
 
 
-class ChatCompletionsWire(JsonWire):
+class ChatCompletionsWire(Wire):
     """The wire ``/chat/completions``.
 
     A stream is complete when every choice has its finish reason, or ``[DONE]`` came, or the usage came after content.

@@ -11,7 +11,7 @@ from SimpleLLMFunc.interface.body_json import decode, encode
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.parts import PartReader, build_request, completion_of
 from SimpleLLMFunc.interface.wires.parts.reply import problem_of
-from SimpleLLMFunc.interface.wires.replies import JsonWire
+from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion, mappings
 
@@ -19,7 +19,7 @@ __all__ = ["GeminiWire"]
 
 
 @dataclass(frozen=True, slots=True)
-class GeminiWire(JsonWire):
+class GeminiWire(Wire):
     """The wire ``generateContent``.
 
     Attributes:
@@ -84,7 +84,7 @@ class GeminiWire(JsonWire):
 
     def reply(self, body: bytes, received: Received) -> ChatCompletion:
         """Return the whole reply; raises as those of the other wires do."""
-        return JsonWire.reply(self, _as_events(body), received)
+        return Wire.reply(self, _as_events(body), received)
 
     def decoder(self, received: Received) -> PartReader:
         """Return what reads a stream."""

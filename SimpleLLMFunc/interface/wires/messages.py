@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.blocks import BlockReader, build_request, completion_of
 from SimpleLLMFunc.interface.wires.blocks.reply import problem_of
-from SimpleLLMFunc.interface.wires.replies import JsonWire
+from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
@@ -17,7 +17,7 @@ __all__ = ["MessagesWire"]
 
 
 @dataclass(frozen=True, slots=True)
-class MessagesWire(JsonWire):
+class MessagesWire(Wire):
     """The wire ``/v1/messages``.
 
     Attributes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.wires.chat import CHAT
-from SimpleLLMFunc.interface.wires.wire import Wire
+from SimpleLLMFunc.interface.wires.replies import Wire
 
 __all__ = ["check_call_params", "check_options", "extra_headers_of", "is_known", "known_parameters"]
 

@@ -1,4 +1,4 @@
-"""What the wires share to read a whole reply: JSON or events, an error dressed as a success, the form of the house; pure."""
+"""What a wire is, and what all of them share: replies read from JSON or events, errors dressed as a success; pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
+from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
-from SimpleLLMFunc.interface.wires.wire import Received
+from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["JsonWire", "call_dict", "completion_from", "message_of", "usage_of"]
+__all__ = ["Wire", "call_dict", "completion_from", "message_of", "usage_of"]
 
 _HEAD = 8000
 """Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
@@ -25,10 +26,14 @@ _HEAD = 8000
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 
 
-class JsonWire(ABC):
-    """A wire whose replies are JSON, or events of JSON. A subclass says what stands in one.
+class Wire(ABC):
+    """One protocol of providers, pure: bytes and plain data in and out; no sockets, no clock, no retries.
+
+    Replies are JSON, or events of JSON; a subclass says what stands in one.
 
     Attributes:
+        name: what it is called.
+        parameters: the request parameters that it knows, beside what the library writes itself.
         request_path: after the base address, where no part of it changes.
         models_path: where the service lists its models, after the base address.
         asks_again: whether a reply that is none of the protocol is asked for again.
@@ -36,6 +41,8 @@ class JsonWire(ABC):
 
     __slots__ = ()
 
+    name: ClassVar[str]
+    parameters: ClassVar[frozenset[str]]
     request_path: ClassVar[str] = ""
     models_path: str = "/models"
     asks_again: ClassVar[Again] = "once"
@@ -43,6 +50,15 @@ class JsonWire(ABC):
     def path(self, model_name: str, *, stream: bool) -> str:  # noqa: ARG002 - both stand in the body
         """Return where requests go, after the base address."""
         return self.request_path
+
+    @abstractmethod
+    def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
+        """Return what goes out.
+
+        Raises:
+            ConfigError: something that the wire, or the model, has no word for.
+            UsageError: there is no message, or one is none.
+        """
 
     def auth(self, key: str) -> Mapping[str, str]:
         """Return the header that carries the key."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.items import ItemReader, build_request, completion_of, problem_of
-from SimpleLLMFunc.interface.wires.replies import JsonWire
+from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
@@ -16,7 +16,7 @@ __all__ = ["ResponsesWire"]
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesWire(JsonWire):
+class ResponsesWire(Wire):
     """The wire ``/v1/responses``.
 
     Attributes:

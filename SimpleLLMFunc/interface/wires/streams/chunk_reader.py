@@ -49,7 +49,7 @@ def bad_reply(problem: str, head: str, received: Received, *, again: Again = "on
 
 
 class EventReader(ABC):
-    """Reads one stream of JSON events, and keeps what is needed to judge it; a `Decoder`.
+    """Reads one stream of JSON events, and keeps what is needed to judge it.
 
     A wire writes `chunk_of` and `is_complete`.
 
