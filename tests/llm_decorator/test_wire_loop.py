@@ -12,28 +12,17 @@ from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
-from SimpleLLMFunc.interface.gemini import Gemini
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
-from tests.support.services import ChatService, GeminiService, MessagesService, ResponsesService
+from tests.support.services import ChatService, MessagesService, ResponsesService
+from tests.support.wires import MODELS, SERVICES, made
 
-SERVICES: dict[str, Any] = {
-    "chat": ChatService,
-    "messages": MessagesService,
-    "responses": ResponsesService,
-    "gemini": GeminiService,
-}
 NEW = ("messages", "responses", "gemini")
 CALL = {"calls": [("weather", {"city": "Rome"})], "thinking": "hm"}
 
 
 def model(name: str, server: LoopbackServer, model_name: str = "") -> Any:
-    base, more = server.base_url, {"api_key": "k", "max_retries": 0}
-    root = base.removesuffix("/v1")
-    if name == "messages":
-        return Anthropic(model_name or "claude-sonnet-4-5", base_url=root, **more)
-    if name == "gemini":
-        return Gemini(model_name or "gemini-3.8-flash", base_url=root, **more)
-    return OpenAICompatible(model_name or "gpt-5.6", base_url=base, wire=name, **more)
+    own = {**MODELS, "chat": "gpt-5.6", "messages": "claude-sonnet-4-5"}
+    return made(name, server, model=model_name or own[name])
 
 
 def weather(city: str) -> str:

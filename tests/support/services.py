@@ -177,6 +177,7 @@ def chat_events(reply: Json) -> list[Json]:
 
 
 REPLIES: dict[str, tuple[Callable[[Json], Json], Callable[[Json], list[Json]]]] = {
+    "chat": (chat_reply, chat_events),
     "messages": (messages_reply, messages_events),
     "responses": (responses_reply, responses_events),
     "gemini": (gemini_reply, gemini_events),
@@ -224,7 +225,7 @@ class Service:
         except Refused as refused:
             return self.error(400, str(refused))
         self.bodies.append(request.body)
-        made, events_of = (chat_reply, chat_events) if self.name == "chat" else REPLIES[self.name]
+        made, events_of = REPLIES[self.name]
         said = {
             "number": len(self.replies),
             "texts": [],

@@ -6,7 +6,6 @@ async with wired("messages", {"texts": ["hello"]}) as (llm, server): ...
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -14,8 +13,8 @@ from typing import Any
 
 from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible
 from SimpleLLMFunc.interface.service_model import ServiceModel
-from tests.support.server import Answer, LoopbackServer, Recorded, chunks_of, completion
-from tests.support.services import REPLIES, GeminiService, MessagesService, ResponsesService, Service
+from tests.support.server import Answer, LoopbackServer, Recorded
+from tests.support.services import ChatService, GeminiService, MessagesService, ResponsesService, Service
 
 __all__ = [
     "KEY",
@@ -36,27 +35,6 @@ MODELS = {"chat": "m", "responses": "gpt-5.6", "messages": "claude-opus-5-5", "g
 KEY = "sk-loopback-0123456789"
 
 Json = dict[str, Any]
-
-
-def _chat_reply(said: Json) -> Json:
-    calls = [
-        {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for at, (name, arguments) in enumerate(said["calls"])
-    ]
-    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-    return completion("".join(said["texts"]) or None, tool_calls=calls, usage=usage)
-
-
-REPLIES.setdefault("chat", (_chat_reply, lambda reply: chunks_of(reply, include_usage=True)))
-
-
-class ChatService(Service):
-    """``/v1/chat/completions``."""
-
-    name = "chat"
-
-    def check(self, body: Json) -> None:
-        pass
 
 
 SERVICES: dict[str, type[Service]] = {

@@ -12,33 +12,11 @@ from google import genai
 
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import BadRequest
-from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.wires import Wire
-from SimpleLLMFunc.interface.wires.gemini import GeminiWire
-from SimpleLLMFunc.interface.wires.messages import MessagesWire
-from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from tests.support.server import LoopbackServer
-from tests.support.services import GeminiService, MessagesService, ResponsesService, Service
+from tests.support.services import GeminiService, MessagesService, ResponsesService
+from tests.support.wires import SERVICES, made
 
-SERVICES: dict[str, type[Service]] = {
-    "messages": MessagesService,
-    "responses": ResponsesService,
-    "gemini": GeminiService,
-}
-WIRES: dict[str, Wire] = {
-    "messages": MessagesWire("127.0.0.1"),
-    "responses": ResponsesWire("127.0.0.1"),
-    "gemini": GeminiWire("127.0.0.1"),
-}
-MODELS = {"messages": "claude-opus-5-5", "responses": "gpt-5.6", "gemini": "gemini-3.8-flash"}
-
-
-def model(name: str, server: LoopbackServer) -> OpenAICompatible:
-    class Model(OpenAICompatible):
-        wire = WIRES[name]
-
-    base = server.base_url if name == "responses" else server.base_url.removesuffix("/v1")
-    return Model(MODELS[name], base_url=base, api_key="sk-test-key", max_retries=0)
+NEW = ("messages", "responses", "gemini")
 
 
 async def test_anthropics_sdk_speaks_to_our_service():
@@ -101,7 +79,7 @@ def weather(city: str) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", NEW)
 async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
     service = SERVICES[name](
         {"calls": [("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})], "thinking": "two", "opaque": True},
@@ -112,7 +90,7 @@ async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
 
     async with LoopbackServer(service) as server:
 
-        @llm_chat(llm_interface=model(name, server), toolkit=[weather], stream=stream)
+        @llm_chat(llm_interface=made(name, server), toolkit=[weather], stream=stream)
         async def chat(history: list[Any] | None, message: str) -> Any:
             """You tell the weather."""
 
@@ -129,12 +107,12 @@ async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
     assert "sun in Bonn" in json.dumps(service.bodies[-1])
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", NEW)
 async def test_a_typed_function_runs(name):
     service = SERVICES[name]({"texts": ['{"value": 42}']})
     async with LoopbackServer(service) as server:
 
-        @llm_function(llm_interface=model(name, server))
+        @llm_function(llm_interface=made(name, server))
         async def count(text: str) -> int:
             """Count the words."""
             raise NotImplementedError
@@ -142,10 +120,10 @@ async def test_a_typed_function_runs(name):
         assert await count("a b") == 42
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", NEW)
 async def test_what_the_service_refuses_is_told(name):
     async with LoopbackServer(SERVICES[name]()) as server:
-        llm = model(name, server)
+        llm = made(name, server)
         server.answer(SERVICES[name]().error(400, "scripted refusal"))
         with pytest.raises(BadRequest, match="scripted refusal"):
             await llm.chat([{"role": "user", "content": "hi"}])
