@@ -40,6 +40,9 @@ _OVERHEAD = 4
 _ONE_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 _LIST_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
 _MAP_OF_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties")
+_OPEN = {"patternProperties", "$ref", *_LIST_OF_SCHEMAS}
+"""Beside these, `properties` are not all that an object may have."""
+
 _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": " \\t\\n\\r"}
 _ESCAPE_OR_CLASS = re.compile(r"\\(.)|([\[\]])", re.DOTALL)
 
@@ -162,7 +165,7 @@ def is_ended_by(text: str, bounds: Bounds) -> bool:
 
 
 def bounded(schema: Any, bounds: Bounds) -> Any:
-    """Return a copy of `schema` in which every string and list has a largest length."""
+    """Return a copy of `schema` in which every string, list and number has bounds, and an object no further fields."""
     if not isinstance(schema, Mapping):
         return schema
     copy = dict(schema)
@@ -175,6 +178,11 @@ def bounded(schema: Any, bounds: Bounds) -> Any:
     for name in _MAP_OF_SCHEMAS:
         if isinstance(copy.get(name), Mapping):
             copy[name] = {key: bounded(each, bounds) for key, each in copy[name].items()}
+    if isinstance(copy.get("properties"), Mapping) and not _OPEN & copy.keys():
+        copy.setdefault("additionalProperties", False)  # else a small model goes on with fields of its own
+    for part, given in zip(copy.get("allOf", ()), schema.get("allOf", ()), strict=True):
+        if isinstance(part, dict) and "additionalProperties" not in given:
+            part.pop("additionalProperties", None)  # a part is not the whole
     _bound(copy, bounds)
     return copy
 

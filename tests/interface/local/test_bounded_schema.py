@@ -31,6 +31,7 @@ NUMBERS = {"minimum": -(10**15), "maximum": 10**15}
     [
         ({"type": "string"}, {"maxLength": BOUNDS.string}),
         ({"type": "array", "items": {"const": 1}}, {"maxItems": BOUNDS.items}),
+        ({"type": "object", "properties": {}}, {"additionalProperties": False}),
         ({"type": "integer"}, NUMBERS),
         ({"type": ["number", "null"]}, NUMBERS),
         ({"type": "number", "exclusiveMinimum": 0}, {"maximum": 10**15}),
@@ -62,6 +63,9 @@ def test_a_grammar_is_for_schemas_that_are_whole() -> None:
         {"type": "string", "format": "date"},
         {"type": "array", "items": {"const": 1}, "maxItems": 2},
         {"type": "array", "prefixItems": [{"const": 1}], "minItems": 1},
+        {"properties": {}, "additionalProperties": True},
+        {"properties": {}, "patternProperties": {"^x": {"const": 1}}},
+        {"allOf": [{"properties": {}}, {"properties": {}, "additionalProperties": False}]},
         {"$ref": "#/$defs/A"},
         {},
         True,
@@ -108,7 +112,10 @@ def test_the_schema_given_is_not_changed() -> None:
         "type": "json_schema",
         "json_schema": {
             "name": "n",
-            "schema": {"properties": {"a": {"type": "string", "maxLength": BOUNDS.string}}},
+            "schema": {
+                "properties": {"a": {"type": "string", "maxLength": BOUNDS.string}},
+                "additionalProperties": False,
+            },
             "strict": True,
         },
     }
