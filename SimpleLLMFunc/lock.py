@@ -34,7 +34,12 @@ LOCK_FILE: Final = "llm.lock"
 """The name of the file by default, in the working directory."""
 
 _FORMAT: Final = 1
-_ANSWERING: Final = {"first": ("first",), "fallback": ("fallback",), "votes": ("votes", "escalate_to")}
+_ANSWERING: Final = {
+    "first": ("first",),
+    "fallback": ("fallback",),
+    "votes": ("votes", "escalate_to"),
+    "calibration": ("calibration",),
+}
 _PARTS: Final = ("prompt", "signature", "types", "tools", *_ANSWERING)
 _HEADERS: Final = frozenset({"extra_headers", "extra_query", "extra_body"})
 _PLACE: Final = re.compile(r" at 0x[0-9a-fA-F]+")

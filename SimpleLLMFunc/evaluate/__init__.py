@@ -6,7 +6,7 @@ from SimpleLLMFunc.evaluate.export import Exported, export_examples
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, EvaluationFailed, Outcome, Score, compare
 from SimpleLLMFunc.evaluate.run import evaluate, evaluate_async
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, exact, fields, judge
-from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, wilson_interval
+from SimpleLLMFunc.statistics import mcnemar_exact, mean_interval, paired_permutation, wilson_interval
 
 __all__ = [
     "UNKNOWN",

@@ -13,7 +13,7 @@ from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.evaluate.plot import differences_svg
-from SimpleLLMFunc.evaluate.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
+from SimpleLLMFunc.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
 
 __all__ = ["Comparison", "Difference", "difference_of"]
 

@@ -15,8 +15,8 @@ from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
 from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
 from SimpleLLMFunc.evaluate.plot import scores_svg
-from SimpleLLMFunc.evaluate.statistics import score_interval
 from SimpleLLMFunc.logger import mask_known
+from SimpleLLMFunc.statistics import score_interval
 
 __all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score", "compare"]
 
@@ -81,7 +81,7 @@ class Score:
     Attributes:
         mean: of the cases' means.
         low, high: the confidence interval of the mean; its unit is the case, repeats of one are not counted as more.
-        method: the formula of the interval; see `SimpleLLMFunc.evaluate.statistics`.
+        method: the formula of the interval; see `SimpleLLMFunc.statistics`.
         cases: how many have this score.
     """
 

@@ -18,7 +18,6 @@ from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, as_scorer
-from SimpleLLMFunc.evaluate.statistics import wilson_interval
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
 from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function, mapped
@@ -27,6 +26,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread, run_sync
+from SimpleLLMFunc.statistics import wilson_interval
 from SimpleLLMFunc.type import Confident
 
 __all__ = ["Evaluated", "evaluate", "evaluate_async"]

@@ -32,7 +32,8 @@ class Gemini(ServiceModel):
     def _profile(self, profile: Profile | str | None, address: str) -> Profile:
         if profile is not None:
             return find_profile(profile, address)
-        return Profile("gemini", native=True, schema_with_tools=gemini_family(self.model_name).schema_with_tools)
+        takes_both = gemini_family(self.model_name).schema_with_tools
+        return Profile("gemini", native=True, schema_with_tools=takes_both, logprobs=20)
 
     def _remake(self, **given: Any) -> None:
         Gemini.__init__(self, **given)

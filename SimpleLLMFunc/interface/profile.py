@@ -63,7 +63,7 @@ PROFILES: dict[str, Profile] = {
         Profile("ollama", native=True, tool_choice=False),
         Profile("vllm", native=True, logprobs=20),
         Profile("openrouter", native=True),
-        Profile("gemini", native=True, logprobs=20),
+        Profile("gemini", native=True),
         Profile("mistral", native=True),
         Profile("groq", native=False),
         Profile("together", native=True),
@@ -77,7 +77,7 @@ PROFILES: dict[str, Profile] = {
         Profile("siliconflow", native=False),
         Profile("volcengine", native=False),
         Profile("anthropic", native=False),
-        Profile("vertex", native=True, logprobs=20),
+        Profile("vertex", native=True),
         Profile("bedrock", native=True),
         Profile("azure-foundry", native=True),
     )

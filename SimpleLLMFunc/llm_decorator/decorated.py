@@ -8,7 +8,8 @@ there is no second implementation behind them.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
@@ -21,6 +22,7 @@ from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.views import shown_signature, view
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import iterate_sync, run_sync
@@ -147,6 +149,25 @@ class _Function(_Views[FunctionPipeline, P], Generic[P]):
             self._answers = answered_by(self._pipeline)
         return self._answers
 
+    @view
+    @border
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it; of several the first one."""
+        answers, given = self._called(args)
+        return answers.preview(given, kwargs, stream=self._is_streamed)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What corrects how probable its labels are, and what it was made from; None where nothing does."""
+        found = self._pipeline.options.calibration
+        return found if isinstance(found, Calibration) else None
+
+    async def _calibrated(self, rows: Rows, labels: Iterable[Any] | None, path: str | PathLike[str] | None) -> Self:
+        from SimpleLLMFunc.llm_decorator.calibrated import calibrate
+
+        self._mapped()  # a method alone cannot be asked
+        return self.with_options(calibration=await calibrate(self._pipeline, rows, labels, path))
+
     def _called(self, args: tuple[Any, ...]) -> tuple[Answers, tuple[Any, ...]]:
         """Return what answers a call, and its arguments without an instance."""
         answers = self._answered_by()
@@ -218,6 +239,13 @@ class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
         """Ask once for each row; when awaited, what came of each, in the order of the input. See `MapOptions`."""
         return self._named(map_rows(self._mapped(), rows, **options), ".map")
 
+    @border
+    def calibrate(
+        self, rows: Rows, *, labels: Iterable[Any] | None = None, path: str | PathLike[str] | None = None
+    ) -> Coroutine[Any, Any, Self]:
+        """Ask once for each row; when awaited, the same function with a calibration. See `calibrate`."""
+        return self._named(self._calibrated(rows, labels, path), ".calibrate")
+
     def _named(self, work: Coroutine[Any, Any, T], view: str = "") -> Coroutine[Any, Any, T]:
         # Python's warning about a missing `await` then names what its reader wrote.
         work.__qualname__ = f"{self.__qualname__}{view}"  # type: ignore[attr-defined]  # every coroutine has one
@@ -245,6 +273,13 @@ class _SyncFunction(_Function[P], BatchFiles[R], Generic[P, R]):
     def map(self, rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
         """Ask once for each row, and return what came of each, in the order of the input. See `MapOptions`."""
         return run_sync(map_rows(self._mapped(), rows, **options))
+
+    @border
+    def calibrate(
+        self, rows: Rows, *, labels: Iterable[Any] | None = None, path: str | PathLike[str] | None = None
+    ) -> Self:
+        """Ask once for each row, and return the same function with a calibration. See `calibrate`."""
+        return run_sync(self._calibrated(rows, labels, path))
 
 
 class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):

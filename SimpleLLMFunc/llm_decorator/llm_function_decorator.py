@@ -7,6 +7,7 @@ order; `steps/` holds each.
 from __future__ import annotations
 
 import inspect
+import os
 import warnings
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
@@ -17,6 +18,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples, Thinking
 from SimpleLLMFunc.logger import border
@@ -87,6 +89,8 @@ def llm_function(
     min_agreement: float | None = None,
     vote_on: Sequence[str] | None = None,
     escalate_to: LLM_Interface | None = None,
+    confidence: Literal["auto", "logprobs", "votes"] = "auto",
+    calibration: Calibration | str | os.PathLike[str] | None = None,
     first: Callable[..., Any] | None = None,
     fallback: Callable[..., Any] | None = None,
     fallback_reserve: float = 0.5,
@@ -119,6 +123,8 @@ def llm_function(
     min_agreement: float | None = None,
     vote_on: Sequence[str] | None = None,
     escalate_to: LLM_Interface | None = None,
+    confidence: Literal["auto", "logprobs", "votes"] = "auto",
+    calibration: Calibration | str | os.PathLike[str] | None = None,
     first: Callable[..., Any] | None = None,
     fallback: Callable[..., Any] | None = None,
     fallback_reserve: float = 0.5,
@@ -167,6 +173,10 @@ def llm_function(
         vote_on: of the same: the fields that are voted on, such as ``["score"]``; the others are taken from the answer
             that has most of what was decided. None is all fields, free text too.
         escalate_to: of the same: a stronger model that votes anew where the first one's votes abstain.
+        confidence: of the same: "logprobs" asks once for a choice (`bool`, `Literal`, Enum) and reads how probable each
+            label is, "votes" asks several times, "auto" asks once where the model gives log-probabilities and no `votes`
+            are wanted.
+        calibration: what `f.calibrate()` kept, or the path of it: corrects how probable the labels of a choice are.
         first: plain code, sync or async, with the same parameters. It is called first, and the model only where it
             returns `ABSTAIN` or raises `Abstain`.
         fallback: plain code that answers where the model cannot: the service is down, the budget spent, the deadline

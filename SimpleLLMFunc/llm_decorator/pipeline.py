@@ -133,10 +133,17 @@ class Pipeline(ABC):
     def planned(self, run: FunctionRun, llm: LLM_Interface) -> ModelRequest:
         """Return what the run would send first."""
 
-    def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
-        """Return the exact request of a call, without sending it."""
+    def preview(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        stream: bool = False,
+        params: Mapping[str, Any] | None = None,
+    ) -> Preview:
+        """Return the exact request of a call, without sending it; `params` as in `start`."""
         llm = resolve_llm(self.options.llm_interface)
-        request = self.planned(self.start(args, kwargs), llm)
+        request = self.planned(self.start(args, kwargs, params=params), llm)
         wire = request.wire(is_last=self.options.max_tool_calls == 0)
         messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
         asked = {"tools": tools, "response_format": response_format, "stream": stream, **wire}

@@ -319,7 +319,12 @@ def _answer(offer: Offer, value: Any, facts: Mapping[str, Any]) -> str:
     """Return an answer as JSON; with how far the votes agreed, where there were any. For a thread: it may be large."""
     votes: dict[str, Any] = {}
     if isinstance(value, Confident):
-        votes = {"agreement": value.agreement, "abstained": value.abstained}
+        shares = [{"value": _written(offer, each), "probability": share} for each, share in value.probabilities.items()]
+        votes = {
+            "agreement": value.agreement,
+            "abstained": value.abstained,
+            **({"probabilities": shares} if shares else {}),
+        }
         value = value.value
     return json.dumps({"value": _written(offer, value), **votes, **facts})
 

@@ -30,17 +30,20 @@ _LOCATED: Final = "\ue0f1"
 
 @dataclass(frozen=True)
 class Confident(Generic[T]):
-    """A value that a model was asked for several times, and how far the answers agreed.
+    """A value, and how sure it is: by the log-probabilities of one answer, or by the votes of several.
 
-    A function annotated ``-> Confident[T]`` asks `votes` times and decides field by field.
+    A function annotated ``-> Confident[T]`` asks once where `T` is a choice (`bool`, `Literal`, Enum) and the model gives
+    log-probabilities. Else it asks `votes` times and decides field by field.
 
     Attributes:
-        value: what most of the answers say; for an object each field is voted on by itself.
+        value: the most probable label; of votes what most of the answers say, for an object field by field.
         agreement: the share of all answers that were asked for which say so, by field (``"lines[0].price"``; ``""``
-            where the value has no fields), from 0 to 1. An answer that could not be used agrees with nobody.
+            where the value has no fields), from 0 to 1. An answer that could not be used agrees with nobody. Of one
+            answer: the probability of `value`.
         abstained: some field has less agreement than `min_agreement`: do not rely on `value`.
         votes: the answers that could be used, in the order they were asked for.
         asked: how many answers were asked for.
+        probabilities: of a choice: the probability of each value, together 1; of votes their shares. Else empty.
         escalated: the votes are those of the stronger model, `escalate_to`.
     """
 
@@ -50,6 +53,7 @@ class Confident(Generic[T]):
     votes: tuple[T, ...] = ()
     asked: int = 0
     escalated: bool = False
+    probabilities: dict[Any, float] = field(default_factory=dict)
 
     @property
     def least_agreement(self) -> float:

@@ -69,7 +69,7 @@ class Result(Shown, Generic[R]):
         source: who answered: the model, or the plain code given as `first=` or `fallback=`.
         downgrades: what was asked for in another way, or left out, because the service or the model does not take it:
             `(what, said)`, `said` being the words of the service, or why. `what` begins with "output mode: ", "tools: ",
-            "wire: ", "sampling: ", "thinking: " or "provider state: ".
+            "wire: ", "sampling: ", "confidence: ", "thinking: " or "provider state: ".
         thinking: what the model thought before the accepted answer, as far as the service shows it; empty for nothing.
         replayed: the steps that a `durable` block gave again, in order: "reply 1", "tool refund". They cost nothing.
         server_tools: the tools that the service ran by itself, such as a web search, in order: `type`, `input` and `output`

@@ -23,7 +23,9 @@ def labels_of(return_type: Any) -> dict[str, Any]:
     if members is None:
         return {}
     labels = {_line(name): value for name, value in members}
-    is_choice = len(labels) == len(members) and any(value is not None for value in labels.values())
+    is_choice = len(labels) == len(members) == len(set(labels.values())) and any(
+        value is not None for value in labels.values()
+    )
     return labels if is_choice else {}
 
 

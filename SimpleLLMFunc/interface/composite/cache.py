@@ -211,10 +211,12 @@ class CachedLLM(ModelInFront):
 
     def _write(self, key: bytes, reply: ChatCompletion) -> bool:
         try:
-            data = encode({**reply.raw, **reply.to_dict()})
+            told = {**reply.raw, **reply.to_dict()}
+            data = encode(told)
+            # Log-probabilities repeat the text piece by piece, under the name "token".
+            text = encode({**told, "choices": [{**each, "logprobs": None} for each in told["choices"]]}).decode()
         except UsageError:  # a double with something in it that is no JSON
             return False
-        text = data.decode()
         if redact(text) != text:  # what looks like a key stays in no file
             return False
         self._store.put(key, data)

@@ -10,7 +10,7 @@ from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
 from SimpleLLMFunc.interface.wires.failures.headers import header_number
 from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
-from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of
+from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of, gives_logprobs
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
 from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.replies import Wire
@@ -53,6 +53,7 @@ __all__ = [
     "endpoint",
     "extra_headers_of",
     "failure_of",
+    "gives_logprobs",
     "header_number",
     "new_call_id",
     "number",

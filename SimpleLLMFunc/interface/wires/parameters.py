@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires.chat import CHAT
+from SimpleLLMFunc.interface.wires.items import effort_of, openai_family
 from SimpleLLMFunc.interface.wires.replies import Wire
 
-__all__ = ["check_call_params", "check_options", "extra_headers_of", "is_known", "known_parameters"]
+__all__ = ["check_call_params", "check_options", "extra_headers_of", "gives_logprobs", "is_known", "known_parameters"]
 
 _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools", "response_format"})
 """What we write into a body ourselves."""
@@ -166,3 +168,19 @@ def extra_headers_of(api_params: Mapping[str, Any]) -> tuple[dict[str, str], dic
             raise ConfigError(f"{name} in api_params: did you mean {near}? Else write extra_body={{{name!r}: ...}}.")
     _check_extra_body(params.get("extra_body"))
     return dict(headers), params
+
+
+def gives_logprobs(llm: LLM_Interface, params: Mapping[str, Any]) -> int:
+    """Return the most `top_logprobs` that a model gives for a request with these parameters; 0 where it gives none.
+
+    Messages has none, llama.cpp has none on its Responses, and OpenAI's models give none while they reason.
+    """
+    most, wire = llm.profile.logprobs, llm.wire_name
+    if not most or wire == "messages" or (wire == "responses" and llm.profile.grammar):
+        return 0
+    if openai_family(llm.model_name).thinks:
+        own = {**getattr(llm, "api_params", {}), **params}
+        said = own.get("thinking")
+        effort = effort_of(said, llm.model_name) if said == "off" else own.get("reasoning_effort")
+        return most if effort == "none" else 0
+    return most

@@ -12,6 +12,7 @@ from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
 from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.logger import get_location, push_warning
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
@@ -40,15 +41,25 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
         raise SignatureError(
             f"{definition.name}: {given[0]}= is for a function that returns one value, not for an iterator."
         )
+    calibration = options.calibration
+    if calibration is not None or options.confidence == "logprobs":
+        what = "calibration=" if calibration is not None else "confidence='logprobs'"
+        if not definition.output.labels:
+            raise ConfigError(f"{definition.name}: {what} is for a choice: bool, a Literal or an Enum.")
+        if isinstance(calibration, Calibration):
+            calibration.check(definition.name, list(definition.output.labels))
+            if options.confidence == "votes":
+                raise ConfigError(f"{definition.name}: calibration= corrects log-probabilities, not votes.")
     if not definition.confident_of:
         told = [
             name for name in ("votes", "min_agreement", "vote_on", "escalate_to") if getattr(options, name) is not None
         ]
+        told += ["confidence"] if options.confidence != "auto" else []
         if told:
             raise ConfigError(f"{definition.name}: {', '.join(told)} is for a function annotated `-> Confident[...]`.")
-        if not given:
+        if not given and calibration is None:
             return pipeline
-    elif options.llm_kwargs.get("temperature") == 0:
+    elif options.llm_kwargs.get("temperature") == 0 and (options.votes or not definition.output.labels):
         push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.", location=get_location())
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
     from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode

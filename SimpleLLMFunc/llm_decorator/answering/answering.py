@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.parsing import QuoteCheck
-from SimpleLLMFunc.base.run import Answer, AnswerSource, Result
+from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
 from SimpleLLMFunc.errors import (
     BadReply,
     BudgetExceeded,
@@ -80,7 +80,8 @@ class Answering:
         self.fallback = fallback
         self.agreement = agreement
         self.instance = instance
-        self.voting = Voting(pipeline) if pipeline.definition.confident_of else None
+        is_voted = pipeline.definition.confident_of is not None or pipeline.options.calibration is not None
+        self.voting = Voting(pipeline) if is_voted else None
         self._chance = random.Random()  # noqa: S311 - draws samples
 
     def around(self, pipeline: FunctionPipeline) -> Answering:
@@ -90,6 +91,11 @@ class Answering:
     def bound(self, instance: Any) -> Answering:
         """Return the same for a method of this instance."""
         return Answering(self.pipeline, self.first, self.fallback, self.agreement, instance)
+
+    def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
+        """Return the exact request of a call, without sending it; of several the first one."""
+        pipeline, params = (self.pipeline, None) if self.voting is None else self.voting.planned()
+        return pipeline.preview(args, kwargs, stream=stream, params=params)
 
     # --- the views ---
 
@@ -258,7 +264,7 @@ class _Call:
         Raises:
             UsageError: it is something else.
         """
-        is_voted = self._answering.voting is not None
+        is_voted = self._pipeline.definition.confident_of is not None
         problem = ""
         if is_voted and isinstance(said, Confident):
             return said

@@ -14,6 +14,12 @@ __all__ = ["label_shares"]
 _BEFORE = re.compile(rb'(?s)(?:.*</think>)?\s*(\{\s*"value"\s*:\s*|(?="))?')
 """What stands before the label: reasoning, and the object that it is wrapped in."""
 
+_SURE = 4
+"""Letters from which on a beginning in other case is one of the label: of a few letters most are of another word.
+
+Chosen by measuring, on the train rows of four public choices and a model of 135 million parameters.
+"""
+
 _LEADS = " \t\r\n\"'`"
 
 
@@ -21,8 +27,8 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
     """Return the share of each label, from 0 to 1, together 1; None where the reply shows no log-probabilities.
 
     The share of a label is the product of those of its tokens at the places where labels part, of all that begins some
-    label there: so a model would answer that is held to the labels. Leading space and quotes and the case of letters make
-    no difference, and several ways to cut a label into tokens add up. Of two tokens that one label begins with the longer
+    label there: so a model would answer that is held to the labels. Leading space and quotes make no difference, nor does the
+    case of letters where at least four are shown, and several ways to cut a label into tokens add up. Of two tokens that one label begins with the longer
     one is the usual way to write it, and the shorter one counts for the others. What follows a token that the model did
     not choose is not shown: it counts evenly for the labels that begin so, and not at all where those are all. A label of
     which no beginning is shown gets the rest, at most the smallest share that is shown.
@@ -97,9 +103,10 @@ class _Names:
 
     def __init__(self, labels: Sequence[str], *, is_json: bool) -> None:
         told = [json.dumps(label, ensure_ascii=False)[1:-1] if is_json else label for label in labels]
-        folded = [label.lstrip(_LEADS).casefold() for label in told]
-        self._folds = len(set(folded)) == len(folded) and all(folded)
-        self._names = folded if self._folds else told
+        self._names = [label.lstrip(_LEADS) or label for label in told]
+        folded = [name.casefold() for name in self._names]
+        self._folded = folded if len(set(folded)) == len(folded) else self._names
+        self._written = [name.encode("utf-8", "replace") for name in self._names]
 
     def begun_by(self, piece: bytes, among: set[int], *, is_end: bool) -> set[int]:
         """Return the labels that a piece of a reply may be the beginning of; of what has ended the longest.
@@ -111,14 +118,20 @@ class _Names:
         """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text, broken = decoder.decode(piece), decoder.getstate()[0]
-        text = text.lstrip(_LEADS).casefold() if self._folds else text.lstrip(_LEADS)
+        text = text.lstrip(_LEADS)
+        folded = text.casefold()
         start = text.encode("utf-8", "replace") + broken
-        begun = {one for one in among if self._names[one].encode("utf-8", "replace").startswith(start)}
+        begun = {one for one in among if self._written[one].startswith(start) or self._is_folded(folded, one)}
         if begun and not is_end:
             return begun
-        ended = {one for one in among if text.startswith(self._names[one]) and _is_boundary(text, self._names[one])}
-        most = max((len(self._names[one]) for one in ended), default=0)
-        return {one for one in ended if len(self._names[one]) == most}
+        text = text if self._folded is self._names else folded
+        ended = {one for one in among if text.startswith(self._folded[one]) and _is_boundary(text, self._folded[one])}
+        most = max((len(self._folded[one]) for one in ended), default=0)
+        return {one for one in ended if len(self._folded[one]) == most}
+
+    def _is_folded(self, text: str, one: int) -> bool:
+        name = self._folded[one]
+        return name.startswith(text) and (len(text) >= _SURE or text == name) and self._folded is not self._names
 
 
 def _is_boundary(text: str, name: str) -> bool:

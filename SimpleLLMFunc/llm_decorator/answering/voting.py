@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from functools import partial
+from types import GenericAlias
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,6 +18,7 @@ from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLev
 from SimpleLLMFunc.base.run import Result
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import (
+    ConfigError,
     ContentBlocked,
     EmptyResponseError,
     OutputTruncated,
@@ -27,6 +29,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
+from SimpleLLMFunc.llm_decorator.answering.one_request import OneRequest
 from SimpleLLMFunc.llm_decorator.answering.votes import agreement_of, comparable, decide
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
@@ -63,8 +66,10 @@ class ConfidentOutput(OutputSpec):
         self._vote_on = vote_on
 
     def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:  # noqa: ARG002
-        """Vote again over the answers that `as_text` wrote down."""
+        """Make again the value whose answers `decided_and_kept` or `sure_and_kept` wrote down."""
         kept = json.loads(text)
+        if "shares" in kept:
+            return Parsed(self.sure(kept["written"], kept["shares"], is_escalated=kept["escalated"]))
         answers = [self.inner.parse(answer, repair, mode=asked_as).value for asked_as, answer in kept["answers"]]
         return Parsed(self.decided(answers, kept["asked"], is_escalated=kept["escalated"]))
 
@@ -82,7 +87,19 @@ class ConfidentOutput(OutputSpec):
                 # Fields of several answers that do not go together: the answer that has most of them.
                 agreement = agreement_of(shown[decision.nearest], shown, asked, list(agreement))
         abstained = any(share < self._min_agreement - 1e-9 for share in agreement.values())
-        return Confident(value, agreement, abstained, tuple(answers), asked, is_escalated)
+        labels = self.inner.labels
+        found = {self.inner.labelled(label): 0.0 for label in labels}
+        for answer in answers if labels else ():
+            found[answer] += 1 / len(answers)
+        return Confident(value, agreement, abstained, tuple(answers), asked, is_escalated, found)
+
+    def sure(self, written: str, shares: Mapping[str, float], *, is_escalated: bool) -> Confident[Any]:
+        """Return what the shares of the labels come to, and which label was written."""
+        best = max(shares, key=shares.__getitem__)
+        found = {self.inner.labelled(label): share for label, share in shares.items()}
+        abstained = shares[best] < self._min_agreement - 1e-9
+        votes = (self.inner.labelled(written),)
+        return Confident(self.inner.labelled(best), {"": shares[best]}, abstained, votes, 1, is_escalated, found)
 
     def decided_and_kept(
         self, results: Sequence[Result[Any]], asked: int, is_escalated: bool, arguments: Mapping[str, Any]
@@ -95,6 +112,15 @@ class ConfidentOutput(OutputSpec):
             "answers": [[one.output_mode, one.text] for one in results],
         }
         return self.decided(values, asked, is_escalated=is_escalated, arguments=arguments), json.dumps(kept)
+
+    def sure_and_kept(
+        self, result: Result[Any], shares: Mapping[str, float], once: OneRequest, *, is_escalated: bool
+    ) -> tuple[Result[Any], str]:
+        """Return a result with what its shares come to, and the text from which `parse` makes the value again."""
+        written = once.label_of(result.value)
+        value = self.sure(written, shares, is_escalated=is_escalated)
+        kept = {"asked": 1, "escalated": is_escalated, "written": written, "shares": dict(shares)}
+        return replace(result, value=value), json.dumps(kept)
 
     def _built(self, data: Any, arguments: Mapping[str, Any] | None) -> Any:
         if self.inner.is_text:
@@ -119,16 +145,52 @@ class Emit:
 
 
 class Voting:
-    """Asks as often as a function says, escalates where that is not clear, and decides.
+    """Asks once or as often as a function says, escalates where that is not clear, and decides.
 
     Args:
-        pipeline: of a function annotated ``-> Confident[T]``.
+        pipeline: of a function annotated ``-> Confident[T]``, or of one that returns a choice and has a calibration.
+        is_confident: what comes out is a `Confident`; None takes what the function returns.
     """
 
-    def __init__(self, pipeline: FunctionPipeline) -> None:
+    def __init__(self, pipeline: FunctionPipeline, *, is_confident: bool | None = None) -> None:
         definition, options = pipeline.definition, pipeline.options
         self._pipeline = pipeline
-        self.output = ConfidentOutput(definition.output, definition.return_type, options.min_agreement, options.vote_on)
+        own = definition.confident_of is not None
+        self.is_confident = own if is_confident is None else is_confident
+        returned = definition.return_type if own else GenericAlias(Confident, (definition.output.return_type,))
+        self.output = ConfidentOutput(definition.output, returned, options.min_agreement, options.vote_on)
+        self._once = OneRequest(pipeline) if definition.output.labels else None
+
+    def asks_once(self, llm: LLM_Interface, *, is_stronger: bool = False) -> bool:
+        """Say whether a model is asked once, for the log-probabilities of its answer.
+
+        Raises:
+            ConfigError: it has to be, and gives none.
+        """
+        once, options = self._once, self._pipeline.options
+        if once is None or options.confidence == "votes":
+            return False
+        if self._must_ask_once(is_stronger=is_stronger):
+            once.require(llm, "a calibration" if options.confidence == "auto" else "confidence='logprobs'")
+            return True
+        has_way = options.output_mode in {"auto", "native", "choice"} and not options.toolkit
+        return has_way and options.votes is None and (bool(once.params(llm)) or once.is_settled)
+
+    def _must_ask_once(self, *, is_stronger: bool) -> bool:
+        options = self._pipeline.options
+        is_corrected = options.calibration is not None or self._pipeline.definition.confident_of is None
+        return options.confidence == "logprobs" or (is_corrected and not is_stronger)
+
+    def planned(self) -> tuple[FunctionPipeline, Mapping[str, Any]]:
+        """Return what asks first, and with which parameters.
+
+        Raises:
+            ConfigError: there is no model to ask, or it has to give log-probabilities and gives none.
+        """
+        llm = resolve_llm(self._pipeline.options.llm_interface)
+        if self._once is not None and self.asks_once(llm):
+            return self._once.pipeline, self._once.params(llm)
+        return self._pipeline, {}
 
     async def result(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
@@ -150,12 +212,15 @@ class Voting:
         async with create_log_context_manager(run.func_name, run.trace_id), run:
             run.tell(RunStarted(run.trace_id, []))
             result, kept = await self._decided(run, args, kwargs, emit)
-            run.parsed = Parsed(result.value)
-            say = partial(answer_text, pipeline.definition.output, result.value.value)
+            value = result.value.value
+            run.parsed = Parsed(result.value if self.is_confident else value)
+            say = partial(answer_text, pipeline.definition.output, value)
             text = await off_loop_if_large(len(result.text), say)
             choice = Choice(ChatMessage(content=text), finish_reason=result.finish_reason)
             # The votes have told what was asked, and what it took.
             run.tell(RunFinished(ChatCompletion((choice,), cached=result.cached), [], NO_USAGE, 0))
+        if not self.is_confident and self._once is not None:
+            result, kept = replace(result, value=value), self._once.label_of(value)
         return replace(result, seconds=run.seconds, trace_id=run.trace_id), kept
 
     async def _decided(
@@ -184,6 +249,20 @@ class Voting:
     ) -> tuple[Result[Any], str]:
         asked = self._pipeline.options.votes or VOTES
         with use_llm(stronger) if stronger is not None else nullcontext():
+            said = ""
+            llm = resolve_llm(self._pipeline.options.llm_interface)
+            if self._once is not None and self.asks_once(llm, is_stronger=stronger is not None):
+                must = self._must_ask_once(is_stronger=stronger is not None)
+                said = "" if must else self._once.without(llm)
+                if not said:
+                    calibration: Any = None if stronger is not None else self._pipeline.options.calibration
+                    read = None if emit is None else emit.all_of
+                    found = await self._once.ask(args, kwargs, llm, calibration, read)
+                    if not isinstance(found, str):
+                        return self.output.sure_and_kept(*found, self._once, is_escalated=stronger is not None)
+                    if must:
+                        raise ConfigError(f"{run.func_name}: {llm.model_name} gives no log-probabilities: {found}")
+                    said = found
             tasks = [asyncio.create_task(self._vote(args, kwargs, number, emit)) for number in range(asked)]
         try:
             outcomes = await asyncio.gather(*tasks)
@@ -206,7 +285,7 @@ class Voting:
         last = results[-1]
         calls = [call for one in results for call in one.tool_calls]
         is_cached = all(one.cached for one in results)
-        found = replace(
+        decided = replace(
             last,
             value=value,
             attempts=attempts,
@@ -214,10 +293,13 @@ class Voting:
             cost=usage.cost,
             tool_calls=calls,
             cached=is_cached,
-            downgrades=_downgrades_of(outcomes),
+            downgrades=[
+                *_downgrades_of(outcomes),
+                *([("confidence: votes instead of one request", said)] if said else []),
+            ],
             replayed=[step for one in outcomes for step in one.replayed],
         )
-        return found, kept
+        return decided, kept
 
     async def _vote(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], number: int, emit: Emit | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
@@ -13,6 +14,7 @@ from SimpleLLMFunc.config import speaks_chinese
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples, Thinking
 from SimpleLLMFunc.tools import Tool
 
@@ -21,6 +23,8 @@ __all__ = ["CHAT_ONLY", "FUNCTION_ONLY", "Options"]
 CHAT_ONLY = frozenset({"compact", "return_mode", "stream"})
 FUNCTION_ONLY = frozenset(
     {
+        "calibration",
+        "confidence",
         "escalate_to",
         "examples",
         "fallback",
@@ -88,6 +92,8 @@ class Options:
     min_agreement: float | None = None
     vote_on: Sequence[str] | None = None
     escalate_to: LLM_Interface | None = None
+    confidence: Literal["auto", "logprobs", "votes"] = "auto"
+    calibration: Calibration | str | os.PathLike[str] | None = None
     first: Callable[..., Any] | None = None
     fallback: Callable[..., Any] | None = None
     fallback_reserve: float = 0.5
@@ -130,6 +136,12 @@ class Options:
         if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
             raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
         self._check_answering()
+        if isinstance(given.calibration, (str, os.PathLike)):
+            object.__setattr__(self, "calibration", Calibration.load(given.calibration))  # read once
+        elif given.calibration is not None and not isinstance(given.calibration, Calibration):
+            raise ConfigError(
+                f"calibration must be what f.calibrate() kept, or the path of it, not {_kind_of(given.calibration)}."
+            )
         own = [known.name for known in fields(self) if known.name != "llm_kwargs"]
         models = [name for name, value in self.llm_kwargs.items() if isinstance(value, LLM_Interface)]
         check_options(self.llm_kwargs, own, {**dict.fromkeys(models, _MODEL), **_PLACES})
@@ -137,6 +149,7 @@ class Options:
     def _check_answering(self) -> None:
         """Check what says who answers: several votes, plain code."""
         given: Any = self
+        _check_one_of("confidence", self.confidence, ("auto", "logprobs", "votes"))
         if given.votes is not None and (type(given.votes) is not int or not 1 <= given.votes <= MOST_VOTES):
             raise ConfigError(f"votes must be a whole number from 1 to {MOST_VOTES}, not {given.votes!r}.")
         for name in ("min_agreement", "sample"):
@@ -180,7 +193,11 @@ class Options:
         found: dict[str, Any] = {}
         if votes:
             found["votes"] = [self.votes, self.min_agreement, list(self.vote_on or ())]
+            if self.confidence != "auto":
+                found["votes"].append(self.confidence)
             found["escalate_to"] = self.escalate_to.model_name if self.escalate_to else ""
+        if isinstance(self.calibration, Calibration):
+            found["calibration"] = self.calibration.digest
         for kind, code in (("first", self.first), ("fallback", self.fallback)):
             if code is not None:
                 found[kind] = code_version(code)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean, stdev
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
 
 __all__ = [
     "Interval",
+    "bootstrap_interval",
+    "calibration_error",
     "mcnemar_exact",
     "mean_interval",
     "paired_permutation",
@@ -22,7 +24,9 @@ __all__ = [
     "wilson_interval",
 ]
 
-Method = Literal["wilson", "newcombe", "t", "none"]
+T = TypeVar("T")
+
+Method = Literal["wilson", "newcombe", "t", "bootstrap", "none"]
 
 _EXACT_UP_TO = 16
 """Pairs that differ up to which all assignments of signs are tried: 65,536."""
@@ -214,3 +218,42 @@ def paired_share_interval(
     above = (high_2 - second) ** 2 - 2 * phi * (high_2 - second) * (first - low_1) + (first - low_1) ** 2
     difference = second - first
     return Interval(difference - math.sqrt(max(below, 0.0)), difference + math.sqrt(max(above, 0.0)), "newcombe")
+
+
+_IN_A_BIN = 20
+_MOST_BINS = 10
+
+
+def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
+    """Return the expected calibration error: how far the probability that is told lies from the share that is right.
+
+    The answers, sorted by their probability, are cut into up to 10 bins of the same number, at least 20 in each where
+    there are as many; the gaps of the bins are averaged. 0 is best, 1 worst. Few answers make it too large: even a
+    perfect probability has gaps by chance.
+
+    Args:
+        answers: the probability of each answer, from 0 to 1, and whether it was right; at least one.
+
+    Source: M. P. Naeini, G. F. Cooper, M. Hauskrecht, "Obtaining Well Calibrated Probabilities Using Bayesian Binning"
+    (2015); bins of equal numbers as in J. Nixon et al., "Measuring Calibration in Deep Learning" (2019).
+    """
+    ordered = sorted(answers)
+    count = len(ordered)
+    bins = max(1, min(_MOST_BINS, count // _IN_A_BIN))
+    edges = [round(number * count / bins) for number in range(bins + 1)]
+    gaps = (abs(math.fsum(share - hit for share, hit in ordered[low:high])) for low, high in itertools.pairwise(edges))
+    return math.fsum(gaps) / count
+
+
+def bootstrap_interval(
+    items: Sequence[T], statistic: Callable[[Sequence[T]], float], confidence: float = 0.95, *, draws: int = 500
+) -> Interval:
+    """Return the interval of a statistic: from samples of the items with replacement, always the same ones.
+
+    Source: B. Efron, "Bootstrap Methods: Another Look at the Jackknife" (1979), the percentile interval.
+    """
+    _check_confidence(confidence)
+    chance = random.Random(0)  # noqa: S311 - a simulation
+    found = sorted(statistic(chance.choices(items, k=len(items))) for _ in range(draws))
+    cut = int((1 - confidence) / 2 * draws)
+    return Interval(found[cut], found[-1 - cut], "bootstrap")

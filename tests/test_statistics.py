@@ -9,7 +9,7 @@ from statistics import NormalDist
 import pytest
 
 from SimpleLLMFunc import UsageError
-from SimpleLLMFunc.evaluate.statistics import (
+from SimpleLLMFunc.statistics import (
     mcnemar_exact,
     mean_interval,
     paired_permutation,

@@ -1,0 +1,140 @@
+"""A choice asked for once, with the probability of each label: from the log-probabilities in the reply."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.run import Result
+from SimpleLLMFunc.errors import BadRequest, ConfigError
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
+from SimpleLLMFunc.interface.wires import gives_logprobs
+from SimpleLLMFunc.llm_decorator.answering.label_shares import label_shares
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
+from SimpleLLMFunc.logger import push_warning
+
+__all__ = ["OneRequest", "Shares"]
+
+Shares = dict[str, float]
+"""How probable each label is, from 0 to 1, together 1."""
+
+_WITHOUT: WeakKeyDictionary[LLM_Interface, str] = WeakKeyDictionary()
+"""The models that gave no log-probabilities though they were asked for, and what was said: the next call asks otherwise."""
+
+_SILENT = "the reply shows no log-probabilities"
+
+
+class OneRequest:
+    """Asks a function for one label, and reads from the reply how probable each label is.
+
+    Args:
+        pipeline: of a function that returns a choice, or ``Confident[...]`` of one.
+    """
+
+    def __init__(self, pipeline: FunctionPipeline) -> None:
+        self._asked = pipeline
+        self.output = pipeline.definition.output
+        self._told: WeakSet[LLM_Interface] = WeakSet()
+
+    @cached_property
+    def pipeline(self) -> FunctionPipeline:
+        """What asks for a label."""
+        return self._asked.with_options({"output_mode": "choice", "calibration": None})
+
+    def params(self, llm: LLM_Interface) -> dict[str, Any]:
+        """Return what asks a model for log-probabilities; empty where it gives none."""
+        most = min(gives_logprobs(each, self._asked.options.params) for each in answering_models(llm))
+        return {"logprobs": True, "top_logprobs": most} if most and not self.is_settled else {}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is but one label, so that nothing is asked."""
+        return len(self.output.labels) == 1
+
+    @staticmethod
+    def without(llm: LLM_Interface) -> str:
+        """Return why a model that should give log-probabilities was seen to give none; empty where it was not."""
+        return next((_WITHOUT[each] for each in answering_models(llm) if each in _WITHOUT), "")
+
+    async def ask(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        llm: LLM_Interface,
+        calibration: Calibration | None = None,
+        read: Callable[[AsyncGenerator[ReActEvent, None]], Awaitable[None]] | None = None,
+    ) -> tuple[Result[Any], Shares] | str:
+        """Return the answer, and the share of each label; a text where the model gives no log-probabilities: why.
+
+        Args:
+            args: of the call.
+            kwargs: of the call.
+            llm: that is current, and gives log-probabilities.
+            calibration: corrects the shares; None takes them as they are.
+            read: reads the events of the run to their end.
+        """
+        run = self.pipeline.start(args, dict(kwargs), stream=read is not None, params=self.params(llm))
+        try:
+            if read is None:
+                result = await self.pipeline.result_of(run)
+            else:
+                await read(self.pipeline.events_of(run))
+                result = self.pipeline.result_now(run)
+        except BadRequest as error:
+            if "logprobs" not in f"{error.param} {error.body}".lower():
+                raise
+            return _remember(llm, error.body)
+        labels = list(self.output.labels)
+        written = labels.index(self.label_of(result.value))
+        logprobs = run.reply.choices[0].logprobs if run.reply and run.reply.choices else None
+        found = [1.0] if self.is_settled else label_shares(labels, written, logprobs)
+        if found is None:
+            return _remember(llm, _SILENT)
+        if calibration is not None:
+            if calibration.model not in {"", llm.model_name} and llm not in self._told:
+                self._told.add(llm)
+                push_warning(
+                    f"the calibration of {calibration.function!r} was made with {calibration.model}, and {llm.model_name} "
+                    "is asked: its shares are corrected as those of the other one. Calibrate it anew."
+                )
+            found = calibration.corrected(found)
+        return result, dict(zip(labels, found, strict=True))
+
+    def label_of(self, value: Any) -> str:
+        """Return the label of a value of the return type."""
+        return next(label for label in self.output.labels if _is_same(self.output.labelled(label), value))
+
+    def by_value(self, shares: Mapping[str, float]) -> dict[Any, float]:
+        """Return the shares by the values of the labels."""
+        return {self.output.labelled(label): share for label, share in shares.items()}
+
+    def require(self, llm: LLM_Interface, what: str) -> None:
+        """Return if a model gives log-probabilities.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        name = self._asked.definition.name
+        if self._asked.options.toolkit:
+            raise ConfigError(f"{name}: {what} asks for one label, so it takes no toolkit.")
+        if not self.params(llm) and not self.is_settled:
+            raise ConfigError(
+                f"{name}: {what} needs log-probabilities, and {llm.model_name} gives none "
+                f"(profile {llm.profile.name!r}, wire {llm.wire_name!r}). Leave it out, or ask a model that gives them: "
+                "its profile has logprobs=20, say."
+            )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+def _remember(llm: LLM_Interface, said: str) -> str:
+    for each in answering_models(llm):
+        _WITHOUT[each] = said
+    push_warning(f"{llm.model_name} gives no log-probabilities, and is asked for votes instead: {said}")
+    return said

@@ -1,0 +1,110 @@
+"""`f.calibrate`: a function asked about many rows, so that its probabilities can be corrected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sized
+from functools import partial
+from typing import Any
+
+from SimpleLLMFunc.batch.rows import Rows
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement
+from SimpleLLMFunc.llm_decorator.answering.answering import Answering
+from SimpleLLMFunc.llm_decorator.answering.calibrating import corrector, cross_fitted, fitted, measured
+from SimpleLLMFunc.llm_decorator.answering.voting import MIN_AGREEMENT, Voting
+from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration, CalibrationReport
+from SimpleLLMFunc.runtime import in_thread
+
+__all__ = ["calibrate"]
+
+LEAST_ROWS = 20
+
+_PLAIN = {
+    "confidence": "logprobs",
+    **dict.fromkeys(("calibration", "votes", "vote_on", "escalate_to", "first", "fallback")),
+    "sample": 0.0,
+}
+"""Options of a function that is asked once, and by nothing but its model."""
+
+
+async def calibrate(
+    pipeline: FunctionPipeline, rows: Rows, labels: Iterable[Any] | None, path: str | os.PathLike[str] | None
+) -> Calibration:
+    """Ask a function once for each row, and return what corrects the probabilities of its labels.
+
+    Args:
+        pipeline: of a function that returns a choice, or ``Confident[...]`` of one.
+        rows: as for `map`; at least 20.
+        labels: the right answer to each row, as the function returns it or as its label. None takes the mean share of
+            each label off, which makes all labels equally frequent: right where they are about that in the rows.
+        path: where the calibration is kept, for ``with_options(calibration=path)``; None keeps it nowhere.
+
+    Raises:
+        ConfigError: the function returns no choice, or the model gives no log-probabilities; the file cannot be written.
+        UsageError: there are too few rows, or not as many labels; a label is none of the function's.
+    """
+    definition, name = pipeline.definition, pipeline.definition.name
+    output = definition.output
+    if len(output.labels) < 2:
+        raise ConfigError(f"{name}: calibrate() is for a choice between labels: bool, a Literal or an Enum.")
+    right = None if labels is None else [_number_of(label, output, name) for label in labels]
+    if right is not None and isinstance(rows, Sized) and not isinstance(rows, str):
+        _check_counts(name, len(rows), right)
+    asked = pipeline.with_options(_PLAIN)
+    answering = Answering(asked, None, None, Agreement())
+    answering.voting = Voting(asked, is_confident=True)
+    answering.voting.planned()
+    with await map_rows(MappedFunction[Any](asked, answering), rows) as report:
+        if report.stopped is not None:
+            raise report.stopped
+        found = [row.value if row.error is None else row.error for row in report.rows]
+    _check_counts(name, len(found), right)
+    answered = [number for number, each in enumerate(found) if not isinstance(each, Exception)]
+    if len(answered) < LEAST_ROWS:
+        lost = next((each for each in found if isinstance(each, Exception)), None)
+        if lost is not None:
+            raise lost
+    shares = [[found[number].probabilities[output.labelled(label)] for label in output.labels] for number in answered]
+    known = None if right is None else [right[number] for number in answered]
+    least = MIN_AGREEMENT if pipeline.options.min_agreement is None else pipeline.options.min_agreement
+    fit, before, after = await in_thread(partial(_made, shares, known, least))
+    calibration = Calibration(
+        name,
+        tuple(output.labels),
+        tuple(fit[0]),
+        fit[1],
+        resolve_llm(asked.options.llm_interface).model_name,
+        pipeline.with_options({"calibration": None}).metadata.version,
+        CalibrationReport(len(answered), len(found) - len(answered), before, after),
+    )
+    if path is not None:
+        await in_thread(partial(calibration.save, path))
+    return calibration
+
+
+def _made(shares: Any, right: Any, least: float) -> Any:
+    fit = fitted(shares, right)
+    corrected = list(map(corrector(fit), shares)) if right is None else cross_fitted(shares, right)
+    return fit, measured(shares, right, least), measured(corrected, right, least)
+
+
+def _number_of(label: Any, output: Any, name: str) -> int:
+    for number, known in enumerate(output.labels):
+        value = output.labelled(known)
+        if type(value) is type(label) and value == label:
+            return number
+    if isinstance(label, str) and label in output.labels:
+        return list(output.labels).index(label)
+    raise UsageError(f"{name}: {label!r} is none of its labels: {', '.join(output.labels)}.")
+
+
+def _check_counts(name: str, rows: int, right: list[int] | None) -> None:
+    if right is not None and len(right) != rows:
+        raise UsageError(f"{name}: there are {rows} rows and {len(right)} labels; each row needs one.")
+    if rows < LEAST_ROWS:
+        raise UsageError(f"{name}: calibrate() needs at least {LEAST_ROWS} rows, not {rows}.")

@@ -1,0 +1,177 @@
+"""What corrects the shares of labels, so that they are as often right as they say; kept in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.logger import shown_error
+
+__all__ = ["LEAST_SHARE", "Calibration", "CalibrationReport", "Estimate", "Measured"]
+
+_KIND: Final = "simplellmfunc-calibration"
+_FORMAT: Final = 1
+
+LEAST_SHARE: Final = 1e-6
+"""A smaller share counts as this one: what is that small was not shown but guessed."""
+
+
+class Estimate(NamedTuple):
+    """A number over the rows, and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the shares were worth.
+
+    Attributes:
+        accuracy: the share of rows whose most probable label is right; None where no labels were given.
+        calibration_error: the expected calibration error, from 0 (best) to 1; None where no labels were given.
+        coverage: the share of rows that do not abstain: the most probable label has at least `min_agreement`.
+    """
+
+    coverage: Estimate
+    accuracy: Estimate | None = None
+    calibration_error: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """What a calibration was made from, and what it changed.
+
+    Attributes:
+        rows: that were answered.
+        failed: rows that were not, and do not count.
+        before: without the calibration.
+        after: with it. Where labels were given each fifth of the rows is measured with a calibration from the other four.
+    """
+
+    rows: int
+    failed: int
+    before: Measured
+    after: Measured
+
+    def __str__(self) -> str:
+        names = [name for name in ("accuracy", "calibration_error", "coverage") if getattr(self.before, name)]
+        lines = [f"{self.rows} rows" + (f", {self.failed} more failed" if self.failed else "")]
+        lines += [
+            f"{name.replace('_', ' ')}: {getattr(self.before, name)} before, {getattr(self.after, name)} after"
+            for name in names
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What corrects the shares of labels: each share's logarithm is divided by the temperature, and a bias added.
+
+    Attributes:
+        function: its name.
+        labels: in their order.
+        biases: one for each label.
+        temperature: above 1 makes the shares more alike, below 1 less; 1 leaves them.
+        model: that was asked.
+        version: of the function, as the lock file has it.
+        report: what it was made from; None where that is not known.
+    """
+
+    function: str
+    labels: tuple[str, ...]
+    biases: tuple[float, ...]
+    temperature: float = 1.0
+    model: str = ""
+    version: str = ""
+    report: CalibrationReport | None = field(default=None, compare=False)
+
+    def corrected(self, shares: Sequence[float]) -> list[float]:
+        """Return the corrected shares, in the order of the labels; together 1."""
+        logs = [math.log(max(share, LEAST_SHARE)) / self.temperature for share in shares]
+        scores = [log + bias for log, bias in zip(logs, self.biases, strict=True)]
+        top = max(scores)
+        weights = [math.exp(score - top) for score in scores]
+        return [weight / math.fsum(weights) for weight in weights]
+
+    def check(self, function: str, labels: Sequence[str]) -> None:
+        """Return if it was made for a function with these labels.
+
+        Raises:
+            ConfigError: it was made for another one.
+        """
+        if self.function != function:
+            raise ConfigError(f"this calibration was made for {self.function}(), not for {function}().")
+        if list(self.labels) != list(labels):
+            raise ConfigError(
+                f"this calibration of {function}() was made for the labels {', '.join(self.labels)}; the function has "
+                f"{', '.join(labels) or 'none'}. Calibrate it again."
+            )
+
+    @property
+    def digest(self) -> str:
+        """What the lock file shows of it."""
+        told = json.dumps([self.labels, self.biases, self.temperature])
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep it as JSON.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        from SimpleLLMFunc.batch import replaced_whole  # a start need not pay for it
+
+        text = json.dumps({"kind": _KIND, "format": _FORMAT, **asdict(self)}, indent=2, ensure_ascii=False)
+        with replaced_whole(Path(path)) as part:
+            part.write_text(f"{text}\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            ConfigError: there is no such file, or it holds no calibration.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"the calibration {os.fspath(path)!r} cannot be read: {error.strerror}.") from error
+        except ValueError as error:
+            raise ConfigError(f"{os.fspath(path)!r} is no calibration: {error}.") from error
+        try:
+            is_ours = (data.pop("kind"), data.pop("format")) == (_KIND, _FORMAT)
+            report, labels, biases = data.pop("report"), data.pop("labels"), data.pop("biases")
+            made = cls(
+                **data, labels=tuple(map(str, labels)), biases=tuple(map(float, biases)), report=_report_of(report)
+            )
+            numbers = (made.temperature, *made.biases)
+            is_sound = (
+                is_ours and len(labels) == len(biases) and all(map(math.isfinite, numbers)) and made.temperature > 0
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ConfigError(f"{os.fspath(path)!r} is no calibration: {shown_error(error)}.") from error
+        if not is_sound:
+            raise ConfigError(f"{os.fspath(path)!r} is no calibration that this version can read.")
+        return made
+
+
+def _report_of(data: Any) -> CalibrationReport | None:
+    if data is None:
+        return None
+    sides = [
+        Measured(**{name: None if told is None else Estimate(*told) for name, told in data[side].items()})
+        for side in ("before", "after")
+    ]
+    return CalibrationReport(int(data["rows"]), int(data["failed"]), *sides)
