@@ -237,7 +237,12 @@ def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
     Source: M. P. Naeini, G. F. Cooper, M. Hauskrecht, "Obtaining Well Calibrated Probabilities Using Bayesian Binning"
     (2015); bins of equal numbers as in J. Nixon et al., "Measuring Calibration in Deep Learning" (2019).
     """
-    ordered = sorted(answers)
+    ordered: list[tuple[float, float]] = []
+    for share, same in itertools.groupby(sorted(answers), key=lambda answer: answer[0]):
+        hits = [hit for _, hit in same]
+        ordered += [(share, fmean(hits))] * len(
+            hits
+        )  # of equal ones no bin takes the right ones and leaves the wrong ones
     count = len(ordered)
     bins = max(1, min(_MOST_BINS, count // _IN_A_BIN))
     edges = [round(number * count / bins) for number in range(bins + 1)]

@@ -62,7 +62,7 @@ async def calibrate(
     with await map_rows(MappedFunction[Any](asked, answering), rows) as report:
         if report.stopped is not None:
             raise report.stopped
-        found = [row.value if row.error is None else row.error for row in report.rows]
+        found: list[Any] = [row.value if row.error is None else row.error for row in report.rows]
     _check_counts(name, len(found), right)
     answered = [number for number, each in enumerate(found) if not isinstance(each, Exception)]
     if len(answered) < LEAST_ROWS:

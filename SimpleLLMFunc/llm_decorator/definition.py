@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType, GenericAlias, SimpleNamespace
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
+from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst, compile_output
 from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import ArgumentChecks
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
@@ -61,11 +61,22 @@ def check_choice(definition: Definition, options: Options) -> None:
     """Return if a function can be asked as its options say, or they say nothing of a choice.
 
     Raises:
-        ConfigError: it is to be asked as a choice, and returns something else or has tools.
+        ConfigError: it is to be asked as a choice, and returns something else or has tools; or to think first, and has no
+            value that could stand behind the reasons.
     """
+    output = definition.output
+    if options.think_first:
+        is_bare = (
+            output.is_text or output.is_none or iterator_kind(definition.return_type) or options.output_mode == "text"
+        )
+        if is_bare or options.output_mode == "choice" or options.calibration or options.confidence == "logprobs":
+            raise ConfigError(
+                f"{definition.name}: think_first=True asks for reasons in a field before the value, which is not for plain "
+                "text, None, an iterator, output_mode='choice' or log-probabilities."
+            )
     if options.output_mode != "choice":
         return
-    if not definition.output.labels:
+    if not output.labels:
         raise ConfigError(
             f"{definition.name}: output_mode='choice' is for a function that returns bool, a Literal or an Enum, bare, "
             "Optional or in Confident[...], whose labels differ from each other."
@@ -249,8 +260,13 @@ class Definition:
     @cached_property
     def fixed_prompt(self) -> FixedPrompt:
         """The parts of the prompt that are the same for every call."""
+        return self.prompt_for(self.output)
+
+    def prompt_for(self, output: OutputSpec) -> FixedPrompt:
+        """Return the parts of the prompt that are the same for every call where this is asked for."""
         signature, hints, _, docstring, name = self.metadata
-        return FixedPrompt(signature, hints, self.output.return_type, docstring, name, quotes_line(self.output.quotes))
+        asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
+        return FixedPrompt(signature, hints, asked, docstring, name, quotes_line(output.quotes))
 
     def _names_in_sight(self) -> Mapping[str, Any]:
         """Return the local names, those of an enclosing function behind those of a class body."""

@@ -13,6 +13,7 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
+from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import citations_in
@@ -139,7 +140,7 @@ class FunctionPipeline(Pipeline):
             text=reply.text,
             repairs=parsed.repairs,
             tries=reply.tries,
-            thinking=reply.message.reasoning_content or "",
+            thinking="\n".join(filter(None, (reply.message.reasoning_content, parsed.thinking))),
             server_tools=run.server_tools,
             citations=citations_in({**reply.message.extra, "content": reply.text}),
             **run.facts(),
@@ -158,7 +159,7 @@ class FunctionPipeline(Pipeline):
     def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the growing values of a call, the last one complete; for `str` each new piece of text."""
         run = self.start(args, kwargs, stream=True)
-        return growing_values(self.events_of(run), run, self.definition.output, self.options.repair)
+        return growing_values(self.events_of(run), run, self.output, self.options.repair)
 
     def items(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the items of a call of a function that gives an iterator, each when it is complete."""
@@ -194,7 +195,13 @@ class FunctionPipeline(Pipeline):
     def parts(self) -> prompt.FunctionParts:
         """What the steps work with."""
         definition = self.definition
-        return prompt.FunctionParts(self.options, definition.output, definition.fixed_prompt, self.tools, self.examples)
+        fixed = definition.fixed_prompt if self.output is definition.output else definition.prompt_for(self.output)
+        return prompt.FunctionParts(self.options, self.output, fixed, self.tools, self.examples)
+
+    @cached_property
+    def output(self) -> OutputSpec:
+        """How the answer is asked for and read, with the reasons before it where they are wanted."""
+        return ThinkFirst(self.definition.output) if self.options.think_first else self.definition.output
 
     @property
     def output_schema(self) -> Mapping[str, Any] | None:
@@ -212,6 +219,8 @@ class FunctionPipeline(Pipeline):
         """Return by name what only some functions have; empty for all others."""
         found = self.examples.definition() if self.examples is not None else {}
         found |= self.options.answering_parts(votes=self.definition.confident_of is not None)
+        if self.options.think_first:
+            found["think_first"] = True
         if self.definition.output.quotes:
             found["quotes"] = list(self.definition.output.quotes)
         return found
@@ -232,5 +241,5 @@ class FunctionPipeline(Pipeline):
         run = FunctionRun(self, asked, None, self.options)
         request = self.planned(run, resolve_llm(self.options.llm_interface))
         in_json = request.response_format is not None
-        said = answer_messages(self.definition.output, example.answer, request.output_mode, in_json=in_json)
+        said = answer_messages(self.output, example.answer, request.output_mode, in_json=in_json)
         return [*request.messages, *said]

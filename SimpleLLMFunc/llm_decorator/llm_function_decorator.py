@@ -96,6 +96,7 @@ def llm_function(
     fallback_reserve: float = 0.5,
     sample: float = 0.0,
     thinking: Thinking | None = None,
+    think_first: bool = False,
     **llm_kwargs: Any,
 ) -> FunctionDecorator: ...
 def llm_function(
@@ -130,6 +131,7 @@ def llm_function(
     fallback_reserve: float = 0.5,
     sample: float = 0.0,
     thinking: Thinking | None = None,
+    think_first: bool = False,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a typed, documented function into a call to a language model.
@@ -186,6 +188,7 @@ def llm_function(
             how often they say the same.
         thinking: how much the model thinks before it answers: "off", "low", "medium", "high", or a number of tokens; None
             leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
+        think_first: ask for the reasons, in a field of free text, before the value; they stand in `Result.thinking`.
         **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
             those that only your service knows: its entries stand at the top level of the request's body.
 

@@ -74,7 +74,7 @@ class MappedFunction(Generic[R_co]):
         """The return type; a list for a function that yields items."""
         answers = self._answers
         voting = None if isinstance(answers, FunctionPipeline) else answers.voting
-        return self.pipeline.definition.output if voting is None or not voting.is_confident else voting.output
+        return self.pipeline.output if voting is None or not voting.is_confident else voting.output
 
     @property
     def repair(self) -> RepairLevel:

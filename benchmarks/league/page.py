@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.league.tasks import ORDER, NaiveBayes, Score, Task, constant, f1
 from SimpleLLMFunc.evaluate.comparison import difference_of
-from SimpleLLMFunc.evaluate.statistics import wilson_interval
+from SimpleLLMFunc.statistics import wilson_interval
 
 FOLDER = Path(__file__).parent.parent
 OURS = "ours"

@@ -26,7 +26,9 @@ class Parsed(Generic[R]):
     Attributes:
         value: of the wanted type.
         repairs: a line for every step beyond strict JSON, in the order they were taken; empty when strict JSON fitted.
+        thinking: the reasons that stood before the value, where they were asked for.
     """
 
     value: R
     repairs: list[Repair] = field(default_factory=list)
+    thinking: str = ""

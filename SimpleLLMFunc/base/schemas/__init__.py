@@ -5,6 +5,7 @@ from __future__ import annotations
 from SimpleLLMFunc.base.schemas.choices import grammar_of, labels_of, labels_text
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
+from SimpleLLMFunc.base.schemas.think_first import ThinkFirst
 from SimpleLLMFunc.base.schemas.type_description import Describer, Schema
 from SimpleLLMFunc.base.schemas.type_example import example_of
 from SimpleLLMFunc.base.schemas.type_words import Phrase, PlainWords, either, list_of
@@ -16,6 +17,7 @@ __all__ = [
     "Phrase",
     "PlainWords",
     "Schema",
+    "ThinkFirst",
     "choose_output_mode",
     "compile_output",
     "either",

@@ -69,6 +69,9 @@ class OutputSpec:
             the value itself.
     """
 
+    thinks = False
+    """Whether reasons are asked for before the value."""
+
     def __init__(
         self, return_type: Any, adapter: TypeAdapter[Any], schema: dict[str, Any], quotes: Sequence[str] = ()
     ) -> None:

@@ -54,14 +54,20 @@ class ConfidentOutput(OutputSpec):
         inner: of `T`.
         return_type: ``Confident[T]``.
         min_agreement, vote_on: of the function.
+        asked: how a `T` is asked for; None asks for nothing before it.
     """
 
     def __init__(
-        self, inner: OutputSpec, return_type: Any, min_agreement: float | None, vote_on: Sequence[str] | None
+        self,
+        inner: OutputSpec,
+        return_type: Any,
+        min_agreement: float | None,
+        vote_on: Sequence[str] | None,
+        asked: OutputSpec | None = None,
     ) -> None:
         super().__init__(return_type, TypeAdapter(return_type), inner.schema, inner.quotes)
         self.is_text = self.is_none = False
-        self.inner = inner
+        self.inner, self._asked = inner, asked or inner
         self._min_agreement = MIN_AGREEMENT if min_agreement is None else min_agreement
         self._vote_on = vote_on
 
@@ -70,7 +76,7 @@ class ConfidentOutput(OutputSpec):
         kept = json.loads(text)
         if "shares" in kept:
             return Parsed(self.sure(kept["written"], kept["shares"], is_escalated=kept["escalated"]))
-        answers = [self.inner.parse(answer, repair, mode=asked_as).value for asked_as, answer in kept["answers"]]
+        answers = [self._asked.parse(answer, repair, mode=asked_as).value for asked_as, answer in kept["answers"]]
         return Parsed(self.decided(answers, kept["asked"], is_escalated=kept["escalated"]))
 
     def decided(
@@ -158,8 +164,10 @@ class Voting:
         own = definition.confident_of is not None
         self.is_confident = own if is_confident is None else is_confident
         returned = definition.return_type if own else GenericAlias(Confident, (definition.output.return_type,))
-        self.output = ConfidentOutput(definition.output, returned, options.min_agreement, options.vote_on)
-        self._once = OneRequest(pipeline) if definition.output.labels else None
+        self.output = ConfidentOutput(
+            definition.output, returned, options.min_agreement, options.vote_on, pipeline.output
+        )
+        self._once = OneRequest(pipeline) if pipeline.output.labels else None
 
     def asks_once(self, llm: LLM_Interface, *, is_stronger: bool = False) -> bool:
         """Say whether a model is asked once, for the log-probabilities of its answer.

@@ -170,8 +170,8 @@ class Calibration:
 def _report_of(data: Any) -> CalibrationReport | None:
     if data is None:
         return None
-    sides = [
-        Measured(**{name: None if told is None else Estimate(*told) for name, told in data[side].items()})
+    sides: list[Any] = [
+        {name: None if told is None else Estimate(*told) for name, told in data[side].items()}
         for side in ("before", "after")
     ]
-    return CalibrationReport(int(data["rows"]), int(data["failed"]), *sides)
+    return CalibrationReport(int(data["rows"]), int(data["failed"]), *(Measured(**side) for side in sides))

@@ -37,6 +37,7 @@ FUNCTION_ONLY = frozenset(
         "repair",
         "sample",
         "system_prompt_template",
+        "think_first",
         "user_prompt_template",
         "vote_on",
         "votes",
@@ -102,6 +103,7 @@ class Options:
     stream: bool = False
     return_mode: Literal["text", "raw"] = "text"
     thinking: Thinking | None = None
+    think_first: bool = False
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -131,17 +133,12 @@ class Options:
             template = getattr(given, name)
             if template is not None and not isinstance(template, str):
                 raise ConfigError(f"{name} must be text, not {type(template).__name__}.")
-        if not isinstance(given.check_arguments, bool):
-            raise ConfigError(f"check_arguments must be True or False, not {given.check_arguments!r}.")
+        for name in ("check_arguments", "think_first"):
+            if not isinstance(getattr(given, name), bool):
+                raise ConfigError(f"{name} must be True or False, not {getattr(given, name)!r}.")
         if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
             raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
         self._check_answering()
-        if isinstance(given.calibration, (str, os.PathLike)):
-            object.__setattr__(self, "calibration", Calibration.load(given.calibration))  # read once
-        elif given.calibration is not None and not isinstance(given.calibration, Calibration):
-            raise ConfigError(
-                f"calibration must be what f.calibrate() kept, or the path of it, not {_kind_of(given.calibration)}."
-            )
         own = [known.name for known in fields(self) if known.name != "llm_kwargs"]
         models = [name for name, value in self.llm_kwargs.items() if isinstance(value, LLM_Interface)]
         check_options(self.llm_kwargs, own, {**dict.fromkeys(models, _MODEL), **_PLACES})
@@ -150,6 +147,12 @@ class Options:
         """Check what says who answers: several votes, plain code."""
         given: Any = self
         _check_one_of("confidence", self.confidence, ("auto", "logprobs", "votes"))
+        if isinstance(given.calibration, (str, os.PathLike)):
+            object.__setattr__(self, "calibration", Calibration.load(given.calibration))  # read once
+        elif given.calibration is not None and not isinstance(given.calibration, Calibration):
+            raise ConfigError(
+                f"calibration must be what f.calibrate() kept, or the path of it, not {_kind_of(given.calibration)}."
+            )
         if given.votes is not None and (type(given.votes) is not int or not 1 <= given.votes <= MOST_VOTES):
             raise ConfigError(f"votes must be a whole number from 1 to {MOST_VOTES}, not {given.votes!r}.")
         for name in ("min_agreement", "sample"):

@@ -33,6 +33,8 @@ def answer_messages(
     if mode == "choice":
         label = next(label for label, value in output.labels.items() if as_answer(output, value) == answer)
         return [{"role": "assistant", "content": _json({"value": label}) if in_json else label}]
+    if output.thinks:
+        answer = {"value": answer}  # an example has no reasons, and made up ones would be learnt
     wrapped = {"value": answer} if output.is_wrapped else answer
     if mode != "tool":
         return [{"role": "assistant", "content": _json(answer if mode == "prompt" else wrapped)}]

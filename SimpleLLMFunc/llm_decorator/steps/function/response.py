@@ -106,6 +106,8 @@ class FunctionReview(AnswerReview):
             ResponseParseError: no one value fits.
         """
         mode, repairs = self.run.output_mode, list[Repair]()
+        if self.spec.thinks:
+            return await super().read(reply)
         parse = partial(
             parse_and_validate_response,
             reply,

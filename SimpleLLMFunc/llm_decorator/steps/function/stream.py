@@ -59,8 +59,8 @@ async def growing_values(
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
                     is_plain = output.is_text and run.output_mode == "text"
                     # The beginning of a label may be that of another one.
-                    is_choice = run.output_mode == "choice"
-                    reader = None if is_choice else PartialReader(output, repair=repair, mode=run.output_mode)
+                    is_whole = run.output_mode == "choice" or output.thinks
+                    reader = None if is_whole else PartialReader(output, repair=repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     for value in reader.feed(pieces.of(event)):
                         shown = value

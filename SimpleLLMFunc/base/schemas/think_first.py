@@ -1,0 +1,41 @@
+"""A typed answer whose reasons are asked for before it, in a field of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, create_model
+
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.schemas.output_mode import OutputSpec, compile_output
+
+__all__ = ["ThinkFirst"]
+
+
+class ThinkFirst(OutputSpec):
+    """A return type that goes over the wire as ``{"reasons": "…", "value": …}``; what is read is the value.
+
+    Args:
+        inner: the return type.
+
+    Attributes:
+        asked_type: what the model is asked for.
+    """
+
+    thinks = True
+
+    def __init__(self, inner: OutputSpec) -> None:
+        self.asked_type: Any = create_model(
+            "Reasoned",
+            reasons=(str, Field(description="why it is so, step by step")),
+            value=(inner.return_type, ...),
+        )
+        self._asked = compile_output(self.asked_type)
+        super().__init__(inner.return_type, inner.adapter, self._asked.schema, inner.quotes)
+        self.is_text = self.is_none = False
+        self.labels = {}
+
+    def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:
+        """Read the value in `text`, with the reasons that stand before it."""
+        parsed = self._asked.parse(text, repair, mode=mode)
+        return Parsed(parsed.value.value, parsed.repairs, parsed.value.reasons.strip())
