@@ -6,9 +6,18 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from SimpleLLMFunc.observability.store import RunDetail, RunQuery, RunStatus, TraceReader, metrics
+from SimpleLLMFunc.observability.store import (
+    RunDetail,
+    RunOrder,
+    RunQuery,
+    RunStatus,
+    Thumb,
+    TraceReader,
+    metrics,
+    metrics_over_time,
+)
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
 from SimpleLLMFunc.viewer.responses import Refusal, reply_of
@@ -17,13 +26,16 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["RunPages"]
+__all__ = ["RunPages", "order_of", "query_of"]
 
-_PLACE = re.compile(r"[0-9.e+]{1,40}:[0-9]{1,18}")
+_PLACE = re.compile(r"(?:-?[0-9.e+-]{1,40}|-?inf):[0-9]{1,18}")
 """Of a page in the list of runs."""
 
 _MOST_BUCKETS = 60
-_BUCKETS = (60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400)
+_MOST_NAMES = 500
+"""Of users and of sessions that are offered; others are written out."""
+
+_BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400)
 
 
 class RunPages:
@@ -40,13 +52,13 @@ class RunPages:
 
     async def runs(self, request: Request) -> Response:
         """Return a page of the list, and on the first page how many there are."""
-        query, after = _query(request), request.query_params.get("after") or None
-        limit = _number(request, "limit", 50, 1, 500)
+        query, (sort, ascending) = query_of(request), order_of(request)
+        after, limit = request.query_params.get("after") or None, _number(request, "limit", 50, 1, 500)
         if after is not None and not _PLACE.fullmatch(after):
             raise Refusal(400, "after is the `next` of the page before.")
 
         def read() -> dict[str, Any]:
-            page = self._reader.runs(query, limit=limit, after=after)
+            page = self._reader.runs(query, limit=limit, after=after, sort=sort, ascending=ascending)
             return {**dataclasses.asdict(page), "total": None if after else self._reader.count(query)}
 
         return await reply_of(read)
@@ -64,6 +76,10 @@ class RunPages:
             return {
                 "functions": [each.name for each in self._reader.functions()],
                 "models": self._reader.models(),
+                "errors": self._reader.errors(),
+                "users": self._reader.users()[:_MOST_NAMES],
+                "sessions": self._reader.sessions()[:_MOST_NAMES],
+                "tags": self._reader.tags(),
                 "versions": [each.version for each in self._reader.versions(function)] if function else [],
                 "statuses": list(get_args(RunStatus)),
             }
@@ -108,15 +124,12 @@ class RunPages:
             query = RunQuery(function=name)
             begun = min(each.first_seen for each in versions)
             bucket = _bucket(max(each.last_seen for each in versions) - begun)
+            totals, series = metrics_over_time(self._reader, by=("version",), bucket=bucket, query=query)
             return {
                 "name": name,
                 "versions": [dataclasses.asdict(each) for each in versions],
-                "metrics": [dataclasses.asdict(row) for row in metrics(self._reader, by=("version",), query=query)],
-                "models": [dataclasses.asdict(row) for row in metrics(self._reader, by=("model",), query=query)],
-                "series": [
-                    dataclasses.asdict(row)
-                    for row in metrics(self._reader, by=("version",), bucket=bucket, query=query)
-                ],
+                "metrics": [dataclasses.asdict(row) for row in totals],
+                "series": [dataclasses.asdict(row) for row in series],
                 "bucket": bucket,
             }
 
@@ -131,21 +144,37 @@ class RunPages:
         return detail
 
 
-def _query(request: Request) -> RunQuery:
+def query_of(request: Request) -> RunQuery:
+    """Return which runs a request asks for; its parameters are called like the fields of `RunQuery`.
+
+    Raises:
+        Refusal: one has a value that it cannot have.
+    """
     given = request.query_params
-    status = given.get("status") or None
-    if status is not None and status not in get_args(RunStatus):
-        raise Refusal(400, "There is no such status.")
-    return RunQuery(
-        function=given.get("function") or None,
-        model=given.get("model") or None,
-        version=given.get("version") or None,
-        status=status,  # type: ignore[arg-type]
-        since=_real(request, "since"),
-        until=_real(request, "until"),
-        text=(given.get("text") or "").strip()[:500] or None,
-        session=given.get("session") or None,
-    )
+    for name, allowed in (("status", get_args(RunStatus)), ("thumb", get_args(Thumb))):
+        if given.get(name) and given[name] not in allowed:
+            raise Refusal(400, f"There is no such {name}.")
+    found: dict[str, Any] = {name: given.get(name) or None for name in (*_NAMES, "status", "thumb")}
+    found |= {name: _real(request, name) for name in _REALS}
+    found |= {name: given[name] == "1" for name in _FLAGS if given.get(name)}
+    return RunQuery(**found, text=(given.get("text") or "").strip()[:500] or None)
+
+
+def order_of(request: Request) -> tuple[RunOrder, bool]:
+    """Return what a request wants its runs sorted by, and whether the smallest come first.
+
+    Raises:
+        Refusal: runs are not sorted by that.
+    """
+    sort = request.query_params.get("sort") or "started"
+    if sort not in get_args(RunOrder):
+        raise Refusal(400, "Runs are not sorted by that.")
+    return cast("RunOrder", sort), request.query_params.get("ascending") == "1"
+
+
+_NAMES = ("function", "model", "version", "session", "user", "error", "tag")
+_REALS = ("since", "until", "min_seconds", "max_seconds", "min_cost", "max_cost")
+_FLAGS = ("asked_again", "repaired", "failed_tries", "marked")
 
 
 def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
@@ -166,7 +195,7 @@ def _real(request: Request, name: str) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise Refusal(400, f"{name} is a number of seconds.")
+        raise Refusal(400, f"{name} is a number.")
     return value
 
 

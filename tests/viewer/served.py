@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,3 +141,27 @@ class Visit:
 
     def __exit__(self, *_: object) -> None:
         self.context.close()
+
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
+
+
+def in_thread(work):
+    """Run what needs an event loop of its own while a browser is open."""
+    outcome = []
+    worker = threading.Thread(target=lambda: outcome.append(work()))
+    worker.start()
+    worker.join(60)
+    return outcome[0]
+
+
+def until(tab, expression):
+    """Wait until a script says yes; the page forbids the way in which Playwright itself would ask."""
+    deadline = time.monotonic() + 20
+    while not tab.evaluate(expression):
+        assert time.monotonic() < deadline, f"never came true: {expression}\n{tab.inner_text('main')}"
+        tab.wait_for_timeout(50)
+
+
+def clipboard(tab):
+    return tab.evaluate("navigator.clipboard.readText()")

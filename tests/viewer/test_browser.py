@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -25,8 +24,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import spec_name
 from tests.support.wires import MODELS, wired
 from tests.viewer import shop
-from tests.viewer.filled import mapped, set_back, showpiece
-from tests.viewer.served import Served, Visit, app_of
+from tests.viewer.served import PHONE, Served, Visit, app_of, clipboard, in_thread, until
 
 OWN_TOOLS = {
     "responses": [{"type": "web_search"}],
@@ -41,73 +39,6 @@ def stock(item: str) -> str:
 
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(120)]
-
-PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
-
-
-def in_thread(work):
-    """Run what needs an event loop of its own while a browser is open."""
-    outcome = []
-    worker = threading.Thread(target=lambda: outcome.append(work()))
-    worker.start()
-    worker.join(60)
-    return outcome[0]
-
-
-@pytest.fixture(scope="module")
-def original(tmp_path_factory):
-    """A folder with a store of a few runs of each kind, and a checkpoint."""
-    folder = tmp_path_factory.mktemp("filled")
-
-    def fill():
-        with TraceStore(folder / "runs.sqlite", interval=0.01) as store:
-            with watching(store):
-                for function in (*shop.OLDER_READ_ORDER, shop.read_order):
-                    asyncio.run(function.with_options(llm_interface=shop.order_llm())(shop.LETTER))
-                for text in ("Thank you!", "谢谢你们"):
-                    shop.mood(text)
-            trace_id = asyncio.run(showpiece(store, 0.1))
-        asyncio.run(mapped(folder / "moods.sqlite", 120))
-        set_back(folder / "runs.sqlite", 3, trace_id)
-        return folder
-
-    return in_thread(fill)
-
-
-@pytest.fixture
-def filled(original, tmp_path):
-    """A copy of it for one test."""
-    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
-    with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as store:
-        yield store
-
-
-@pytest.fixture
-def served(filled):
-    app = app_of(filled, allow_run=[shop], checkpoints=[filled.path.with_name("moods.sqlite")])
-    with Served(app) as page:
-        yield page
-
-
-@pytest.fixture
-def visit(browser, served):
-    with Visit(browser, served.address) as made:
-        made.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        yield made
-        assert made.problems == []
-
-
-def until(tab, expression):
-    """Wait until a script says yes; the page forbids the way in which Playwright itself would ask."""
-    deadline = time.monotonic() + 20
-    while not tab.evaluate(expression):
-        assert time.monotonic() < deadline, f"never came true: {expression}\n{tab.inner_text('main')}"
-        tab.wait_for_timeout(50)
-
-
-def clipboard(tab):
-    return tab.evaluate("navigator.clipboard.readText()")
-
 
 # --- the token ---
 

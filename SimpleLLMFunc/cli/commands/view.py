@@ -57,15 +57,15 @@ def view(
     simplellmfunc view runs.sqlite
     simplellmfunc view runs.sqlite --allow-run my_module --checkpoint map.sqlite
 
-    STORE is the path of the file; without it, SIMPLELLMFUNC_TRACE names it, also one that is not there yet and fills as soon
-    as a program writes it. The address that is printed holds a token that is new at every start: without it, nothing is shown.
+    STORE is the path of the file; without it, SIMPLELLMFUNC_TRACE names it. The address that is printed holds a token that
+    is new at every start: without it, nothing is shown.
     """  # noqa: D301 - click reads the character itself
-    if store is not None and not store.is_file():
-        near = did_you_mean(store.name, [path.name for path in store.absolute().parent.glob("*") if path.is_file()])
-        raise ConfigError(
-            f"there is no trace store {str(store)!r}.{near} A run writes one where SIMPLELLMFUNC_TRACE names it."
-        )
     path = store or _from_environment()
+    if not path.is_file():
+        near = did_you_mean(path.name, [each.name for each in path.absolute().parent.glob("*") if each.is_file()])
+        raise ConfigError(
+            f"there is no trace store {str(path)!r}.{near} A run writes one where SIMPLELLMFUNC_TRACE names it."
+        )
     kept = TraceStore(path)
     try:
         # Before the page is there: what does not load, or is no store, is said now.

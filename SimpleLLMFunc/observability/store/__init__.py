@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics
+from SimpleLLMFunc.observability.store.marks import mark_run
+from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics, metrics_over_time
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import (
     Changes,
     RunDetail,
+    RunOrder,
     RunPage,
     RunQuery,
     RunStatus,
     RunSummary,
     StoredTurn,
+    Thumb,
 )
 from SimpleLLMFunc.observability.store.trace_store import TraceStore, TraceStoreWarning
 from SimpleLLMFunc.observability.store.writer import delete_runs, shrink
@@ -21,15 +24,19 @@ __all__ = [
     "Dimension",
     "MetricRow",
     "RunDetail",
+    "RunOrder",
     "RunPage",
     "RunQuery",
     "RunStatus",
     "RunSummary",
     "StoredTurn",
+    "Thumb",
     "TraceReader",
     "TraceStore",
     "TraceStoreWarning",
     "delete_runs",
+    "mark_run",
     "metrics",
+    "metrics_over_time",
     "shrink",
 ]

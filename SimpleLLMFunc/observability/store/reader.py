@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.observability.store.content import unpack
+from SimpleLLMFunc.observability.store.query import RUNS, alive, conditions, order_of, place_of, source_of, stored
 from SimpleLLMFunc.observability.store.rows import (
     Changes,
     FunctionSummary,
     FunctionVersion,
     Review,
     RunDetail,
+    RunOrder,
     RunPage,
     RunQuery,
     RunSummary,
@@ -26,12 +27,10 @@ from SimpleLLMFunc.observability.store.rows import (
     StoredTry,
     StoredTurn,
 )
-from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
+from SimpleLLMFunc.observability.store.tables import TraceFile
 
 R = TypeVar("R")
 
-LOST_SECONDS = 60.0
-"""A process that has runs going on says so more often than this; one that does not has gone."""
 
 _MOST_RUNS = 500
 _MOST_CHILDREN = 500
@@ -42,8 +41,13 @@ _SAID = {
     ) THEN 'lost' ELSE runs.status END""",
     "error_text": "substr(runs.error_text, 1, 300)",
     "answer": "runs.answer_head",
+    "thumb": "ifnull(marks.thumb, '')",
+    "score": "marks.score",
+    "comment": "ifnull(marks.comment, '')",
+    "tags": "marks.tags",
 }
 _COLUMNS = ", ".join(_SAID.get(field.name, f"runs.{field.name}") for field in fields(RunSummary))
+_MARKED = "runs LEFT JOIN marks ON marks.run = runs.id"
 _FLAGS = {"cached", "streamed", "accepted", "failed"}
 _PACKED = {"request", "headers", "reply", "violations", "repairs", "text", "arguments", "content"}
 """Columns that hold 0 or 1, and columns that hold JSON data, of what belongs to a run."""
@@ -72,37 +76,51 @@ class TraceReader:
 
     # --- the list ----------------------------------------------------------------------------------------
 
-    def runs(self, query: RunQuery | None = None, *, limit: int = 50, after: str | None = None) -> RunPage:
-        """Return a page of runs, newest first.
+    def runs(
+        self,
+        query: RunQuery | None = None,
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        sort: RunOrder = "started",
+        ascending: bool = False,
+    ) -> RunPage:
+        """Return a page of runs, newest first unless another order is asked for.
 
         Args:
             query: which ones.
             limit: of runs on the page, at most 500.
-            after: `RunPage.next` of the page before.
+            after: `RunPage.next` of the page before, of the same query and order.
+            sort: "started", "seconds", "tokens" or "cost"; runs without a value come last.
+            ascending: the smallest first.
 
         Raises:
-            ConfigError: the file cannot be read, or `after` is none of ours.
+            ConfigError: the file cannot be read, `after` is none of ours, or runs are not sorted by that.
         """
         limit = min(max(limit, 1), _MOST_RUNS)
+        key, order = order_of(sort, ascending=ascending)
         with self.connection() as connection:
             where, values = conditions(query, connection)
             if after is not None:
-                values |= _place(after)
-                where += " AND runs.started <= :started AND (runs.started < :started OR runs.id < :id)"
+                values |= place_of(after)
+                where += f" AND ({key}, runs.id) {'>' if ascending else '<'} (:key, :id)"
             found = connection.execute(
-                f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY runs.started DESC, runs.id DESC LIMIT :limit",  # noqa: S608
+                f"WITH chosen AS (SELECT runs.id AS id, {key} AS key FROM {source_of(query)} WHERE {where} "  # noqa: S608
+                f"ORDER BY {order} LIMIT :limit) SELECT {_COLUMNS}, chosen.key FROM chosen "
+                f"CROSS JOIN runs ON runs.id = chosen.id LEFT JOIN marks ON marks.run = runs.id ORDER BY {order}",
                 {**values, "limit": limit + 1},
             ).fetchall()
             seq = _seq(connection)
-        rows = [_summary(row) for row in found[:limit]]
-        return RunPage(rows, f"{rows[-1].started!r}:{rows[-1].id}" if len(found) > limit else None, seq)
+        rows = [_summary(row[:-1]) for row in found[:limit]]
+        place = f"{float(found[limit - 1][-1])!r}:{rows[-1].id}" if len(found) > limit else None
+        return RunPage(rows, place, seq)
 
     def count(self, query: RunQuery | None = None, *, most: int = 10_000) -> int:
         """Return how many runs there are; `most` where there are more."""
         with self.connection() as connection:
             where, values = conditions(query, connection)
             (count,) = connection.execute(
-                f"SELECT count(*) FROM (SELECT 1 FROM runs WHERE {where} LIMIT :most)",  # noqa: S608
+                f"SELECT count(*) FROM (SELECT 1 FROM {source_of(query)} WHERE {where} LIMIT :most)",  # noqa: S608
                 {**values, "most": most},
             ).fetchone()
         return int(count)
@@ -112,8 +130,8 @@ class TraceReader:
         limit = min(max(limit, 1), _MOST_RUNS)
         with self.connection() as connection:
             found = connection.execute(
-                f"SELECT {_COLUMNS} FROM runs WHERE runs.seq > :since ORDER BY runs.seq LIMIT :limit",  # noqa: S608
-                {"since": since, "limit": limit + 1, "alive": _alive()},
+                f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.seq > :since ORDER BY runs.seq LIMIT :limit",  # noqa: S608
+                {"since": since, "limit": limit + 1, "alive": alive()},
             ).fetchall()
         rows = [_summary(row) for row in found[:limit]]
         return Changes(rows, rows[-1].seq if rows else since, len(found) > limit)
@@ -132,11 +150,11 @@ class TraceReader:
             run: its id, its trace id, or the beginning of a trace id where only one run has it.
         """
         with self.connection() as connection:
-            number = run if isinstance(run, int) else _found(connection, _stored(run))
+            number = self.number_of(connection, run)
             row = connection.execute(
                 f"SELECT {_COLUMNS}, runs.error_text, runs.arguments, runs.answer, runs.value, "  # noqa: S608
-                "runs.output_mode, runs.incomplete FROM runs WHERE runs.id = :id",
-                {"id": number, "alive": _alive()},
+                f"runs.output_mode, runs.incomplete FROM {_MARKED} WHERE runs.id = :id",
+                {"id": number, "alive": alive()},
             ).fetchone()
             if row is None:
                 return None
@@ -160,6 +178,13 @@ class TraceReader:
                 incomplete=bool(incomplete),
             )
 
+    @staticmethod
+    def number_of(connection: sqlite3.Connection, run: int | str) -> int | None:
+        """Return the id of a run that `run` may name; None where there is none."""
+        if not isinstance(run, int):
+            return _found(connection, stored(str(run)))
+        return run if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() else None
+
     # --- functions ---------------------------------------------------------------------------------------
 
     def functions(self) -> list[FunctionSummary]:
@@ -182,7 +207,7 @@ class TraceReader:
     def versions(self, function: str) -> list[FunctionVersion]:
         """Return what a function was at different times, the latest first."""
         with self.connection() as connection:
-            return _versions(connection, _stored(function))
+            return _versions(connection, stored(function))
 
     def models(self) -> list[str]:
         """Return the names of the models that were asked."""
@@ -190,12 +215,24 @@ class TraceReader:
 
     def sessions(self) -> list[str]:
         """Return the names of the conversations."""
-        return self._distinct("session")
+        return self._distinct("session", "runs")
 
-    def _distinct(self, column: str) -> list[str]:
+    def errors(self) -> list[str]:
+        """Return the names of the types of errors that runs ended with."""
+        return self._distinct("error")
+
+    def users(self) -> list[str]:
+        """Return the names of those whom runs served."""
+        return self._distinct("user")
+
+    def tags(self) -> list[str]:
+        """Return the tags of marks."""
+        return self._distinct("one.value", "marks, json_each(marks.tags) AS one")
+
+    def _distinct(self, column: str, source: str = RUNS) -> list[str]:
         with self.connection() as connection:
-            rows = connection.execute(f"SELECT DISTINCT {column} FROM runs WHERE {column} != '' ORDER BY 1").fetchall()  # noqa: S608
-        return [name for (name,) in rows]
+            rows = connection.execute(f"SELECT DISTINCT {column} FROM {source} WHERE {column} != '' ORDER BY 1")  # noqa: S608
+            return [name for (name,) in rows.fetchall()]
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
@@ -209,75 +246,6 @@ class TraceReader:
                 yield connection
         except sqlite3.Error as error:
             raise self._file.explained(error) from None
-
-
-def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[str, dict[str, Any]]:
-    """Return the condition on `runs` that a query means, and its values."""
-    query = query or RunQuery()
-    values: dict[str, Any] = {"alive": _alive()}
-    parts = ["1"]
-    for name in ("function", "model", "version", "parent", "session"):
-        if (wanted := getattr(query, name)) is not None:
-            values[name] = _stored(wanted)
-            parts.append(f"runs.{name} = :{name}")
-            if name in {"parent", "session"} and wanted:
-                parts.append(f"runs.{name} != ''")  # what the index is restricted to
-    if query.version is not None and query.function is None:
-        parts.append(_functions_with(values, connection))
-    if query.status in {"running", "lost"}:
-        seen = "SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive"
-        parts.append("runs.status = 'running' AND runs.status != 'ok'")
-        parts.append(f"{'NOT ' if query.status == 'lost' else ''}EXISTS ({seen})")
-    elif query.status is not None:
-        values["status"] = query.status
-        parts.append(
-            "runs.status = :status" if query.status == "ok" else "runs.status = :status AND runs.status != 'ok'"
-        )
-    if query.since is not None:
-        values["since"] = query.since
-        parts.append("runs.started >= :since")
-    if query.until is not None:
-        values["until"] = query.until
-        parts.append("runs.started < :until")
-    if query.text:
-        parts.append(_text_condition(query.text, connection, values))
-    return " AND ".join(parts), values
-
-
-def _functions_with(values: dict[str, Any], connection: sqlite3.Connection) -> str:
-    """Return the condition that names the functions of a version: its index begins with them."""
-    of_version = "SELECT function FROM versions WHERE versions.version = :version"
-    functions = connection.execute(f"{of_version} LIMIT 2", {"version": values["version"]}).fetchall()
-    if len(functions) != 1:
-        return f"runs.function IN ({of_version})"
-    ((values["function"],),) = functions
-    return "runs.function = :function"
-
-
-def _text_condition(text: str, connection: sqlite3.Connection, values: dict[str, Any]) -> str:
-    text = _stored(text.replace("\0", " "))
-    if len(text) >= 3 and has_text_index(connection):
-        values["text"] = '"' + text.replace('"', '""') + '"'
-        return "runs.id IN (SELECT rowid FROM run_texts WHERE run_texts MATCH :text)"
-    values["text"] = text.lower()
-    return "runs.id IN (SELECT rowid FROM run_texts WHERE instr(lower(run_texts.text), :text))"
-
-
-def _stored(text: str) -> str:
-    """Return text as it stands in the file: SQLite has no lone surrogates."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _place(after: str) -> dict[str, Any]:
-    started, _, number = after.partition(":")
-    try:
-        return {"started": float(started), "id": int(number)}
-    except ValueError:
-        raise ConfigError(f"{after[:100]!r} is no place in the list of runs. Give `RunPage.next`.") from None
-
-
-def _alive() -> float:
-    return time.time() - LOST_SECONDS
 
 
 def _seq(connection: sqlite3.Connection) -> int:
@@ -301,14 +269,17 @@ def _found(connection: sqlite3.Connection, trace_id: str) -> int | None:
 
 def _summary(row: Sequence[Any]) -> RunSummary:
     values = dict(zip((field.name for field in fields(RunSummary)), row, strict=True))
-    return RunSummary(**{**values, "cached": bool(values["cached"]), "streamed": bool(values["streamed"])})
+    values |= {name: bool(values[name]) for name in ("cached", "streamed")} | {
+        "tags": json.loads(values["tags"] or "[]")
+    }
+    return RunSummary(**values)
 
 
 def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]:
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM runs WHERE runs.parent = :trace_id AND runs.parent != '' "  # noqa: S608
+        f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.parent = :trace_id AND runs.parent != '' "  # noqa: S608
         "ORDER BY runs.started LIMIT :limit",
-        {"trace_id": trace_id, "limit": _MOST_CHILDREN, "alive": _alive()},
+        {"trace_id": trace_id, "limit": _MOST_CHILDREN, "alive": alive()},
     ).fetchall()
     return [_summary(row) for row in rows]
 
@@ -316,8 +287,8 @@ def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]
 def _latest(connection: sqlite3.Connection, trace_id: str) -> RunSummary | None:
     """Return the latest run with this trace id; None where there is none."""
     row = connection.execute(
-        f"SELECT {_COLUMNS} FROM runs WHERE runs.trace_id = :trace_id ORDER BY runs.started DESC LIMIT 1",  # noqa: S608
-        {"trace_id": trace_id, "alive": _alive()},
+        f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.trace_id = :trace_id ORDER BY runs.started DESC LIMIT 1",  # noqa: S608
+        {"trace_id": trace_id, "alive": alive()},
     ).fetchone()
     return None if row is None or not trace_id else _summary(row)
 

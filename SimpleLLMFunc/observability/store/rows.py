@@ -12,6 +12,13 @@ RunStatus: TypeAlias = Literal["running", "ok", "error", "cancelled", "lost"]
 """How a run stands; "lost" is one whose process has gone without a word."""
 
 
+Thumb: TypeAlias = Literal["up", "down"]
+"""What a person thought of a run."""
+
+RunOrder: TypeAlias = Literal["started", "seconds", "tokens", "cost"]
+"""What a list of runs is sorted by."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunQuery:
     """Which runs are wanted; None leaves a field open.
@@ -22,7 +29,13 @@ class RunQuery:
         since, until: seconds since the epoch; runs that began at `since` or later, and before `until`.
         text: what arguments, answer, error or tool names hold, in any case.
         parent: the trace id of the run that they are part of; "" for runs that are part of none.
-        session: the conversation they belong to.
+        session, user: the conversation they belong to, and whom they served.
+        error: name of the error's type.
+        asked_again, repaired, failed_tries: True: runs in which that happened; False: runs in which it did not.
+        min_seconds, max_seconds: of wall-clock time; runs that took as long as that or longer, or shorter.
+        min_cost, max_cost: USD; runs without a known cost are in no range.
+        thumb, tag: of their mark; see `TraceStore.mark`.
+        marked: True: runs with a mark; False: runs without one.
     """
 
     function: str | None = None
@@ -34,6 +47,18 @@ class RunQuery:
     text: str | None = None
     parent: str | None = None
     session: str | None = None
+    user: str | None = None
+    error: str | None = None
+    asked_again: bool | None = None
+    repaired: bool | None = None
+    failed_tries: bool | None = None
+    min_seconds: float | None = None
+    max_seconds: float | None = None
+    min_cost: float | None = None
+    max_cost: float | None = None
+    thumb: Thumb | None = None
+    tag: str | None = None
+    marked: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +85,7 @@ class RunSummary:
         cost: USD, None when unknown.
         question: the head of the arguments, for a list.
         answer: the head of the answer, for a list.
+        thumb, score, comment, tags: its mark; "", None, "" and nothing where there is none.
     """
 
     id: int
@@ -97,11 +123,15 @@ class RunSummary:
     user: str
     question: str
     answer: str
+    thumb: Thumb | Literal[""]
+    score: float | None
+    comment: str
+    tags: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class RunPage(Shown):
-    """A page of the list, newest first.
+    """A page of the list, in the order that was asked for.
 
     Attributes:
         runs: at most as many as were asked for.

@@ -133,7 +133,7 @@ def _thin_out_indexes(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP INDEX runs_by_{name}")
     # In the order of the list, so that it serves a function's version too.
     connection.execute("CREATE INDEX runs_by_function_version ON runs (function, version, started, id, status)")
-    # Asked for together with the condition that they have; see `reader.conditions`.
+    # Asked for together with the condition that they have; see `query.conditions`.
     connection.execute("CREATE INDEX runs_by_status ON runs (status, started) WHERE status != 'ok'")
     connection.execute("CREATE INDEX runs_by_parent ON runs (parent, started) WHERE parent != ''")
     connection.execute("CREATE INDEX runs_by_session ON runs (session, started) WHERE session != ''")
@@ -150,9 +150,30 @@ def _add_cache_writes(connection: sqlite3.Connection) -> None:
         connection.execute(f"ALTER TABLE {table} ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0")
 
 
+_FACTS = (
+    "started, id, function, version, model, provider, kind, status, error, seconds, first_chunk_seconds, cost, input_tokens, "
+    "output_tokens, cached_tokens, reasoning_tokens, cache_write_tokens, reasks, repairs, tool_calls, failed_tool_calls, failed_tries, "
+    "cached, session, user"
+)
+
+
+def _widen(connection: sqlite3.Connection) -> None:
+    """Version 6: runs have marks; one index holds all that a list is sorted, narrowed and summed up by.
+
+    A scan of it reads a hundredth of what a scan of the runs would; see `query.RUNS`.
+    """
+    for name in ("time", "function", "model", "status"):
+        connection.execute(f"DROP INDEX runs_by_{name}")
+    connection.execute(f"CREATE INDEX runs_by_time ON runs ({_FACTS})")
+    connection.execute(
+        "CREATE TABLE marks (run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE, thumb TEXT NOT NULL, "
+        "score REAL, comment TEXT NOT NULL, tags TEXT NOT NULL, at REAL NOT NULL)"
+    )
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     *(_begin, _add_text_index, _thin_out_indexes),
-    *(_add_headers, _add_cache_writes),
+    *(_add_headers, _add_cache_writes, _widen),
 )
 """What makes a file of each version out of one of the version before; the first begins with an empty file."""
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -21,7 +22,9 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_info, push_warning, redact
 from SimpleLLMFunc.observability.store.content import Content
 from SimpleLLMFunc.observability.store.items import Intake, Item, said, size_of
+from SimpleLLMFunc.observability.store.marks import mark_run
 from SimpleLLMFunc.observability.store.reader import TraceReader
+from SimpleLLMFunc.observability.store.rows import Thumb
 from SimpleLLMFunc.observability.store.tables import TraceFile
 from SimpleLLMFunc.observability.store.writer import HEARTBEAT, TraceWriter
 from SimpleLLMFunc.observability.store.writer_runs import Fold
@@ -156,6 +159,35 @@ class TraceStore:
         """Write what waits, where anything may: also what the thread holds in its hands."""
         if self._thread is not None or not self._queue.empty():
             self.flush()
+
+    def mark(
+        self,
+        run: Any,
+        *,
+        thumb: Thumb | None = None,
+        score: float | None = None,
+        comment: str | None = None,
+        tags: Iterable[str] | None = None,
+        forget: bool = False,
+    ) -> None:
+        """Keep what somebody thought of a run; what is not given stays as it was marked before.
+
+        Not for an event loop: ``await asyncio.to_thread(store.mark, result, thumb="up")``.
+
+        Args:
+            run: a `Result`, a trace id or the only beginning of one, or the number of the run.
+            thumb: "up" or "down".
+            score: any number; what it means is yours.
+            comment: at most 10,000 characters; secrets are masked.
+            tags: in place of the tags it had.
+            forget: take away what was marked before, first.
+
+        Raises:
+            UsageError: there is no such run, or something that a mark cannot hold.
+            ConfigError: the file cannot be written.
+        """
+        self.flush()
+        mark_run(self.reader, run, thumb=thumb, score=score, comment=comment, tags=tags, forget=forget)
 
     def close(self) -> None:
         """Write what waits and close the file; what comes later opens it again."""

@@ -53,7 +53,7 @@ class TraceWriter:
         with self._file.opened() as connection:
             with transaction(connection):
                 process = self._present(connection)
-                seq = _next_seq(connection, len(runs))
+                seq = next_seq(connection, len(runs))
                 ids = [_put_run(connection, run, process, seq + number) for number, run in enumerate(runs)]
                 _put_versions(connection, runs)
                 _put_rows(connection, runs, ids)
@@ -148,7 +148,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _next_seq(connection: sqlite3.Connection, count: int) -> int:
+def next_seq(connection: sqlite3.Connection, count: int) -> int:
     """Take `count` numbers of changes, and return the first."""
     (last,) = connection.execute("UPDATE counter SET seq = seq + ? RETURNING seq", (count,)).fetchone()
     return int(last) - count + 1

@@ -191,7 +191,7 @@ class Fold:
         run.texts["function"] = name
         if arguments:
             shown = storable(_shown(kept)) if self.content.keep else ""
-            columns["question"] = cut(shown, _HEAD)
+            columns["question"] = cut(storable(_shown(_said(kept))) if self.content.keep else "", _HEAD)
             run.texts["arguments"] = shown[:_SEARCHED]
         run.version = {**self._version(function), "first_seen": columns["started"]}
         return run
@@ -435,6 +435,19 @@ def _shown(value: Any) -> str:
             return _shown(next(iter(value.values())))
         return ", ".join(f"{name}={_shown(each)}" for name, each in value.items())
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _said(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments without conversations: what was said last tells runs of a chat apart, not what came before."""
+    others = {name: value for name, value in arguments.items() if not _is_history(name, value)}
+    return others or arguments
+
+
+def _is_history(name: str, value: Any) -> bool:
+    if not isinstance(value, list):
+        return False
+    said = all(isinstance(each, dict) and "role" in each for each in value)
+    return said and (bool(value) or name in {"history", "chat_history"})
 
 
 def _url(sent: SentRequest) -> str:

@@ -127,6 +127,7 @@ function isTyping(target) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.key === "Escape") for (const open of document.querySelectorAll("details.term[open]")) open.open = false;
   if (isTyping(event.target)) {
     if (event.key === "Escape") event.target.blur();
     return;
@@ -186,6 +187,10 @@ function failed(error) {
   show(main, h("div.card.empty", h("h2", t("error.title")), h("p", said)));
 }
 
+document.addEventListener("note", (event) => frame.note(event.detail));
+document.addEventListener("click", (event) => {
+  for (const open of document.querySelectorAll("details.term[open]")) if (!open.contains(event.target)) open.open = false;
+});
 setTheme(kept("simplellmfunc-theme") || "auto");
 window.addEventListener("hashchange", () => {
   retake();

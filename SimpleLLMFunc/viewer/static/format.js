@@ -2,7 +2,7 @@
 
 import { language, t } from "./i18n.js";
 
-const locale = () => (language() === "zh" ? "zh-CN" : "en-GB");
+export const locale = () => (language() === "zh" ? "zh-CN" : "en-GB");
 
 export function count(value) {
   return value === null || value === undefined ? "–" : new Intl.NumberFormat(locale()).format(value);
@@ -16,8 +16,8 @@ export function short(value) {
 
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
-  if (value < 0.0005) return "0 ms";
-  if (value < 0.01) return (value * 1000).toFixed(1) + " ms";
+  if (value < 0.000005) return "0 ms";
+  if (value < 0.01) return Number((value * 1000).toFixed(2)) + " ms";
   if (value < 1) return Math.round(value * 1000) + " ms";
   if (value < 10) return value.toFixed(2) + " s";
   if (value < 60) return value.toFixed(1) + " s";
@@ -72,6 +72,12 @@ export function ago(epoch) {
 export function oneLine(text, most = 160) {
   const flat = String(text ?? "").replace(/\s+/g, " ").trim();
   return flat.length > most ? flat.slice(0, most - 1) + "…" : flat;
+}
+
+// The first line that says something; of data, all of it.
+export function firstLine(text, most = 200) {
+  const lines = String(text ?? "").split("\n").filter((line) => line.trim());
+  return oneLine(/^[[{`]/.test((lines[0] ?? "").trim()) || (lines[0] ?? "").endsWith(":") ? lines.join(" ") : lines[0], most) + (lines.length > 1 && lines[0].length < most && !/^[[{`]/.test(lines[0].trim()) && !lines[0].endsWith(":") ? " …" : "");
 }
 
 export function pretty(value) {

@@ -87,9 +87,9 @@ export async function functionPage(frame, name) {
     const each = (sum) => (row) => (row.runs ? sum(row) / row.runs : null);
     return [
       chart(frame, { title: t("chart.tokens"), times, lines: lines(each((row) => row.input_tokens + row.output_tokens)), shown: short }),
-      chart(frame, { title: t("chart.cost"), times, lines: lines((row) => (row.cost === null ? null : row.cost / Math.max(row.runs - (row.cost_unknown || 0), 1))), shown: usd }),
+      chart(frame, { title: t("chart.cost"), times, lines: lines((row) => (row.cost === null ? null : row.cost / Math.max(row.runs - (row.cost_unknown || 0), 1))), shown: usd, none: t("chart.no.prices") }),
       chart(frame, { title: t("chart.latency"), times, lines: lines((row) => row.seconds_p50), shown: seconds }),
-      chart(frame, { title: t("chart.errors"), times, lines: lines((row) => row.error_rate), shown: percent }),
+      chart(frame, { title: t("chart.errors"), times, lines: lines((row) => row.error_rate), shown: percent, most: 1 }),
     ];
   }
 

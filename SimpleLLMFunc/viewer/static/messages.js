@@ -3,19 +3,31 @@
 import { copy, h, icon } from "./dom.js";
 import { count, pretty } from "./format.js";
 import { t } from "./i18n.js";
+import { isMarkdown, markdownView } from "./markdown.js";
 
 const LONG = 2400;
 const LINES = 14;
 
 export function copyButton(text, label, frame) {
-  return h("button", {
-    onclick: async () => {
-      const value = typeof text === "function" ? await text() : text;
-      if (value === undefined) return;
-      await copy(value);
-      frame.note(t("copied"));
-    },
-  }, icon("copy"), label);
+  return h("button", { onclick: () => copied(text, (said) => frame.note(said)) }, icon("copy"), label);
+}
+
+async function copied(text, note) {
+  const value = typeof text === "function" ? await text() : text;
+  if (value === undefined) return;
+  await copy(value);
+  note(t("copied"));
+}
+
+// A small button beside a text.
+export function copyIcon(text, what) {
+  const label = t("copy", { what });
+  return h("button.plain.copy", { title: label, "aria-label": label, onclick: () => copied(text, (said) => document.dispatchEvent(new CustomEvent("note", { detail: said }))) }, icon("copy"));
+}
+
+// A word with what it means, shown when it is asked for.
+export function term(word, key) {
+  return h("details.term", h("summary", word), h("span.about", t("help." + key)));
 }
 
 export function omitted(value) {
@@ -62,6 +74,7 @@ export function textOrJson(text) {
 }
 
 export function longText(text) {
+  if (isMarkdown()) return markdownView(text);
   const lines = text.slice(0, LONG).split("\n");
   if (text.length <= LONG && lines.length <= LINES + 4) return h("div.said", text);
   const head = lines.slice(0, LINES).join("\n");
@@ -94,13 +107,18 @@ function toolCall(call) {
   return h("div.call", String(made.name) + "(" + pretty(shown ?? "") + ")");
 }
 
+// What is copied of a message: its text; all of it where there is more than text.
+function textOf(message) {
+  return typeof message.content === "string" && message.content && !message.tool_calls ? message.content : pretty(message);
+}
+
 export function messageView(message) {
   if (omitted(message) || typeof message !== "object" || message === null) return h("li.message", jsonView(message));
   const role = String(message.role || "?");
   const kind = ["system", "developer", "user", "assistant", "tool"].includes(role) ? role : "";
   const thought = message.reasoning_content || message.reasoning;
   return h("li.message", { class: kind },
-    h("div.role", kind ? t("role." + kind) : role, message.name && h("code", String(message.name)), message.tool_call_id && h("code.faint", String(message.tool_call_id))),
+    h("div.role", kind ? t("role." + kind) : role, message.name && h("code", String(message.name)), message.tool_call_id && h("code.faint", String(message.tool_call_id)), copyIcon(() => textOf(message), kind ? t("role." + kind) : role)),
     thought && h("details", h("summary", t("thoughts")), h("div.said.quiet", pretty(thought))),
     content(message.content),
     message.refusal && h("div.said.bad", pretty(message.refusal)),

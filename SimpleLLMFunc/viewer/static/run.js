@@ -2,9 +2,10 @@
 
 import { get, segment } from "./api.js";
 import { h, icon, show } from "./dom.js";
-import { ago, count, moment, percent, seconds, usd } from "./format.js";
+import { ago, count, moment, percent, pretty, seconds, usd } from "./format.js";
 import { t } from "./i18n.js";
-import { copyButton, jsonView, messagesView, messageView, omitted, repairsView, tabs, textOrJson, violationsView } from "./messages.js";
+import { isMarkdown, setMarkdown } from "./markdown.js";
+import { copyButton, copyIcon, jsonView, messagesView, messageView, omitted, repairsView, tabs, term, textOrJson, violationsView } from "./messages.js";
 import { formatOf, messagesOf, toolNamesOf } from "./spoken.js";
 import { marks, statusBadge } from "./runs.js";
 import { waterfall } from "./waterfall.js";
@@ -33,8 +34,9 @@ export async function runPage(frame, id) {
       h("a.back", { to: "/runs" }, icon("left"), t("nav.runs")),
       h("div.head",
         h("div", h("h1", summary.function || summary.trace_id, " ", statusBadge(summary.status)),
-          h("p.quiet", moment(summary.started), " · ", ago(summary.started), " ", marks(summary))),
+          h("div.quiet", moment(summary.started), " · ", ago(summary.started), " ", marks(summary, term))),
         h("div.actions",
+          h("button", { "aria-pressed": String(isMarkdown()), title: t("markdown.title"), onclick: () => { setMarkdown(!isMarkdown()); draw(); } }, t("markdown")),
           fits && h("a.button", { to: "/play/" + segment(fits.name) + "?run=" + summary.id }, icon("play"), t("run.again")),
           ["function", "chat"].includes(summary.kind) && test)));
   }
@@ -71,8 +73,8 @@ export async function runPage(frame, id) {
       ["column.tokens", count(summary.input_tokens) + " + " + count(summary.output_tokens), true],
       ["column.cost", usd(summary.cost), true],
       ["column.model", [summary.model, summary.provider].filter(Boolean).join(" · ")],
-      ["fact.version", version],
-      ["fact.mode", run.output_mode],
+      ["fact.version", version && [version, " ", term("?", "version")]],
+      ["fact.mode", run.output_mode && (["native", "tool", "prompt"].includes(run.output_mode) ? term(run.output_mode, run.output_mode) : run.output_mode)],
       ["fact.first", summary.first_chunk_seconds === null ? null : seconds(summary.first_chunk_seconds)],
       ["fact.cached", summary.cached_tokens ? count(summary.cached_tokens) + " (" + percent(summary.cached_tokens / Math.max(summary.input_tokens, 1)) + ")" : null],
       ["fact.reasoning", summary.reasoning_tokens ? count(summary.reasoning_tokens) : null],
@@ -88,7 +90,7 @@ export async function runPage(frame, id) {
     const isPlain = given && typeof given === "object" && !Array.isArray(given) && !omitted(given);
     return h("section.card", h("div.title", h("h2", t("run.arguments"))),
       h("div.body", isPlain && Object.keys(given).length
-        ? h("dl.stack", Object.entries(given).map(([name, value]) => h("div", h("dt", h("code.quiet", name)), h("dd", textOrJson(value)))))
+        ? h("dl.stack", Object.entries(given).map(([name, value]) => h("div", h("dt.named", h("code.quiet", name), copyIcon(() => pretty(value), name)), h("dd", textOrJson(value)))))
         : given ? jsonView(given) : h("p.faint", t("run.no.arguments"))));
   }
 
@@ -106,7 +108,7 @@ export async function runPage(frame, id) {
     drawValue();
     return h("section.card",
       h("div.title", h("h2", t("run.answer")), last && !last.repairs.length && last.accepted && h("span.tag", t("run.strict")),
-        h("div.actions", tabs([[t("view.value"), drawValue], [t("view.text"), drawText]], t("run.answer")))),
+        h("div.actions", tabs([[t("view.value"), drawValue], [t("view.text"), drawText]], t("run.answer")), copyIcon(() => pretty(value ?? run.answer ?? ""), t("run.answer")))),
       body);
   }
 

@@ -1,13 +1,13 @@
 // The list of runs: search, filters, pages, and what is new while one looks.
 
 import { get } from "./api.js";
+import { filterBar, isNarrowed, paramsOf, queryOf, stateOf } from "./filters.js";
 import { h, icon, show } from "./dom.js";
-import { clock, count, moment, oneLine, seconds, short, usd } from "./format.js";
+import { clock, count, firstLine, moment, oneLine, seconds, short, usd } from "./format.js";
 import { t } from "./i18n.js";
 
 const PAGE = 50;
-const SPANS = { hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400 };
-const FIELDS = ["text", "function", "version", "model", "status", "span", "session"];
+const SORTED = { seconds: "seconds", tokens: "tokens", cost: "cost", time: "started" };
 
 export function statusBadge(status) {
   const kind = { ok: "ok", error: "error", running: "running", cancelled: "", lost: "" }[status] ?? "";
@@ -20,26 +20,23 @@ export function answerOf(run) {
 
 export async function runsPage(frame) {
   frame.title(t("nav.runs"));
-  const params = frame.query();
-  const state = Object.fromEntries(FIELDS.map((name) => [name, params.get(name) || ""]));
+  let state = stateOf(frame.query());
   let before = []; // the pages gone through, to come back
   let page = null;
   let selected = -1;
   let seq = 0;
 
-  const find = h("input", { type: "search", value: state.text, placeholder: t("runs.search"), "aria-label": t("runs.search") });
-  const filters = h("div.filters");
+  const filters = filterBar({ change: (given) => take({ ...state, ...given }), replace: take });
   const news = h("div.news", { "aria-live": "polite" });
   const body = h("div");
-  show(frame.main, h("h1.offscreen", t("nav.runs")), filters, news, body);
+  show(frame.main, h("h1.offscreen", t("nav.runs")), filters.box, news, body);
+  filters.draw(state);
 
-  const choices = await get("filters", { function: state.function }, frame.signal);
-  drawFilters(choices);
-  await load("");
+  await Promise.all([load(""), choose()]);
   poll();
 
   frame.keys([
-    ["/", () => find.focus()],
+    ["/", () => filters.find.focus()],
     ["j", () => move(1)],
     ["k", () => move(-1)],
     ["ArrowDown", () => move(1)],
@@ -49,48 +46,28 @@ export async function runsPage(frame) {
     ["p", () => before.length && previous()],
   ]);
 
-  function drawFilters({ functions, models, versions, statuses }) {
-    const pick = (name, values, labels) =>
-      h("select", { "aria-label": t("runs." + name), onchange: (event) => change(name, event.target.value) },
-        h("option", { value: "", selected: !state[name] }, t("runs.any." + name)),
-        values.map((value, at) => h("option", { value, selected: state[name] === value }, labels ? labels[at] : value)));
-    let waiting;
-    find.oninput = () => {
-      clearTimeout(waiting);
-      waiting = setTimeout(() => change("text", find.value.trim()), 220);
-    };
-    show(filters,
-      h("div.find", icon("search"), find),
-      pick("function", functions),
-      state.function && pick("version", versions, versions.map((version) => version.slice(0, 8))),
-      pick("model", models),
-      pick("status", statuses, statuses.map((status) => t("status." + status))),
-      pick("span", Object.keys(SPANS), Object.keys(SPANS).map((name) => t("span." + name))),
-      state.session && h("button", { title: t("runs.session.away"), onclick: () => { change("session", ""); drawFilters({ functions, models, versions, statuses }); } }, t("runs.session", { session: oneLine(state.session, 40) }), " ×"));
+  async function choose() {
+    filters.draw(state, await get("filters", { function: state.function }, frame.signal));
   }
 
-  function query() {
-    const { span, ...rest } = state;
-    return { ...rest, since: span ? Math.floor(Date.now() / 1000) - SPANS[span] : "", limit: PAGE };
-  }
-
-  async function change(name, value) {
-    if (state[name] === value) return;
-    state[name] = value;
-    if (name === "function") {
-      state.version = "";
-      drawFilters(await get("filters", { function: value }, frame.signal));
-    }
-    const params = new URLSearchParams(FIELDS.filter((field) => state[field]).map((field) => [field, state[field]]));
-    frame.requery(params);
+  async function take(wanted) {
+    if (wanted.function !== state.function) wanted.version = "";
+    const isOther = wanted.function !== state.function;
+    state = wanted;
+    frame.requery(paramsOf(state));
     before = [];
-    await load("");
-    if (name === "text") find.focus();
+    filters.draw(state);
+    await Promise.all([load(""), isOther && choose()]);
+  }
+
+  function sortBy(name) {
+    const isSame = (state.sort || "started") === name;
+    take({ ...state, sort: name === "started" ? "" : name, ascending: isSame && !state.ascending ? "1" : "" });
   }
 
   async function load(after) {
     try {
-      const fresh = await get("runs", { ...query(), after }, frame.signal);
+      const fresh = await get("runs", { ...queryOf(state), limit: PAGE, after }, frame.signal);
       page = { ...fresh, after, total: fresh.total ?? page?.total ?? null };
     } catch (error) {
       if (frame.signal.aborted) return;
@@ -114,7 +91,7 @@ export async function runsPage(frame) {
 
   function draw() {
     if (!page.runs.length) {
-      const isFiltered = FIELDS.some((name) => state[name]);
+      const isFiltered = isNarrowed(state);
       show(body, h("div.card.empty",
         h("h2", t(isFiltered ? "runs.none" : "runs.empty")),
         h("p", t(isFiltered ? "runs.none.text" : "runs.empty.text")),
@@ -126,8 +103,7 @@ export async function runsPage(frame) {
     const total = page.total === null ? "" : page.total >= 10000 ? count(10000) + "+" : count(page.total);
     show(body,
       h("div.card", h("table.table.cards", 
-        h("thead", h("tr", ["status", "function", "answer", "seconds", "tokens", "cost", "model", "time"].map((name) =>
-          h("th", { class: ["seconds", "tokens", "cost"].includes(name) ? "number" : "" }, t("column." + name))))),
+        h("thead", h("tr", ["status", "function", "answer", "seconds", "tokens", "cost", "model", "time"].map(heading))),
         h("tbody", rows))),
       h("div.pager",
         h("span", t("runs.shown", { first: count(first), last: count(first + rows.length - 1), total })),
@@ -137,13 +113,23 @@ export async function runsPage(frame) {
     mark();
   }
 
+  function heading(name) {
+    const key = SORTED[name];
+    const kind = ["seconds", "tokens", "cost"].includes(name) ? "number" : "";
+    if (!key) return h("th", { class: kind }, t("column." + name));
+    const isSorted = (state.sort || "started") === key;
+    const way = state.ascending ? "ascending" : "descending";
+    return h("th", { class: kind, "aria-sort": isSorted ? way : null },
+      h("button.sort", { title: t("sort"), onclick: () => sortBy(key) }, t("column." + name), h("span", { "aria-hidden": "true" }, isSorted ? (state.ascending ? " ↑" : " ↓") : "")));
+  }
+
   function row(run, at) {
     const noted = marks(run);
     return h("tr.link", { "data-at": at, tabIndex: 0, onclick: (event) => { if (!event.target.closest("a")) { selected = at; open(); } }, onfocus: () => { selected = at; mark(); },
       onkeydown: (event) => { if (event.key === "Enter" && event.target === event.currentTarget) { event.stopPropagation(); selected = at; open(); } } },
       h("td", statusBadge(run.status)),
       h("td.name", h("a", { to: "/run/" + run.id }, run.function || "–")),
-      h("td.text", h("div.line", { class: run.status === "error" ? "bad" : "", title: oneLine(answerOf(run), 400) }, oneLine(answerOf(run) || run.question, 200)), answerOf(run) && run.question && h("div.line.asked", { title: oneLine(run.question, 400) }, oneLine(run.question, 200)), noted.length > 0 && h("div.marks", noted)),
+      h("td.text", h("div.line", { class: run.status === "error" ? "bad" : "", title: oneLine(answerOf(run), 400) }, firstLine(answerOf(run) || run.question)), answerOf(run) && run.question && h("div.line.asked", { title: oneLine(run.question, 400) }, firstLine(run.question)), noted.length > 0 && h("div.marks", noted)),
       h("td.number", { "data-label": "" }, seconds(run.seconds)),
       h("td.number", { "data-label": t("column.tokens") }, short(run.input_tokens) + " + " + short(run.output_tokens)),
       h("td.number", { "data-label": run.cost === null ? null : "" }, run.cost === null ? h("span.faint", "–") : usd(run.cost)),
@@ -212,20 +198,22 @@ export async function runsPage(frame) {
     mark();
     if (!isNew) return;
     // Nothing moves under the hand of somebody who reads on, searches or goes through the list.
-    if (!before.length && selected < 0 && window.scrollY < 200) load("");
+    if (!before.length && selected < 0 && window.scrollY < 200 && !state.sort && !state.ascending) load("");
     else if (!news.childElementCount) {
       news.append(h("button", { onclick: () => { before = []; load(""); } }, t("runs.new")));
     }
   }
 }
 
-export function marks(run) {
+// What was notable about a run; `explained` makes a word with its meaning of a mark, where there is room for it.
+export function marks(run, explained) {
+  const about = (key, name) => (explained ? explained(name, key) : name);
   return [
     run.kind && run.kind !== "function" && h("span.tag", t("kind." + run.kind)),
-    run.reasks > 0 && h("span.tag.warn", { title: t("mark.reasks.title") }, t("mark.reasks", { count: run.reasks })),
-    run.repairs > 0 && h("span.tag", { title: t("mark.repairs.title") }, t("mark.repairs", { count: run.repairs })),
-    run.failed_tries > 0 && h("span.tag.warn", t("mark.tries", { count: run.failed_tries })),
+    run.reasks > 0 && h("span.tag.warn", { title: explained ? null : t("help.reasks") }, about("reasks", t("mark.reasks", { count: run.reasks }))),
+    run.repairs > 0 && h("span.tag", { title: explained ? null : t("help.repairs") }, about("repairs", t("mark.repairs", { count: run.repairs }))),
+    run.failed_tries > 0 && h("span.tag.warn", { title: explained ? null : t("help.tries") }, about("tries", t("mark.tries", { count: run.failed_tries }))),
     run.tool_calls > 0 && h("span.tag.tool", t("mark.tools", { count: run.tool_calls })),
-    run.cached && h("span.tag.accent", t("mark.cached")),
+    run.cached && h("span.tag.accent", { title: explained ? null : t("help.cached") }, about("cached", t("mark.cached"))),
   ].filter(Boolean).flatMap((mark) => [mark, " "]);
 }

@@ -72,11 +72,16 @@ def test_what_cannot_be_shown_is_said_at_once(arguments, said):
     assert "Traceback" not in result.output
 
 
-def test_a_misspelt_store_is_told_and_not_made(folder):
-    result = run("rums.sqlite")
+@pytest.mark.parametrize("by_environment", [False, True])
+@pytest.mark.parametrize(("path", "hint"), [("rums.sqlite", " Did you mean 'runs.sqlite'?"), ("deep/rums.sqlite", "")])
+def test_a_store_that_is_not_there_is_told_and_not_made(folder, monkeypatch, path, hint, by_environment):
+    before = sorted(folder.iterdir())
+    if by_environment:
+        monkeypatch.setenv("SIMPLELLMFUNC_TRACE", path)
+    result = run() if by_environment else run(path)
     assert result.exit_code == 1
-    assert "there is no trace store 'rums.sqlite'. Did you mean 'runs.sqlite'?" in result.output
-    assert not (folder / "rums.sqlite").exists()
+    assert f"there is no trace store {path!r}.{hint}" in result.output
+    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize("arguments", [["runs.sqlite", "--port", "70000"], ["a", "b"], ["."]])

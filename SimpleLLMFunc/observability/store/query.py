@@ -1,0 +1,136 @@
+"""Which runs are wanted, and in which order, in SQL."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
+from SimpleLLMFunc.observability.store.tables import has_text_index
+
+__all__ = ["LOST_SECONDS", "RUNS", "alive", "conditions", "order_of", "place_of", "source_of", "stored"]
+
+LOST_SECONDS: Final = 60.0
+"""A process that has runs going on says so more often than this; one that does not has gone."""
+
+RUNS: Final = "runs INDEXED BY runs_by_time"
+"""The runs as a list, or a sum, reads them: by the index that holds all of it, however wide the rows are.
+
+Without being told, SQLite takes an index on less, and reads whole rows for the rest.
+"""
+
+_KEYS: Final[dict[RunOrder, str]] = {
+    "started": "runs.started",
+    "seconds": "runs.seconds",
+    "tokens": "runs.input_tokens + runs.output_tokens",
+    "cost": "runs.cost",
+}
+_PLACE: Final = re.compile(r"(-?[0-9.e+-]{1,40}|-?inf):([0-9]{1,18})")
+_EXACT: Final = ("function", "model", "version", "parent", "session", "user", "error")
+_HAPPENED: Final = {"asked_again": "reasks", "repaired": "repairs", "failed_tries": "failed_tries"}
+_RANGES: Final = {
+    "since": "started >=",
+    "until": "started <",
+    "min_seconds": "seconds >=",
+    "max_seconds": "seconds <",
+    "min_cost": "cost >=",
+    "max_cost": "cost <",
+}
+
+
+def order_of(sort: RunOrder, *, ascending: bool) -> tuple[str, str]:
+    """Return the key that runs are sorted by, and the order; runs without a value come last.
+
+    Raises:
+        ConfigError: runs are not sorted by that.
+    """
+    if sort not in _KEYS:
+        raise ConfigError(f"runs are not sorted by {sort!r}. Known: {', '.join(_KEYS)}.")
+    key = (
+        _KEYS[sort] if sort in {"started", "tokens"} else f"ifnull({_KEYS[sort]}, {'9e999' if ascending else '-9e999'})"
+    )
+    way = "" if ascending else " DESC"
+    return key, f"{key}{way}, runs.id{way}"
+
+
+def place_of(after: str) -> dict[str, Any]:
+    """Return the key and the id of the last run of the page before.
+
+    Raises:
+        ConfigError: it is none of ours.
+    """
+    found = _PLACE.fullmatch(after)
+    try:
+        assert found is not None
+        return {"key": float(found[1]), "id": int(found[2])}
+    except (AssertionError, ValueError):
+        raise ConfigError(f"{after[:100]!r} is no place in the list of runs. Give `RunPage.next`.") from None
+
+
+def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[str, dict[str, Any]]:
+    """Return the condition on `runs` that a query means, and its values."""
+    query = query or RunQuery()
+    values: dict[str, Any] = {"alive": alive()}
+    parts = ["1"]
+    for name in _EXACT:
+        if (wanted := getattr(query, name)) is not None:
+            values[name] = stored(wanted)
+            parts.append(f"runs.{name} = :{name}")
+            if name in {"parent", "session"} and wanted:
+                parts.append(f"runs.{name} != ''")  # what the index is restricted to
+    for name, column in _HAPPENED.items():
+        if (wanted := getattr(query, name)) is not None:
+            parts.append(f"runs.{column} {'> 0' if wanted else '= 0'}")
+    for name, compared in _RANGES.items():
+        if (wanted := getattr(query, name)) is not None:
+            values[name] = wanted
+            parts.append(f"runs.{compared} :{name}")
+    if query.status in {"running", "lost"}:
+        seen = "SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive"
+        parts.append(f"runs.status = 'running' AND {'NOT ' if query.status == 'lost' else ''}EXISTS ({seen})")
+    elif query.status is not None:
+        values["status"] = query.status
+        parts.append("runs.status = :status")
+    parts += _mark_conditions(query, values)
+    if query.text:
+        parts.append(_text_condition(query.text, connection, values))
+    return " AND ".join(parts), values
+
+
+def _mark_conditions(query: RunQuery, values: dict[str, Any]) -> Iterator[str]:
+    if query.marked is not None:
+        yield "runs.id IN (SELECT run FROM marks)" if query.marked else "runs.id NOT IN (SELECT run FROM marks)"
+    if query.thumb is not None:
+        values["thumb"] = query.thumb
+        yield "runs.id IN (SELECT run FROM marks WHERE thumb = :thumb)"
+    if query.tag is not None:
+        values["tag"] = stored(query.tag)
+        yield "runs.id IN (SELECT run FROM marks, json_each(marks.tags) AS one WHERE one.value = :tag)"
+
+
+def source_of(query: RunQuery | None) -> str:
+    """Return where a query looks: the few runs of a conversation or of another run have an index of their own."""
+    return "runs" if query is not None and (query.session or query.parent) else RUNS
+
+
+def _text_condition(text: str, connection: sqlite3.Connection, values: dict[str, Any]) -> str:
+    text = stored(text.replace("\0", " "))
+    if len(text) >= 3 and has_text_index(connection):
+        values["text"] = '"' + text.replace('"', '""') + '"'
+        return "runs.id IN (SELECT rowid FROM run_texts WHERE run_texts MATCH :text)"
+    values["text"] = text.lower()
+    return "runs.id IN (SELECT rowid FROM run_texts WHERE instr(lower(run_texts.text), :text))"
+
+
+def stored(text: str) -> str:
+    """Return text as it stands in the file: SQLite has no lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def alive() -> float:
+    """Return since when a process must have been seen to count as there."""
+    return time.time() - LOST_SECONDS

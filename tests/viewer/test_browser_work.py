@@ -1,0 +1,143 @@
+"""What people do with runs on the page, in a real browser: sort, narrow, mark, compare, take along, try."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from SimpleLLMFunc.base.run.sinks import watching
+from SimpleLLMFunc.observability.store.rows import RunQuery
+from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.viewer import shop
+from tests.viewer.served import Served, Visit, app_of, in_thread, until
+
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(120)]
+
+
+# --- charts ---
+
+
+def test_charts_of_three_runs_and_of_one_show_their_minutes(browser, tmp_path):
+    with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as store:
+
+        def ask():
+            free = shop.mood.with_options(llm_interface=ScriptedLLM('{"label": "happy", "confidence": 1}', repeat=True))
+            with watching(store):
+                for _ in range(3):
+                    free("hm")
+                shop.adjectives.call("pot")
+
+        in_thread(ask)
+        assert store.flush()
+        with store._file.opened() as connection:
+            began = time.time() - 7200
+            connection.execute("UPDATE runs SET started = ? + id * 2, seconds = 0.004", (began,))
+        with Served(app_of(store)) as page, Visit(browser, page.address) as visit:
+            # What is drawn on a canvas is asked of the context that draws it.
+            visit.tab.evaluate(SPOKEN)
+            for name, ticks, step in (("mood", 3, 1), ("adjectives", 3, 60)):
+                visit.tab.evaluate("window.drawn.length = 0")
+                tab = visit.go(f"/function/{name}", ".charts canvas")
+                until(tab, "window.drawn.filter((text) => /^[0-9:]+$/.test(text)).length > 2")
+                drawn = tab.evaluate("window.drawn")
+                clocks = sorted({text for text in drawn if text.count(":") == (2 if step == 1 else 1)})
+                assert len(clocks) >= ticks, drawn
+                day = time.strftime("%-d %b", time.localtime(began))
+                assert any(day in text for text in drawn)
+                assert not any("2029" in text or text == "$1.00" for text in drawn)
+                assert tab.evaluate("window.cut") == []
+            assert tab.locator(".chart", has_text="Cost per run").locator("canvas").count() == 1
+            tab = visit.go("/function/mood", ".charts canvas")
+            assert "No prices are known" in tab.locator(".chart", has_text="Cost per run").inner_text()
+            assert visit.problems == []
+
+
+SPOKEN = """() => {
+    window.drawn = []; window.cut = [];
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+        window.drawn.push(text);
+        const width = this.measureText(text).width;
+        const left = this.textAlign === "right" ? x - width : this.textAlign === "center" ? x - width / 2 : x;
+        if (left < 0 || left + width > this.canvas.width) window.cut.push(text);
+        return draw.call(this, text, x, y, ...more);
+    };
+}"""
+
+
+# --- the list ---
+
+
+def test_runs_are_sorted_and_narrowed_and_views_are_kept(visit, filled):
+    again = filled.reader.runs(RunQuery(asked_again=True), sort="cost").runs
+    assert 1 < len(again) < 6
+    tab = visit.go("/runs", "tbody tr")
+    tab.click("th button:has-text('Cost')")
+    until(tab, "document.querySelector('th[aria-sort=descending] button')?.textContent.startsWith('Cost')")
+    costs = [
+        float(text.strip("$").replace("–", "-1"))
+        for text in tab.locator("tbody td.number:nth-child(6)").all_inner_texts()
+    ]
+    assert costs == sorted(costs, reverse=True)
+    tab.click("th button:has-text('Cost')")
+    until(tab, "document.querySelector('th[aria-sort=ascending]') !== null")
+    assert "sort=cost&ascending=1" in tab.url
+    tab.click("text=More filters")
+    tab.select_option("#filter-asked_again", "1")
+    until(tab, f"document.querySelectorAll('tbody tr').length === {len(again)}")
+    tab.fill("#filter-max_cost", f"{again[-2].cost:.9f}")
+    tab.press("#filter-max_cost", "Tab")
+    until(tab, "document.querySelectorAll('tbody tr').length === 1")
+    assert tab.locator(".chip").all_inner_texts() == ["Asked again: Yes ×", f"USD, less than: {again[-2].cost:.9f} ×"]
+    tab.select_option("select[aria-label='Saved views']", "save")
+    tab.fill("dialog input", "dear ones")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("dialog", state="detached")
+    tab.click("text=Clear all")
+    until(tab, "document.querySelectorAll('tbody tr').length === 6")
+    assert "asked_again" not in tab.url
+    tab.reload()
+    tab.wait_for_selector("tbody tr")
+    tab.select_option("select[aria-label='Saved views']", label="dear ones")
+    until(tab, "document.querySelectorAll('tbody tr').length === 1")
+    assert "sort=cost" in tab.url
+    assert "max_cost=" in tab.url
+
+
+# --- texts ---
+
+
+def test_texts_are_set_as_markdown_without_html_pictures_or_links(visit, filled):
+    answer = (
+        "# Tea\n\nA **bold** word, `code` and <img src=x onerror=alert(1)>.\n\n- one\n- two\n\n"
+        "![a pot](http://127.0.0.1:1/pot.png) [more](javascript:alert(1))\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\nx = 1\n```"
+    )
+
+    async def ask():
+        with watching(filled):
+            await shop.describe.with_options(llm_interface=ScriptedLLM(answer))("pot")
+
+    in_thread(lambda: asyncio.run(ask()))
+    assert filled.flush()
+    tab = visit.go(f"/run/{filled.reader.runs().runs[0].id}", ".fall")
+    assert tab.locator(".markdown").count() == 0
+    tab.click("button:has-text('Markdown')")
+    tab.wait_for_selector(".markdown [role=heading]")
+    assert tab.evaluate("document.querySelectorAll('main img, main .markdown a').length") == 0
+    card = tab.locator("section.card", has=tab.locator("h2:text-is('Answer')"))
+    answer_box = card.locator(".markdown")
+    assert answer_box.locator("strong").inner_text() == "bold"
+    assert answer_box.locator("li").all_inner_texts() == ["one", "two"]
+    assert answer_box.locator("td").all_inner_texts() == ["1", "2"]
+    assert "<img src=x onerror=alert(1)>" in answer_box.inner_text()
+    assert "a pot (http://127.0.0.1:1/pot.png)" in answer_box.inner_text()
+    card.locator(".copy").click()
+    tab.wait_for_selector("text=Copied")
+    assert tab.evaluate("navigator.clipboard.readText()") == answer
+    tab.click(".facts .term summary")
+    assert "hash of docstring" in tab.locator(".term[open] .about").inner_text()
+    tab.keyboard.press("Escape")
+    assert tab.locator(".term[open]").count() == 0
