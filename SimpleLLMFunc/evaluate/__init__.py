@@ -2,7 +2,7 @@
 
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, Case, read_cases
 from SimpleLLMFunc.evaluate.comparison import Comparison, Difference
-from SimpleLLMFunc.evaluate.export import Exported, export_examples
+from SimpleLLMFunc.evaluate.export import Exported, export_examples, is_changed
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, EvaluationFailed, Outcome, Score, compare
 from SimpleLLMFunc.evaluate.run import evaluate, evaluate_async
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, exact, fields, judge
@@ -35,4 +35,4 @@ __all__ = [
     "read_cases",
     "wilson_interval",
 ]
-__all__ += ["ScorerLike"]  # for other rooms
+__all__ += ["ScorerLike", "is_changed"]  # for other rooms

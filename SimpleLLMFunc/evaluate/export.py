@@ -20,7 +20,7 @@ from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Example
 from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, RunQuery, TraceReader, TraceStore
 
-__all__ = ["ExportForm", "Exported", "export_examples"]
+__all__ = ["ExportForm", "Exported", "export_examples", "is_changed"]
 
 ExportForm: TypeAlias = Literal["cases", "examples", "fine-tuning"]
 """``{"args", "expected", "id"}`` for `evaluate`; ``{"args", "value"}`` for `examples=`; ``{"messages"}`` for a service
@@ -128,7 +128,7 @@ def _lines(
             why = "recorded without content"
         elif known in seen:
             why = "the same arguments again"
-        elif _is_changed(arguments) or _is_changed(run.value):
+        elif is_changed(arguments) or is_changed(run.value):
             why = "a text was cut or masked"
         elif run.incomplete:
             why = "recorded in part"
@@ -154,13 +154,13 @@ def _record(pipeline: FunctionPipeline, form: ExportForm, run: RunDetail, exampl
             return {"messages": pipeline.lesson(example)}
 
 
-def _is_changed(value: Any) -> bool:
-    """Whether a text in the value looks as the store leaves one that was too long, or held a key."""
+def is_changed(value: Any) -> bool:
+    """Return whether a text in the value looks as the store leaves one that was too long, or held a key."""
     if isinstance(value, str):
         return MASK in value or (len(value) >= _LONG and value.endswith("…"))
     if isinstance(value, dict):
-        return any(map(_is_changed, value.values()))
-    return isinstance(value, list) and any(map(_is_changed, value))
+        return any(map(is_changed, value.values()))
+    return isinstance(value, list) and any(map(is_changed, value))
 
 
 def _is_omitted(value: Any) -> bool:

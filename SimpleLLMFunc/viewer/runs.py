@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from SimpleLLMFunc.observability.store import (
     RunDetail,
+    RunFormat,
     RunOrder,
     RunQuery,
     RunStatus,
     Thumb,
     TraceReader,
+    exported_runs,
     metrics,
     metrics_over_time,
 )
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
+from SimpleLLMFunc.viewer.onepage import as_html
 from SimpleLLMFunc.viewer.responses import Refusal, reply_of
 
 if TYPE_CHECKING:
@@ -103,6 +106,58 @@ class RunPages:
         """Return a run as a test for pytest."""
         detail = await self._detail(request)
         return await reply_of(lambda: {"text": as_test(detail, self._module_of(detail.summary.function))})
+
+    async def tree(self, request: Request) -> Response:
+        """Return the runs that were part of a run, and of those."""
+        detail = await self._detail(request)
+        return await reply_of(
+            lambda: {"runs": [dataclasses.asdict(run) for run in self._reader.tree(detail.summary.trace_id)]}
+        )
+
+    async def sessions(self, request: Request) -> Response:
+        """Return a page of conversations."""
+        before = _real(request, "before")
+        return await reply_of(
+            lambda: {"sessions": [dataclasses.asdict(each) for each in self._reader.conversations(before=before)]}
+        )
+
+    async def session(self, request: Request) -> Response:
+        """Return a page of the runs of a conversation with what was said, the oldest first."""
+        query = RunQuery(session=request.path_params["name"])
+        after = request.query_params.get("after") or None
+
+        def read() -> dict[str, Any]:
+            page, contents = self._reader.runs_with_content(
+                query, limit=100, after=after, sort="started", ascending=True
+            )
+            if not page.runs:
+                raise Refusal(404, "No run of such a session is kept.")
+            names = ("arguments", "value", "text")
+            runs = [
+                {"summary": dataclasses.asdict(run), **dict(zip(names, content, strict=True))}
+                for run, content in zip(page.runs, contents, strict=True)
+            ]
+            return {"runs": runs, "next": page.next}
+
+        return await reply_of(read)
+
+    async def html(self, request: Request) -> Response:
+        """Return a run as one file to send to somebody."""
+        detail = await self._detail(request)
+        return await reply_of(lambda: {"text": as_html(detail)})
+
+    async def export(self, request: Request) -> Response:
+        """Return all runs that a filter shows, as a file."""
+        from starlette.responses import StreamingResponse
+
+        form = request.path_params["form"]
+        if form not in get_args(RunFormat):
+            raise Refusal(404, "Runs are exported as csv, jsonl and parquet.")
+        query, (sort, ascending) = query_of(request), order_of(request)
+        rows = await in_thread(
+            lambda: exported_runs(self._reader, cast("RunFormat", form), query, sort=sort, ascending=ascending)
+        )
+        return StreamingResponse(rows, media_type="application/octet-stream")
 
     async def functions(self, _request: Request) -> Response:
         """Return all functions with what they took."""

@@ -21,6 +21,7 @@ from SimpleLLMFunc.viewer.responses import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
 from SimpleLLMFunc.viewer.security import SEEN, Guard, new_token
+from SimpleLLMFunc.viewer.verdicts import CaseFiles, VerdictPages
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -55,6 +56,7 @@ def viewer_app(
     *,
     allow_run: Iterable[Any] = (),
     checkpoints: Iterable[str | os.PathLike[str]] = (),
+    cases: str | os.PathLike[str] | None = None,
     token: str | Literal[False] | None = None,
     allowed_hosts: Iterable[str] = (),
 ) -> ViewerApp:
@@ -66,6 +68,7 @@ def viewer_app(
         store: a `TraceStore`, a `TraceReader`, or the path of the file.
         allow_run: modules, decorated functions, chats and assistants that may be run from the page; none by default.
         checkpoints: paths of the checkpoints of maps to show.
+        cases: a folder; runs that are made cases on the page go to its files ``function.jsonl``. None makes none.
         token: what the page asks for before it shows anything. None makes a new one, and writes the end of the address
             that holds it to stderr. False asks for none: for an application that has its own login in front.
         allowed_hosts: names, without port, that the page may be reached by beside those of this machine.
@@ -91,6 +94,7 @@ def viewer_app(
     else:
         raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
     runs, running = RunPages(reader, offered.module_of), RunningPages(offered, sinks)
+    verdicts = VerdictPages(reader, offered, None if cases is None else CaseFiles(Path(cases)))
 
     async def info(_request: Request) -> Response:
         return json_reply(
@@ -101,6 +105,7 @@ def viewer_app(
                 "functions": len(offered.functions),
                 "chats": len(offered.chats),
                 "maps": len(maps),
+                "cases": cases is not None,
             }
         )
 
@@ -121,6 +126,14 @@ def viewer_app(
         data("runs/{run}", runs.run),
         data("runs/{run}/curl", runs.curl),
         data("runs/{run}/test", runs.test),
+        data("runs/{run}/html", runs.html),
+        data("runs/{run}/tree", runs.tree),
+        data("sessions", runs.sessions),
+        data("sessions/{name:path}", runs.session),
+        data("runs/{run}/mark", verdicts.mark, "POST"),
+        data("export/{form}", runs.export),
+        data("cases", verdicts.add, "POST"),
+        data("cases/{name}", verdicts.cases),
         data("functions", runs.functions),
         data("functions/{name}", runs.function),
         data("maps", maps.maps),

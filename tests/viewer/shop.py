@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc import AIAssistant, ChatPair, Message, llm_chat, llm_function, tool
+from SimpleLLMFunc import AIAssistant, ChatPair, Confident, Message, llm_chat, llm_function, tool
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
 
@@ -174,6 +174,46 @@ def talk(request: Any) -> str:
 @llm_chat(llm_interface=PricedLLM(talk, model_name="gpt-5-mini", repeat=True), stream=True)
 async def clerk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
     """You are the clerk of a small shop for tea things. Be brief and kind."""
+    raise NotImplementedError
+
+
+@tool
+async def moods_of(letters: list[str]) -> str:
+    """Say in which mood each letter was written.
+
+    Args:
+        letters: As they came.
+    """
+    report = await asyncio.to_thread(mood.map, letters, progress=False)
+    return ", ".join(row.value.label for row in report)
+
+
+@tool
+async def size_of(item: str) -> str:
+    """Say how large an item is.
+
+    Args:
+        item: In English.
+    """
+    return (await size(item)).value
+
+
+@llm_function(llm_interface=PricedLLM('"small"', repeat=True), votes=3)
+async def size(item: str) -> Confident[Literal["small", "large"]]:
+    """Say how large an item is."""
+    raise NotImplementedError
+
+
+@llm_function(
+    llm_interface=PricedLLM(
+        tool_calls(("moods_of", {"letters": ["Thank you!", "Lovely."]}), ("size_of", {"item": "teapot"})),
+        "Both are happy, and the pot is small.",
+        repeat=True,
+    ),
+    toolkit=[moods_of, size_of],
+)
+async def clerk_agent(task: str) -> str:
+    """Do what the task says."""
     raise NotImplementedError
 
 

@@ -106,24 +106,6 @@ def test_runs_are_searched_filtered_and_the_address_keeps_it(visit):
     tab.wait_for_selector("text=No run fits")
 
 
-def test_the_runs_of_a_conversation_are_found_by_one_of_them(visit, filled):
-    def ask():
-        with watching(filled, session_id="Ines & <Tom>"):
-            shop.mood("one")
-            shop.mood("two")
-
-    in_thread(ask)
-    assert filled.flush()
-    run = filled.reader.runs().runs[0]
-    tab = visit.go(f"/run/{run.id}", ".fall")
-    tab.click("text=Ines & <Tom>")
-    tab.wait_for_selector("tbody tr")
-    assert tab.locator("tbody tr").count() == 2
-    tab.click("text=Session Ines & <Tom>")
-    until(tab, "document.querySelectorAll('tbody tr').length === 8")
-    assert "session" not in tab.url
-
-
 def test_new_runs_show_up_by_themselves(visit, filled):
     tab = visit.go("/runs", "tbody tr")
 
@@ -493,7 +475,7 @@ def test_everything_is_reached_by_key(visit):
     assert "next and previous line" in tab.inner_text("dialog")
     tab.keyboard.press("Escape")
     tab.wait_for_selector("dialog", state="detached")
-    for key, heading in (("2", "Functions"), ("3", "Playground"), ("4", "Chat"), ("5", "Maps")):
+    for key, heading in (("2", "Sessions"), ("3", "Functions"), ("4", "Playground"), ("5", "Chat"), ("6", "Maps")):
         tab.keyboard.press(key)
         tab.wait_for_selector(f"h1:has-text('{heading}')")
     tab.keyboard.press("1")

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from SimpleLLMFunc.base.run.sinks import watching
+from SimpleLLMFunc.evaluate import read_cases
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -141,3 +142,110 @@ def test_texts_are_set_as_markdown_without_html_pictures_or_links(visit, filled)
     assert "hash of docstring" in tab.locator(".term[open] .about").inner_text()
     tab.keyboard.press("Escape")
     assert tab.locator(".term[open]").count() == 0
+
+
+# --- verdicts, and what is taken along ---
+
+
+def test_a_run_is_marked_becomes_a_case_and_is_taken_along(browser, filled, tmp_path):
+    app = app_of(filled, allow_run=[shop], cases=tmp_path / "cases")
+    with Served(app) as page, Visit(browser, page.address, accept_downloads=True) as visit:
+        moods = filled.reader.runs(RunQuery(function="mood")).runs
+        tab = visit.go(f"/run/{moods[0].id}", ".fall")
+        tab.click("button[data-thumb=up]")
+        tab.wait_for_selector("button[data-thumb=up][aria-pressed=true]")
+        tab.fill("#mark-tag", "polite")
+        tab.press("#mark-tag", "Enter")
+        tab.wait_for_selector(".chip:has-text('polite')")
+        tab.fill("#mark-score", "0.75")
+        tab.press("#mark-score", "Tab")
+        until(tab, "document.querySelector('.chip') !== null")
+        tab.click("button:text-is('Add to cases')")
+        tab.fill("#case-value", '{"label": "neutral", "confidence": 1')
+        tab.click("dialog button.first")
+        tab.wait_for_selector("dialog :text('This is no JSON')")
+        tab.fill("#case-value", '{"label": "neutral", "confidence": 1}')
+        tab.click("dialog button.first")
+        tab.wait_for_selector("dialog :text('1 case written to')")
+        tab.keyboard.press("Escape")
+        with tab.expect_download() as caught:
+            tab.click("text=Save as HTML")
+        sent = caught.value.path().read_text(encoding="utf-8")
+        assert caught.value.suggested_filename == f"run-{moods[0].id}.html"
+        assert "polite" in sent
+        tab = visit.go("/runs?tag=polite", "tbody tr")
+        assert tab.locator("tbody tr").count() == 1
+        assert "score 0.75" in tab.inner_text("tbody tr")
+        with tab.expect_download() as caught:
+            tab.select_option("select[aria-label=Export]", "csv")
+        assert caught.value.path().read_text(encoding="utf-8-sig").count("mood_") == 1
+        tab = visit.go("/runs?function=mood", "tbody tr")
+        for at in range(2):
+            tab.locator("tbody .tick").nth(at).check()
+        tab.click("text=Add to cases")
+        tab.click("dialog button.first")
+        tab.wait_for_selector("dialog :text('2 cases written to')")
+        assert [case.expected for case in read_cases(tmp_path / "cases" / "mood.jsonl")] == [
+            {"label": "happy", "confidence": 0.92}
+        ] * 2
+        assert visit.problems == []
+
+
+# --- what belongs together ---
+
+
+def test_runs_inside_a_run_stand_in_its_waterfall_as_a_tree(visit, filled):
+    async def ask():
+        with watching(filled):
+            await shop.clerk_agent("Look at the letters.")
+
+    in_thread(lambda: asyncio.run(ask()))
+    assert filled.flush()
+    run = filled.reader.runs(RunQuery(function="clerk_agent")).runs[0]
+    tab = visit.go(f"/run/{run.id}", ".fall .row")
+    rows = [
+        (row.inner_text(), row.evaluate("(label) => parseInt(getComputedStyle(label).paddingLeft)"))
+        for row in tab.locator(".fall .label").all()
+    ]
+    names = [name for name, _ in rows]
+    assert names == ["Request 1", "moods_of", "mood", "mood", "size_of", "size", "size", "size", "size", "Request 2"]
+    levels = [level for _, level in rows]
+    assert levels[2] > levels[1] > levels[0], "the rows of a map are under the tool that asked for it"
+    assert levels[6] == levels[7] == levels[8] > levels[5] > levels[4], "the votes are under what they are votes of"
+    tab.locator(".fall .row", has_text="mood").nth(1).click()
+    tab.wait_for_selector("h1:has-text('mood')")
+    tab.click("text=part of >> .. >> a")
+    tab.wait_for_selector("h1:has-text('clerk_agent')")
+
+
+def test_a_conversation_is_read_as_one_with_its_runs(visit, filled):
+    async def talk():
+        history = []
+        with watching(filled, session_id="Ines & <Tom>", user_id="Ines"):
+            for message in ("When do you open?", "And on <b>Sundays</b>?"):
+                async for _, history in shop.clerk(history, message):
+                    pass
+            await shop.clerk_agent("Look at the letters.")
+        with watching(filled):
+            await shop.helper.process_query("Who are you?", session_id="s-2")
+
+    in_thread(lambda: asyncio.run(talk()))
+    assert filled.flush()
+    tab = visit.go("/sessions", "tbody tr")
+    assert [line.inner_text() for line in tab.locator("tbody .name").all()] == ["s-2", "Ines & <Tom>"]
+    assert "When do you open?" in tab.inner_text("tbody tr:nth-child(2)")
+    tab.click("text=Ines & <Tom>")
+    tab.wait_for_selector(".exchange")
+    said = [bubble.inner_text() for bubble in tab.locator(".bubble.mine").all()]
+    assert said == ["When do you open?", "And on <b>Sundays</b>?", "Look at the letters."]
+    assert "Answer number 2" in tab.locator(".bubble:not(.mine)").nth(1).inner_text()
+    assert tab.locator(".exchange").nth(2).locator("details summary").inner_text() == "3 runs inside"
+    tab.locator(".exchange").first.locator("a").click()
+    tab.wait_for_selector(".fall")
+    tab.click("text=Ines & <Tom>")
+    tab.wait_for_selector(".exchange")
+    tab = visit.go("/session/s-2", ".exchange")
+    assert "I am the assistant of the shop." in tab.inner_text("main")
+    # In lists, what was said stands there, not the conversation before it.
+    tab = visit.go("/runs?function=clerk", "tbody tr")
+    assert tab.locator("tbody .asked").first.inner_text() == "And on <b>Sundays</b>?"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast, get_args
 
 import click
 
+from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 from SimpleLLMFunc.cli.show import show_table
 from SimpleLLMFunc.config import Settings
@@ -22,11 +23,16 @@ from SimpleLLMFunc.observability.store import (
     Dimension,
     MetricRow,
     RunDetail,
+    RunFormat,
+    RunOrder,
     RunQuery,
     RunStatus,
     RunSummary,
+    Thumb,
     TraceReader,
     delete_runs,
+    exported_runs,
+    mark_run,
     metrics,
     shrink,
 )
@@ -97,10 +103,31 @@ def _filters(command: F) -> F:
         ),
         click.option("--text", help="Take runs with this text in arguments, answer or error."),
         click.option("--session", help="Take runs of this conversation only."),
+        click.option("--user", help="Take runs for this user only."),
+        click.option("--error", help="Take runs that ended with this type of error only."),
+        click.option(
+            "--asked-again/--not-asked-again", default=None, help="Take runs by whether an answer was sent back."
+        ),
+        click.option("--repaired/--not-repaired", default=None, help="Take runs by whether the answer was repaired."),
+        click.option("--failed-tries/--no-failed-tries", default=None, help="Take runs by whether a request failed."),
+        *(
+            click.option(f"--{end}-{unit}", type=float, help=f"Take runs that took {said} {name}.")
+            for unit, name in (("seconds", "seconds"), ("cost", "USD"))
+            for end, said in (("min", "at least so many"), ("max", "fewer"))
+        ),
+        click.option("--thumb", type=click.Choice(get_args(Thumb)), help="Take runs with this mark only."),
+        click.option("--tag", help="Take runs with this tag only."),
+        click.option("--marked/--not-marked", default=None, help="Take runs by whether they are marked."),
     ]
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def _order(command: F) -> F:
+    command = click.option("--ascending", is_flag=True, help="Begin with the smallest.")(command)
+    kinds = click.Choice(get_args(RunOrder))
+    return click.option("--sort", type=kinds, default="started", show_default=True, help="What comes first.")(command)
 
 
 class _Traces(click.Group):
@@ -114,9 +141,9 @@ class _Traces(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Traces, short_help="Kept runs: list, show, metrics, prune.")
+@click.group(cls=_Traces, short_help="Kept runs: list, show, mark, export, metrics, prune.")
 def traces() -> None:
-    """Runs that a trace store keeps: list them, show one, sum them up, let old ones go.
+    """Runs that a trace store keeps: list them, show one, mark it, export them, sum them up, let old ones go.
 
     \b
     simplellmfunc traces runs.sqlite                # the same as: traces list runs.sqlite
@@ -131,10 +158,20 @@ def traces() -> None:
 @_filters
 @click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="How many runs are listed.")
 @click.option("--after", metavar="PLACE", help="Go on where the last page ended, at its `next`.")
+@_order
 @_json
-def list_runs(reader: TraceReader, *, limit: int, after: str | None, as_data: bool, **filters: Any) -> None:
+def list_runs(
+    reader: TraceReader,
+    *,
+    limit: int,
+    after: str | None,
+    sort: RunOrder,
+    ascending: bool,
+    as_data: bool,
+    **filters: Any,
+) -> None:
     """List runs, the latest first."""
-    page = reader.runs(RunQuery(**filters), limit=limit, after=after)
+    page = reader.runs(RunQuery(**filters), limit=limit, after=after, sort=sort, ascending=ascending)
     if as_data:
         echo_json({"runs": page.runs, "next": page.next})
         return
@@ -154,7 +191,7 @@ def list_runs(reader: TraceReader, *, limit: int, after: str | None, as_data: bo
 @click.pass_context
 def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) -> None:
     """Show one RUN: its number, its trace id, or the beginning of that."""
-    detail = reader.run(int(run) if run.isascii() and run.isdecimal() and len(run) < 18 else run)
+    detail = reader.run(_run(run))
     if detail is None:
         click.echo(f"There is no run {escape_control(cut(run, 100))!r}. List them: simplellmfunc traces list", err=True)
         ctx.exit(1)
@@ -162,6 +199,40 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
         echo_json(detail)
     else:
         _show(detail)
+
+
+@traces.command(short_help="Mark a run: thumb, score, comment, tags.")
+@click.argument("run")
+@_store
+@click.option("--thumb", type=click.Choice(get_args(Thumb)), help="What you think of it.")
+@click.option("--score", type=float, help="A number; what it means is yours.")
+@click.option("--comment", help="A text.")
+@click.option("--tag", "tags", multiple=True, help="A tag; may be given several times, in place of those it had.")
+@click.option("--forget", is_flag=True, help="Take away what was marked before, first.")
+@_json
+def mark(reader: TraceReader, run: str, *, tags: tuple[str, ...], as_data: bool, **given: Any) -> None:
+    """Mark one RUN; what is not given stays as it was marked before."""
+    marked = mark_run(reader, _run(run), tags=tags or None, **given)
+    if as_data:
+        echo_json(marked)
+    else:
+        click.echo(printable(f"run {marked.id} {marked.function}: {_marked(marked) or 'no mark'}"))
+
+
+@traces.command(short_help="Write runs to a file: .csv, .jsonl, .parquet.")
+@_store
+@click.option("--to", "path", type=_PATH, required=True, help="The file to write, .csv, .jsonl or .parquet.")
+@_filters
+@_order
+def export(reader: TraceReader, *, path: Path, sort: RunOrder, ascending: bool, **filters: Any) -> None:
+    """Write runs to a file, a row each, with arguments, value and mark."""
+    form = path.suffix.lower().removeprefix(".")
+    if form not in get_args(RunFormat):
+        raise click.BadParameter(f"{path.name!r} ends with none of .csv, .jsonl, .parquet.", param_hint="--to")
+    rows = exported_runs(reader, cast("RunFormat", form), RunQuery(**filters), sort=sort, ascending=ascending)
+    with replaced_whole(path) as part, part.open("wb") as file:
+        file.writelines(rows)
+    click.echo(f"{printable(str(path))}: {path.stat().st_size:,} bytes", err=True)
 
 
 @traces.command(short_help="List functions and their versions.")
@@ -251,6 +322,10 @@ def prune(reader: TraceReader, older_than: float | None, max_size: int | None, *
         click.echo(f"{counted(gone, 'run')} deleted.")
 
 
+def _run(run: str) -> int | str:
+    return int(run) if run.isascii() and run.isdecimal() and len(run) < 18 else run
+
+
 def _reader(store: Path | None) -> TraceReader:
     if store is None:
         named = Settings.from_environment().trace
@@ -307,6 +382,7 @@ def _show(detail: RunDetail) -> None:
         ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
         ("cost", f"{_usd(run.cost)} USD" if run.cost is not None else "unknown"),
         ("part of", run.parent),
+        ("mark", _marked(run)),
         ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
     ):
         if value:
@@ -327,6 +403,11 @@ def _show(detail: RunDetail) -> None:
     _section("value", detail.value)
     for child in detail.children:
         click.echo(printable(f"\ncontains run {child.id}: {child.function} {child.status} {_seconds(child.seconds)} s"))
+
+
+def _marked(run: RunSummary) -> str:
+    score = "" if run.score is None else f"score {run.score:g}"
+    return ", ".join(filter(None, (run.thumb and f"thumb {run.thumb}", score, *run.tags, run.comment)))
 
 
 def _section(name: str, value: Any) -> None:

@@ -41,6 +41,11 @@ __all__ = ["view"]
     type=click.Path(path_type=Path, dir_okay=False),
     help="Show the map that writes this checkpoint.",
 )
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder for runs that are made cases of an evaluation; by default `cases` beside the store.",
+)
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in the browser (the default), or do not.")
 def view(
     store: Path | None,
@@ -48,6 +53,7 @@ def view(
     host: str,
     allowed: tuple[str, ...],
     checkpoints: tuple[Path, ...],
+    cases: Path | None,
     opens: bool,
 ) -> None:
     """Look at the runs that a trace store keeps, in the browser, on this machine only.
@@ -70,7 +76,11 @@ def view(
     try:
         # Before the page is there: what does not load, or is no store, is said now.
         app = viewer_app(
-            kept, allow_run=[_loaded(each) for each in allowed], checkpoints=checkpoints, token=new_token()
+            kept,
+            allow_run=[_loaded(each) for each in allowed],
+            checkpoints=checkpoints,
+            cases=cases or path.with_name("cases"),
+            token=new_token(),
         )
         kept.reader.seq()
         asyncio.run(serve_page(app, host=host, port=port, announce=_announce(path, opens=opens)))

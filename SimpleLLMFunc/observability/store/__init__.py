@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from SimpleLLMFunc.observability.store.export import RunFormat, exported_runs
 from SimpleLLMFunc.observability.store.marks import mark_run
 from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics, metrics_over_time
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import (
     Changes,
+    Conversation,
     RunDetail,
     RunOrder,
     RunPage,
@@ -21,9 +23,11 @@ from SimpleLLMFunc.observability.store.writer import delete_runs, shrink
 
 __all__ = [
     "Changes",
+    "Conversation",
     "Dimension",
     "MetricRow",
     "RunDetail",
+    "RunFormat",
     "RunOrder",
     "RunPage",
     "RunQuery",
@@ -35,6 +39,7 @@ __all__ = [
     "TraceStore",
     "TraceStoreWarning",
     "delete_runs",
+    "exported_runs",
     "mark_run",
     "metrics",
     "metrics_over_time",

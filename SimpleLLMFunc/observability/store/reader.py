@@ -15,6 +15,7 @@ from SimpleLLMFunc.observability.store.content import unpack
 from SimpleLLMFunc.observability.store.query import RUNS, alive, conditions, order_of, place_of, source_of, stored
 from SimpleLLMFunc.observability.store.rows import (
     Changes,
+    Conversation,
     FunctionSummary,
     FunctionVersion,
     Review,
@@ -97,6 +98,19 @@ class TraceReader:
         Raises:
             ConfigError: the file cannot be read, `after` is none of ours, or runs are not sorted by that.
         """
+        return self.runs_with_content(query, limit=limit, after=after, sort=sort, ascending=ascending, columns=())[0]
+
+    def runs_with_content(
+        self,
+        query: RunQuery | None,
+        *,
+        limit: int,
+        after: str | None,
+        sort: RunOrder,
+        ascending: bool,
+        columns: Sequence[str] = ("arguments", "value", "answer"),
+    ) -> tuple[RunPage, list[list[Any]]]:
+        """Return a page as `runs` does, and the content of each run: arguments, value and text."""
         limit = min(max(limit, 1), _MOST_RUNS)
         key, order = order_of(sort, ascending=ascending)
         with self.connection() as connection:
@@ -106,14 +120,15 @@ class TraceReader:
                 where += f" AND ({key}, runs.id) {'>' if ascending else '<'} (:key, :id)"
             found = connection.execute(
                 f"WITH chosen AS (SELECT runs.id AS id, {key} AS key FROM {source_of(query)} WHERE {where} "  # noqa: S608
-                f"ORDER BY {order} LIMIT :limit) SELECT {_COLUMNS}, chosen.key FROM chosen "
+                f"ORDER BY {order} LIMIT :limit) SELECT {', '.join((_COLUMNS, 'chosen.key', *columns))} FROM chosen "
                 f"CROSS JOIN runs ON runs.id = chosen.id LEFT JOIN marks ON marks.run = runs.id ORDER BY {order}",
                 {**values, "limit": limit + 1},
             ).fetchall()
             seq = _seq(connection)
-        rows = [_summary(row[:-1]) for row in found[:limit]]
-        place = f"{float(found[limit - 1][-1])!r}:{rows[-1].id}" if len(found) > limit else None
-        return RunPage(rows, place, seq)
+        width = len(fields(RunSummary))
+        rows = [_summary(row[:width]) for row in found[:limit]]
+        place = f"{float(found[limit - 1][width])!r}:{rows[-1].id}" if len(found) > limit else None
+        return RunPage(rows, place, seq), [[unpack(cell) for cell in row[width + 1 :]] for row in found[:limit]]
 
     def count(self, query: RunQuery | None = None, *, most: int = 10_000) -> int:
         """Return how many runs there are; `most` where there are more."""
@@ -184,6 +199,40 @@ class TraceReader:
         if not isinstance(run, int):
             return _found(connection, stored(str(run)))
         return run if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() else None
+
+    def tree(self, trace_id: str) -> list[RunSummary]:
+        """Return the runs that were part of a run, and of those, the oldest first; at most 500."""
+        with self.connection() as connection:
+            rows = connection.execute(
+                "WITH RECURSIVE below (trace_id) AS (SELECT :root UNION SELECT runs.trace_id FROM below "  # noqa: S608
+                "JOIN runs ON runs.parent = below.trace_id AND runs.parent != '') "
+                f"SELECT {_COLUMNS} FROM below CROSS JOIN {_MARKED} WHERE runs.trace_id = below.trace_id "
+                "AND runs.trace_id != :root ORDER BY runs.started, runs.id LIMIT :limit",
+                {"root": stored(trace_id), "limit": _MOST_CHILDREN, "alive": alive()},
+            ).fetchall()
+        return [_summary(row) for row in rows]
+
+    def conversations(self, *, limit: int = 50, before: float | None = None) -> list[Conversation]:
+        """Return the sessions, the one with the latest run first.
+
+        Args:
+            limit: of sessions, at most 500.
+            before: only those whose latest run began before; `Conversation.latest` of the last one gives the next page.
+        """
+        with self.connection() as connection:
+            rows = connection.execute(
+                "WITH chosen AS (SELECT session, group_concat(DISTINCT function) AS functions, count(*) AS runs, "  # noqa: S608
+                "sum(status = 'error') AS errors, min(started) AS began, max(started) AS latest, "
+                "sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cost) AS cost "
+                f"FROM {RUNS} WHERE session != '' GROUP BY session HAVING :before IS NULL OR max(started) < :before "
+                "ORDER BY max(started) DESC LIMIT :limit) "
+                "SELECT chosen.session, (SELECT user FROM runs WHERE runs.session = chosen.session AND runs.session != '' "
+                "ORDER BY started DESC LIMIT 1), functions, runs, errors, began, latest, input_tokens, output_tokens, cost, "
+                "(SELECT question FROM runs WHERE runs.session = chosen.session AND runs.session != '' "
+                "ORDER BY started LIMIT 1) FROM chosen",
+                {"before": before, "limit": min(max(limit, 1), _MOST_RUNS)},
+            ).fetchall()
+        return [Conversation(*row) for row in rows]
 
     # --- functions ---------------------------------------------------------------------------------------
 

@@ -313,6 +313,32 @@ class FunctionSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Conversation:
+    """A session in the list of sessions.
+
+    Attributes:
+        user: whom its latest run served; "" where nobody said.
+        functions: names of what ran in it, separated by commas.
+        runs, errors: how many there are.
+        began, latest: when its first and its latest run began, seconds since the epoch.
+        cost: USD of the runs whose cost is known; None where that is none.
+        question: the head of the arguments of its first run.
+    """
+
+    session: str
+    user: str
+    functions: str
+    runs: int
+    errors: int
+    began: float
+    latest: float
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunDetail(Shown):
     """Everything about one run.
 

@@ -63,6 +63,10 @@ export async function get(path, query, signal) {
   return (await ask(path, { query, signal })).json();
 }
 
+export async function blob(path, query, signal) {
+  return (await ask(path, { query, signal })).blob();
+}
+
 export async function post(path, body, signal) {
   return (await ask(path, { body, signal })).json();
 }

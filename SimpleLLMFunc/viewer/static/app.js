@@ -9,10 +9,13 @@ import { functionPage, functionsPage } from "./functions.js";
 import { playPage, playgroundPage } from "./play.js";
 import { chatPage, chatsPage } from "./chat.js";
 import { mapPage, mapsPage } from "./maps.js";
+import { sessionPage, sessionsPage } from "./sessions.js";
 
 const PLACES = [
   ["runs", /^\/(?:runs(?:\?.*)?)?$/, runsPage],
   ["runs", /^\/run\/([^/?]+)$/, runPage],
+  ["sessions", /^\/sessions$/, sessionsPage],
+  ["sessions", /^\/session\/([^/?]+)$/, sessionPage],
   ["functions", /^\/functions$/, functionsPage],
   ["functions", /^\/function\/([^/?]+)$/, functionPage],
   ["play", /^\/play$/, playgroundPage],
@@ -22,7 +25,7 @@ const PLACES = [
   ["maps", /^\/maps$/, mapsPage],
   ["maps", /^\/map\/(\d+)$/, mapPage],
 ];
-const TABS = [["runs", "/runs", "1"], ["functions", "/functions", "2"], ["play", "/play", "3"], ["chat", "/chat", "4"], ["maps", "/maps", "5"]];
+const TABS = [["runs", "/runs", "1"], ["sessions", "/sessions", "2"], ["functions", "/functions", "3"], ["play", "/play", "4"], ["chat", "/chat", "5"], ["maps", "/maps", "6"]];
 const THEMES = ["auto", "light", "dark"];
 
 const main = document.getElementById("main");
@@ -111,7 +114,7 @@ function drawTop(current) {
 
 function showKeys() {
   if (document.querySelector("dialog[open]")) return;
-  const rows = [["1 – 5", "keys.tabs"], ["/", "keys.search"], ["j  k", "keys.move"], ["Enter", "keys.open"], ["n  p", "keys.page"], ["u", "keys.up"], ["c", "keys.test"], ["Ctrl Enter", "keys.send"], ["t", "keys.theme"], ["?", "keys.help"]];
+  const rows = [["1 – 6", "keys.tabs"], ["/", "keys.search"], ["j  k", "keys.move"], ["Enter", "keys.open"], ["n  p", "keys.page"], ["x", "keys.pick"], ["u", "keys.up"], ["c", "keys.test"], ["Ctrl Enter", "keys.send"], ["t", "keys.theme"], ["?", "keys.help"]];
   const box = h("dialog", { "aria-label": t("keys.title") },
     h("h2", t("keys.title")),
     h("dl.keys", rows.map(([keys, text]) => [h("dt", keys.split("  ").map((key) => [h("kbd", key), " "])), h("dd", t(text))])),

@@ -59,6 +59,8 @@ const ICONS = {
   sun: "M12 7a5 5 0 1 1 0 10 5 5 0 0 1 0-10zM12 1v3M12 20v3M1 12h3M20 12h3M4 4l2 2M18 18l2 2M20 4l-2 2M6 18l-2 2",
   auto: "M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18zM12 3v18",
   help: "M9 9a3 3 0 1 1 4.5 2.6c-1 .6-1.5 1.2-1.5 2.4M12 18v.5",
+  thumb: "M7 11v9H4v-9zM7 11l4-8a2 2 0 0 1 2 2v4h5a2 2 0 0 1 2 2.3l-1 6.7a2 2 0 0 1-2 2H7",
+  down: "M12 4v12M6 11l6 6 6-6M4 20h16",
   tool: "M14 6a4 4 0 0 1 5-3l-2.5 2.5 2 2L21 5a4 4 0 0 1-5 5L8 18a2 2 0 1 1-3-3z",
 };
 
@@ -84,4 +86,13 @@ export async function copy(text) {
     document.execCommand("copy");
     area.remove();
   }
+}
+
+// Hands a file to the person; nothing leaves the browser.
+export function save(name, blob) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }

@@ -1,17 +1,19 @@
 // One run: what it took, its time axis, its answer, and every request with its reply.
 
 import { get, segment } from "./api.js";
-import { h, icon, show } from "./dom.js";
+import { h, icon, save, show } from "./dom.js";
 import { ago, count, moment, percent, pretty, seconds, usd } from "./format.js";
 import { t } from "./i18n.js";
 import { isMarkdown, setMarkdown } from "./markdown.js";
 import { copyButton, copyIcon, jsonView, messagesView, messageView, omitted, repairsView, tabs, term, textOrJson, violationsView } from "./messages.js";
 import { formatOf, messagesOf, toolNamesOf } from "./spoken.js";
 import { marks, statusBadge } from "./runs.js";
+import { addToCases, markCard } from "./verdicts.js";
 import { waterfall } from "./waterfall.js";
 
 export async function runPage(frame, id) {
   let run = await get("runs/" + segment(id), {}, frame.signal);
+  let tree = await below();
   frame.title(run.summary.function);
   const playable = frame.info.can_run && run.summary.kind === "function" ? await get("play", {}, frame.signal) : { functions: [] };
   draw();
@@ -23,6 +25,10 @@ export async function runPage(frame, id) {
 
   function draw() {
     show(frame.main, head(), h("div.stack", ...parts()));
+  }
+
+  async function below() {
+    return run.children.length ? (await get("runs/" + segment(id) + "/tree", {}, frame.signal)).runs : [];
   }
 
   function head() {
@@ -38,6 +44,8 @@ export async function runPage(frame, id) {
         h("div.actions",
           h("button", { "aria-pressed": String(isMarkdown()), title: t("markdown.title"), onclick: () => { setMarkdown(!isMarkdown()); draw(); } }, t("markdown")),
           fits && h("a.button", { to: "/play/" + segment(fits.name) + "?run=" + summary.id }, icon("play"), t("run.again")),
+          frame.info.cases && summary.kind === "function" && h("button", { onclick: () => addToCases(frame, [run]) }, t("cases.add")),
+          h("button", { onclick: async () => { const text = await taken("html"); if (text) save("run-" + summary.id + ".html", new Blob([text], { type: "text/html" })); } }, icon("down"), t("run.html")),
           ["function", "chat"].includes(summary.kind) && test)));
   }
 
@@ -53,10 +61,11 @@ export async function runPage(frame, id) {
     const { summary } = run;
     return [
       facts(),
+      markCard(frame, run),
       run.incomplete && h("div.hint", t("run.incomplete")),
       summary.status === "error" && h("div.problem", h("strong", summary.error), summary.error_text ? ": " + summary.error_text : ""),
       summary.status === "lost" && h("div.hint", t("run.lost")),
-      run.turns.length > 0 && h("section.card", h("div.title", h("h2", t("fall.title"))), waterfall(run)),
+      run.turns.length > 0 && h("section.card", h("div.title", h("h2", t("fall.title"))), waterfall(run, tree, frame.go)),
       h("div.two", asked(), answered()),
       ...run.turns.map(turnCard),
       run.tool_calls.length > 0 && toolsCard(),
@@ -78,7 +87,8 @@ export async function runPage(frame, id) {
       ["fact.first", summary.first_chunk_seconds === null ? null : seconds(summary.first_chunk_seconds)],
       ["fact.cached", summary.cached_tokens ? count(summary.cached_tokens) + " (" + percent(summary.cached_tokens / Math.max(summary.input_tokens, 1)) + ")" : null],
       ["fact.reasoning", summary.reasoning_tokens ? count(summary.reasoning_tokens) : null],
-      ["fact.session", summary.session && h("a.mono", { to: "/runs?session=" + segment(summary.session) }, summary.session)],
+      ["fact.session", summary.session && h("a.mono", { to: "/session/" + segment(summary.session) }, summary.session)],
+      ["fact.user", summary.user && h("a", { to: "/runs?user=" + segment(summary.user) }, summary.user)],
       ["fact.trace", h("code.small", summary.trace_id)],
     ];
     return h("section.card", h("div.body", h("dl.facts", pairs.filter(([, value]) => value !== null && value !== "" && value !== undefined).map(([name, value, isBig]) =>
@@ -180,6 +190,7 @@ export async function runPage(frame, id) {
         if (fresh.summary.seq === seq && fresh.summary.status === "running") continue;
         seq = fresh.summary.seq;
         run = fresh;
+        tree = await below();
         draw();
       } catch (error) {
         if (error.status) return; // refused, or gone; a server that does not answer for a while may come back

@@ -1,10 +1,11 @@
 // The list of runs: search, filters, pages, and what is new while one looks.
 
-import { get } from "./api.js";
+import { blob, get } from "./api.js";
 import { filterBar, isNarrowed, paramsOf, queryOf, stateOf } from "./filters.js";
-import { h, icon, show } from "./dom.js";
+import { h, icon, save, show } from "./dom.js";
 import { clock, count, firstLine, moment, oneLine, seconds, short, usd } from "./format.js";
 import { t } from "./i18n.js";
+import { addToCases, markTags } from "./verdicts.js";
 
 const PAGE = 50;
 const SORTED = { seconds: "seconds", tokens: "tokens", cost: "cost", time: "started" };
@@ -28,8 +29,10 @@ export async function runsPage(frame) {
 
   const filters = filterBar({ change: (given) => take({ ...state, ...given }), replace: take });
   const news = h("div.news", { "aria-live": "polite" });
+  const picked = new Map(); // runs that are ticked, by id
+  const choice = h("div.choice", { role: "region", "aria-label": t("picked"), hidden: true });
   const body = h("div");
-  show(frame.main, h("h1.offscreen", t("nav.runs")), filters.box, news, body);
+  show(frame.main, h("h1.offscreen", t("nav.runs")), filters.box, news, choice, body);
   filters.draw(state);
 
   await Promise.all([load(""), choose()]);
@@ -44,6 +47,7 @@ export async function runsPage(frame) {
     ["Enter", () => open()],
     ["n", () => page?.next && next()],
     ["p", () => before.length && previous()],
+    ["x", () => body.querySelectorAll("tbody .tick")[Math.max(selected, 0)]?.click()],
   ]);
 
   async function choose() {
@@ -103,11 +107,12 @@ export async function runsPage(frame) {
     const total = page.total === null ? "" : page.total >= 10000 ? count(10000) + "+" : count(page.total);
     show(body,
       h("div.card", h("table.table.cards", 
-        h("thead", h("tr", ["status", "function", "answer", "seconds", "tokens", "cost", "model", "time"].map(heading))),
+        h("thead", h("tr", h("th.ticks"), ["status", "function", "answer", "seconds", "tokens", "cost", "model", "time"].map(heading))),
         h("tbody", rows))),
       h("div.pager",
         h("span", t("runs.shown", { first: count(first), last: count(first + rows.length - 1), total })),
         h("span.space"),
+        h("select", { "aria-label": t("export"), onchange: (event) => download(event.target) }, h("option", { value: "" }, t("export")), ["csv", "jsonl", "parquet"].map((form) => h("option", { value: form }, "." + form))),
         h("button", { disabled: !before.length, onclick: previous }, icon("left"), t("runs.newer")),
         h("button", { disabled: !page.next, onclick: next }, t("runs.older"), icon("right"))));
     mark();
@@ -124,9 +129,10 @@ export async function runsPage(frame) {
   }
 
   function row(run, at) {
-    const noted = marks(run);
-    return h("tr.link", { "data-at": at, tabIndex: 0, onclick: (event) => { if (!event.target.closest("a")) { selected = at; open(); } }, onfocus: () => { selected = at; mark(); },
+    const noted = [...marks(run), ...markTags(run).flatMap((mark) => [mark, " "])];
+    return h("tr.link", { "data-at": at, tabIndex: 0, onclick: (event) => { if (!event.target.closest("a, input")) { selected = at; open(); } }, onfocus: () => { selected = at; mark(); },
       onkeydown: (event) => { if (event.key === "Enter" && event.target === event.currentTarget) { event.stopPropagation(); selected = at; open(); } } },
+      h("td.ticks", h("input.tick", { type: "checkbox", checked: picked.has(run.id), "aria-label": t("pick", { run: run.id }), onchange: (event) => pick(run, event.target.checked) })),
       h("td", statusBadge(run.status)),
       h("td.name", h("a", { to: "/run/" + run.id }, run.function || "–")),
       h("td.text", h("div.line", { class: run.status === "error" ? "bad" : "", title: oneLine(answerOf(run), 400) }, firstLine(answerOf(run) || run.question)), answerOf(run) && run.question && h("div.line.asked", { title: oneLine(run.question, 400) }, firstLine(run.question)), noted.length > 0 && h("div.marks", noted)),
@@ -135,6 +141,28 @@ export async function runsPage(frame) {
       h("td.number", { "data-label": run.cost === null ? null : "" }, run.cost === null ? h("span.faint", "–") : usd(run.cost)),
       h("td.nowrap.quiet", run.model),
       h("td.nowrap.quiet", { title: moment(run.started) }, clock(run.started)));
+  }
+
+  function pick(run, is) {
+    if (is) picked.set(run.id, run);
+    else picked.delete(run.id);
+    choice.hidden = picked.size === 0;
+    const [one, two] = picked.keys();
+    show(choice, h("strong", t("picked.count", { count: picked.size })),
+      picked.size === 2 && h("a.button", { to: "/compare?a=" + one + "&b=" + two }, t("compare")),
+      frame.info.cases && h("button", { onclick: () => addToCases(frame, [...picked.values()]) }, t("cases.add")),
+      h("button", { onclick: () => { picked.clear(); choice.hidden = true; draw(); } }, t("picked.none")));
+  }
+
+  async function download(select) {
+    const form = select.value;
+    select.value = "";
+    frame.note(t("export.begun"));
+    try {
+      save("runs." + form, await blob("export/" + form, queryOf(state), frame.signal));
+    } catch (error) {
+      frame.note(error.message);
+    }
   }
 
   function mark() {

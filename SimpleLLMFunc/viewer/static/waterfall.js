@@ -4,7 +4,29 @@ import { h, place } from "./dom.js";
 import { count, oneLine, seconds } from "./format.js";
 import { t } from "./i18n.js";
 
-function rowsOf(run) {
+const MOST = 200;
+
+// The runs that were part of a run, each under the one that began it, level by level.
+function rowsBelow(run, tree, go) {
+  const under = new Map();
+  for (const each of tree) under.set(each.parent, [...(under.get(each.parent) || []), each]);
+  const rowsOfOne = (each, level) => [
+    {
+      kind: each.status === "error" || each.status === "lost" ? "wrong" : "run", level, label: each.function, start: each.started - run.summary.started, length: each.seconds ?? 0, seconds: each.seconds,
+      title: oneLine([each.model, t("fall.tokens", { input: count(each.input_tokens), output: count(each.output_tokens) }), each.answer].filter(Boolean).join(" · "), 300),
+      act: () => go("/run/" + each.id),
+    },
+    ...(under.get(each.trace_id) || []).flatMap((child) => rowsOfOne(child, level + 1)),
+  ];
+  const first = under.get(run.summary.trace_id) || [];
+  return {
+    ofCall: (call) => first.filter((each) => each.parent_call === call.call_id).flatMap((each) => rowsOfOne(each, 2)),
+    others: () => first.filter((each) => !run.tool_calls.some((call) => call.call_id === each.parent_call)).flatMap((each) => rowsOfOne(each, 1)),
+  };
+}
+
+function rowsOf(run, tree, go) {
+  const below = rowsBelow(run, tree, go);
   const rows = [];
   const rejected = new Map(run.reviews.filter((review) => !review.accepted).map((review) => [review.turn, review]));
   for (const turn of run.turns) {
@@ -35,21 +57,26 @@ function rowsOf(run) {
         kind: call.failed ? "wrong" : "tool", deep: true, label: call.name, start: call.started, length: call.seconds ?? 0, seconds: call.seconds,
         title: oneLine(JSON.stringify(call.arguments), 300), target: "tool-" + call.number,
       });
+      rows.push(...below.ofCall(call));
     }
   }
+  rows.push(...below.others());
   return rows;
 }
 
-export function waterfall(run) {
-  const rows = rowsOf(run);
+// `tree`: the runs that were part of it; `go` opens one of them.
+export function waterfall(run, tree, go) {
+  const all = rowsOf(run, tree, go);
+  const rows = all.slice(0, MOST);
   const total = Math.max(run.summary.seconds ?? 0, ...rows.map((row) => row.start + row.length), 1e-6);
   const ticks = ticksOf(total);
   return h("div",
     h("div.fall", { role: "list", "aria-label": t("fall.title") },
       h("div.axis", { "aria-hidden": "true" }, h("span"), h("div.ticks", ticks.map((at) => place(h("span", seconds(at)), (at / total) * 100))), h("span")),
       rows.map((row) => bar(row, total))),
+    all.length > MOST && h("p.faint.small.under", t("fall.more", { count: all.length - MOST })),
     h("div.legend",
-      ["model", "tool", "reask", "wrong", "try"].filter((kind) => rows.some((row) => row.kind === kind)).map((kind) => h("span", h("i." + kind), t("legend." + kind))),
+      ["model", "tool", "run", "reask", "wrong", "try"].filter((kind) => rows.some((row) => row.kind === kind)).map((kind) => h("span", h("i." + kind), t("legend." + kind))),
       rows.some((row) => row.mark !== null && row.mark !== undefined) && h("span", t("legend.first"))));
 }
 
@@ -62,16 +89,18 @@ function bar(row, total) {
     mark.style.left = (row.mark / total) * 100 + "%";
     track.append(mark);
   }
-  const jump = () => {
+  const label = h("div.label", h("i"), h("span", row.label));
+  if (row.level) label.style.paddingLeft = Math.min(row.level, 6) * 16 + "px";
+  const jump = row.act || (() => {
     const target = document.getElementById(row.target);
     if (!target) return;
     target.scrollIntoView({ behavior: "smooth", block: "start" });
     target.focus({ preventScroll: true });
-  };
+  });
   return h("div.row.link", {
     class: row.kind + (row.deep ? " deep" : ""), role: "listitem", tabIndex: 0, title: row.title, onclick: jump,
     onkeydown: (event) => { if (event.key === "Enter") jump(); },
-  }, h("div.label", h("i"), h("span", row.label)), track, h("div.number.small.quiet", seconds(row.seconds)));
+  }, label, track, h("div.number.small.quiet", seconds(row.seconds)));
 }
 
 function ticksOf(total) {

@@ -74,6 +74,30 @@ def test_one_run(store):
     assert "There is no run" in run("show", "9" * 30, code=1).stderr
 
 
+def test_a_run_is_marked_and_found_by_it(store):
+    said = run(
+        "mark", "1", "--thumb", "up", "--tag", "good", "--tag", "short", "--score", "0.5", "--comment", "\x1b[31m"
+    ).stdout
+    assert said.startswith("run 1 grade: thumb up, score 0.5, good, short, ")
+    assert "\x1b" not in said
+    assert "mark     thumb up" in run("show", "1").stdout
+    assert run("list", "--tag", "good").stdout.count("\n") == run("list", "--not-marked").stdout.count("\n") == 2
+    marked = json.loads(run("mark", "1", "--forget", "--json").stdout)
+    assert (marked["thumb"], marked["tags"]) == ("", [])
+    assert "There is no run" not in run("mark", "1", code=1).stderr
+    assert "no run '77'" in run("mark", "77", "--thumb", "up", code=1).stderr
+
+
+def test_runs_are_exported_as_they_are_listed(store, tmp_path):
+    run("export", "--to", str(tmp_path / "o.jsonl"), "--sort", "tokens", "--ascending")
+    rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text(encoding="utf-8").splitlines()]
+    listed = json.loads(run("list", "--sort", "tokens", "--ascending", "--json").stdout)["runs"]
+    assert [row["id"] for row in rows] == [each["id"] for each in listed]
+    run("export", "--to", str(tmp_path / "o.csv"), "--asked-again", "--status", "ok")
+    assert (tmp_path / "o.csv").read_text(encoding="utf-8-sig").count("grade_") == 1
+    assert "ends with none of" in run("export", "--to", "o.xls", code=2).stderr
+
+
 def test_metrics(store):
     shown = run("metrics").stdout
     assert "50.0%" in shown
@@ -108,6 +132,9 @@ def test_old_runs_go(store):
         ["list", "--since", "yesterday"],
         ["list", "--limit", "0"],
         ["list", "--status", "fine"],
+        ["list", "--sort", "name"],
+        ["mark", "1", "--thumb", "sideways"],
+        ["export"],
         ["metrics", "--bucket", "soon"],
         ["metrics", "--by", "prompt"],
         ["prune", "--max-size", "large"],

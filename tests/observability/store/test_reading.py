@@ -97,6 +97,53 @@ def test_pages_follow_one_another(reader):
     assert len(reader.runs(limit=0).runs) == 1
 
 
+KEYS = {
+    "started": lambda run: run.started,
+    "seconds": lambda run: run.seconds,
+    "tokens": lambda run: run.input_tokens + run.output_tokens,
+    "cost": lambda run: run.cost,
+}
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+@pytest.mark.parametrize("sort", KEYS)
+def test_every_order_is_paged_without_a_gap_and_what_has_no_value_comes_last(reader, sort, ascending):
+    found, after = [], None
+    while True:
+        page = reader.runs(RunQuery(session="s1"), limit=7, after=after, sort=sort, ascending=ascending)
+        found += page.runs
+        after = page.next
+        if after is None:
+            break
+    assert sorted(numbers(found)) == [n for n in range(RUNS) if n % 5 == 1]
+    values = [KEYS[sort](run) for run in found]
+    known = [value for value in values if value is not None]
+    assert known == sorted(known, reverse=not ascending)
+    assert values[len(known) :] == [None] * (len(values) - len(known))
+
+
+def test_conversations_are_paged_by_their_latest_run(reader):
+    first = reader.conversations(limit=3)
+    rest = reader.conversations(before=first[-1].latest)
+    assert [each.session for each in first + rest] == ["s4", "s3", "s2", "s1", "s0"]
+    (one,) = (each for each in rest if each.session == "s1")
+    mine = reader.runs(RunQuery(session="s1"), limit=500).runs
+    assert (one.runs, one.errors) == (len(mine), sum(run.status == "error" for run in mine))
+    assert one.cost == pytest.approx(sum(run.cost or 0 for run in mine))
+    assert (one.question, sorted(one.functions.split(","))) == ("hay 1", ["f0", "f1", "f2"])
+    assert (one.latest, one.began) == (mine[0].started, mine[-1].started)
+
+
+def test_the_tree_of_a_run_holds_what_is_below(reader):
+    assert numbers(reader.tree("f0_00012")) == [13]
+    assert reader.tree("f1_00013") == reader.tree("none") == []
+
+
+def test_an_order_that_is_none_is_refused(reader):
+    with pytest.raises(ConfigError, match="not sorted by 'name'"):
+        reader.runs(sort="name")
+
+
 def test_runs_of_one_moment_are_on_one_page_each(tmp_path):
     with TraceStore(tmp_path / "r.sqlite", max_age=None) as store:
         fill(store, 20)
@@ -126,6 +173,13 @@ def test_a_place_that_is_none_is_refused(reader, after):
         (RunQuery(status="error"), lambda n: n % 10 == 3),
         (RunQuery(status="running"), lambda n: n >= RUNS - 3),
         (RunQuery(status="ok", function="f2"), lambda n: n % 3 == 2 and n % 10 != 3 and n < RUNS - 3),
+        (RunQuery(error="RateLimited", user=""), lambda n: n % 10 == 3),
+        (RunQuery(user="nobody"), lambda n: False),
+        (RunQuery(asked_again=True), lambda n: False),
+        (RunQuery(repaired=False, failed_tries=False), lambda n: True),
+        (RunQuery(min_seconds=1.01, max_seconds=1.1), lambda n: 100 <= n < 109),
+        (RunQuery(min_cost=0.005), lambda n: n % 2 == 1),
+        (RunQuery(max_cost=0.005), lambda n: False),
         (RunQuery(since=NOW - 60 * 9.5), lambda n: n >= RUNS - 10),
         (RunQuery(until=NOW - 60 * 9.5), lambda n: n < RUNS - 10),
         (RunQuery(text="NEEDLE"), lambda n: n % 50 == 7),
@@ -255,8 +309,10 @@ def test_a_page_is_read_from_an_index_in_its_order(store, query):
         lambda reader: reader.run("f0_0001"),
         lambda reader: reader.runs(RunQuery(text="needle")),
         lambda reader: reader.versions("f0"),
-        lambda reader: reader.models(),
+        lambda reader: (reader.models(), reader.errors(), reader.users()),
+        lambda reader: reader.runs(RunQuery(min_cost=0.001, asked_again=True), sort="cost"),
         lambda reader: reader.functions(),
+        lambda reader: (reader.conversations(), reader.tree("f0_00012")),
         lambda reader: reader.count(RunQuery(function="f1")),
     ],
 )
