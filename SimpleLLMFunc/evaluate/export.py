@@ -20,8 +20,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Example
 from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, RunQuery, TraceReader, TraceStore
 
-__all__ = ["ExportForm", "Exported", "export_examples", "is_changed"]
-
 ExportForm: TypeAlias = Literal["cases", "examples", "fine-tuning"]
 """``{"args", "expected", "id"}`` for `evaluate`; ``{"args", "value"}`` for `examples=`; ``{"messages"}`` for a service
 that tunes models."""

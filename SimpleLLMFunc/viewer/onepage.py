@@ -11,8 +11,6 @@ from typing import Any, Final
 from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
 from SimpleLLMFunc.viewer.responses import clean
 
-__all__ = ["as_html"]
-
 _HEAD: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["RunPages", "order_of", "query_of"]
 
 _PLACE = re.compile(r"(?:-?[0-9.e+-]{1,40}|-?inf):[0-9]{1,18}")
 """Of a page in the list of runs."""

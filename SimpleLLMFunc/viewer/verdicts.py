@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["CaseFiles", "VerdictPages"]
 
 _MOST: Final = 500
 """Runs that become cases at once."""

@@ -14,8 +14,6 @@ from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
 
-__all__ = ["RunFormat", "exported_runs"]
-
 RunFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 """The forms of an exported table."""
 

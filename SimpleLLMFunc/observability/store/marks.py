@@ -16,8 +16,6 @@ from SimpleLLMFunc.observability.store.rows import RunSummary, Thumb
 from SimpleLLMFunc.observability.store.writer import next_seq
 from SimpleLLMFunc.storage import transaction
 
-__all__ = ["mark_run"]
-
 _MOST_TAGS = 50
 _LONGEST_TAG = 100
 _LONGEST_COMMENT = 10_000

@@ -12,8 +12,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
 from SimpleLLMFunc.observability.store.tables import has_text_index
 
-__all__ = ["LOST_SECONDS", "RUNS", "alive", "conditions", "order_of", "place_of", "source_of", "stored"]
-
 LOST_SECONDS: Final = 60.0
 """A process that has runs going on says so more often than this; one that does not has gone."""
 
