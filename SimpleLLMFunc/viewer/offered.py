@@ -10,6 +10,7 @@ from typing import Any
 
 from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.errors import ConfigError, ToolDefinitionError, cut
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.kinds import (
@@ -60,6 +61,9 @@ class OfferedFunction:
             "schema": self.tool.parameters if self.tool is not None else None,
             "defaults": _defaults(self.pipeline.definition.signature),
             "tools": [spec_name(spec) for spec in about.tools],
+            "model": getattr(self.pipeline.options.llm_interface, "model_name", ""),
+            "output_mode": self.pipeline.options.output_mode,
+            "temperature": self.pipeline.options.llm_kwargs.get("temperature"),
             "problem": self.problem,
         }
 
@@ -96,10 +100,11 @@ class OfferedChat:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """All that may be run, by the name that the page calls it."""
+    """All that may be run, by the name that the page calls it, and the models of the modules by theirs."""
 
     functions: Mapping[str, OfferedFunction] = field(default_factory=dict)
     chats: Mapping[str, OfferedChat] = field(default_factory=dict)
+    models: Mapping[str, LLM_Interface] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.functions or self.chats)
@@ -134,7 +139,10 @@ def offered_of(given: Iterable[Any]) -> Offered:
     """
     functions: dict[str, OfferedFunction] = {}
     chats: dict[str, OfferedChat] = {}
+    models: dict[str, LLM_Interface] = {}
     for each in given:
+        if isinstance(each, ModuleType):
+            models |= {name: value for name, value in vars(each).items() if isinstance(value, LLM_Interface)}
         found = _members(each) if isinstance(each, ModuleType) else [(_name_of(each), each)]
         if not found:
             raise ConfigError(
@@ -149,7 +157,7 @@ def offered_of(given: Iterable[Any]) -> Offered:
             else:
                 free = _free(name, home, chats)
                 chats[free] = _chat(free, value, home)
-    return Offered(functions, chats)
+    return Offered(functions, chats, models)
 
 
 def _members(module: ModuleType) -> list[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import (
     end_before_growing_secret,
@@ -31,6 +32,7 @@ __all__ = [
     "Lines",
     "Refusal",
     "Veil",
+    "attempt_facts",
     "body_of",
     "clean",
     "error_facts",
@@ -111,7 +113,13 @@ def error_facts(error: BaseException) -> dict[str, Any]:
         "message": shown_text(str(error), _MAX_ERROR_CHARS),
         "violations": clean(violations),
         "trace_id": str(getattr(error, "trace_id", "") or ""),
+        "attempts": [attempt_facts(each) for each in getattr(error, "attempts", None) or []],
     }
+
+
+def attempt_facts(attempt: Attempt) -> dict[str, Any]:
+    """Return one answer of a run as the page shows it."""
+    return {name: clean(getattr(attempt, name)) for name in ("text", "violations", "repairs")}
 
 
 def clean(value: Any, depth: int = 0) -> Any:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
-    Attempt,
     MessageAppended,
     ReActEvent,
     ReplyDelta,
@@ -35,7 +34,8 @@ from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
-from SimpleLLMFunc.viewer.responses import Lines, Refusal, Veil, body_of, clean, error_facts, reply_of
+from SimpleLLMFunc.viewer.responses import Lines, Refusal, Veil, attempt_facts, body_of, clean, error_facts, reply_of
+from SimpleLLMFunc.viewer.variants import patch_of, varied
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -74,7 +74,18 @@ class RunningPages:
     async def functions(self, _request: Request) -> Response:
         """Return the functions that may be run, with their forms."""
         offered = self._offered.functions.values()
-        return await reply_of(lambda: {"functions": clean([each.described() for each in offered])})
+        models = list(self._offered.models)
+        return await reply_of(lambda: {"functions": clean([each.described() for each in offered]), "models": models})
+
+    async def patch(self, request: Request) -> Response:
+        """Return a change of a function as a patch of its source."""
+        function = self._offered.functions.get(request.path_params["name"])
+        if function is None:
+            raise Refusal(404, "There is no such function to run.")
+        change = (await body_of(request)).get("change")
+        if not isinstance(change, dict) or not change:
+            raise Refusal(422, "Nothing is changed.")
+        return await reply_of(lambda: {"text": patch_of(function, change, self._offered.models)})
 
     async def preview(self, request: Request) -> Response:
         """Return the exact request that a function would send."""
@@ -134,14 +145,16 @@ class RunningPages:
         function = self._offered.functions.get(request.path_params["name"])
         if function is None or function.tool is None:
             raise Refusal(404, function.problem if function else "There is no such function to run.")
-        arguments = (await body_of(request)).get("arguments", {})
+        body = await body_of(request)
+        arguments = body.get("arguments", {})
         if not isinstance(arguments, dict):
             raise Refusal(400, "The arguments are a JSON object.")
         try:
             args, kwargs = await in_thread(function.tool.bind, arguments)
         except ArgumentsError as error:
             raise Refusal(422, f"The arguments do not fit: {clean(str(error))}") from None
-        return function, tuple(args), kwargs
+        changed = await in_thread(varied, function, body.get("change"), self._offered.models)
+        return changed, tuple(args), kwargs
 
     async def _counted(self, items: AsyncGenerator[Mapping[str, Any], None]) -> AsyncGenerator[Mapping[str, Any], None]:
         async with aclosing(items):
@@ -230,13 +243,8 @@ def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:
         "cost": facts["cost"],
         "output_mode": facts["output_mode"],
         "repairs": clean(parsed.repairs),
-        "attempts": [_attempt(each) for each in facts["attempts"]],
+        "attempts": [attempt_facts(each) for each in facts["attempts"]],
     }
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    shown = {"text": attempt.text, "violations": attempt.violations, "repairs": attempt.repairs}
-    return {name: clean(part) for name, part in shown.items()}
 
 
 async def _said(

@@ -189,6 +189,16 @@ class RunPages:
 
         return await reply_of(read)
 
+    async def same(self, request: Request) -> Response:
+        """Return the runs in which two versions of a function had the same arguments."""
+        name, given = request.path_params["name"], request.query_params
+
+        def read() -> dict[str, Any]:
+            pairs = self._reader.same_arguments(name, given.get("before", ""), given.get("after", ""))
+            return {"pairs": [[dataclasses.asdict(one), dataclasses.asdict(two), same] for one, two, same in pairs]}
+
+        return await reply_of(read)
+
     async def _detail(self, request: Request) -> RunDetail:
         asked: str = request.path_params["run"]
         run: int | str = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 19 else asked

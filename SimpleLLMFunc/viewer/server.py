@@ -17,6 +17,7 @@ from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_
 from SimpleLLMFunc.viewer.maps import MapPages
 from SimpleLLMFunc.viewer.offered import offered_of
 from SimpleLLMFunc.viewer.pages import FilePage
+from SimpleLLMFunc.viewer.reports import ReportPages
 from SimpleLLMFunc.viewer.responses import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
@@ -57,6 +58,7 @@ def viewer_app(
     allow_run: Iterable[Any] = (),
     checkpoints: Iterable[str | os.PathLike[str]] = (),
     cases: str | os.PathLike[str] | None = None,
+    reports: Iterable[str | os.PathLike[str]] = (),
     token: str | Literal[False] | None = None,
     allowed_hosts: Iterable[str] = (),
 ) -> ViewerApp:
@@ -69,6 +71,7 @@ def viewer_app(
         allow_run: modules, decorated functions, chats and assistants that may be run from the page; none by default.
         checkpoints: paths of the checkpoints of maps to show.
         cases: a folder; runs that are made cases on the page go to its files ``function.jsonl``. None makes none.
+        reports: paths of reports that `EvalReport.save` wrote, to show and to compare.
         token: what the page asks for before it shows anything. None makes a new one, and writes the end of the address
             that holds it to stderr. False asks for none: for an application that has its own login in front.
         allowed_hosts: names, without port, that the page may be reached by beside those of this machine.
@@ -82,7 +85,7 @@ def viewer_app(
 
     reader, sinks = _opened(store)
     offered = offered_of(allow_run)
-    maps = MapPages(checkpoints)
+    maps, reported = MapPages(checkpoints), ReportPages(reports)
     page = FilePage()
     if token is None:
         chosen: str | None = new_token()
@@ -105,6 +108,7 @@ def viewer_app(
                 "functions": len(offered.functions),
                 "chats": len(offered.chats),
                 "maps": len(maps),
+                "reports": len(reported),
                 "cases": cases is not None,
             }
         )
@@ -136,6 +140,9 @@ def viewer_app(
         data("cases/{name}", verdicts.cases),
         data("functions", runs.functions),
         data("functions/{name}", runs.function),
+        data("functions/{name}/same", runs.same),
+        data("reports", reported.reports),
+        data("reports/{number}", reported.report),
         data("maps", maps.maps),
         data("maps/{number}", maps.map),
         data("maps/{number}/rows", maps.rows),
@@ -146,6 +153,7 @@ def viewer_app(
             data("play", running.functions),
             data("play/{name}", running.play, "POST"),
             data("play/{name}/preview", running.preview, "POST"),
+            data("play/{name}/patch", running.patch, "POST"),
             data("chats", running.chats),
             data("chats/{name}", running.say, "POST"),
         ]

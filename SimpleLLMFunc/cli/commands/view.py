@@ -42,6 +42,13 @@ __all__ = ["view"]
     help="Show the map that writes this checkpoint.",
 )
 @click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Show this report of `simplellmfunc eval --report`; several are compared.",
+)
+@click.option(
     "--cases",
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder for runs that are made cases of an evaluation; by default `cases` beside the store.",
@@ -53,6 +60,7 @@ def view(
     host: str,
     allowed: tuple[str, ...],
     checkpoints: tuple[Path, ...],
+    reports: tuple[Path, ...],
     cases: Path | None,
     opens: bool,
 ) -> None:
@@ -79,6 +87,7 @@ def view(
             kept,
             allow_run=[_loaded(each) for each in allowed],
             checkpoints=checkpoints,
+            reports=reports,
             cases=cases or path.with_name("cases"),
             token=new_token(),
         )

@@ -212,6 +212,29 @@ class TraceReader:
             ).fetchall()
         return [_summary(row) for row in rows]
 
+    def same_arguments(self, function: str, before: str, after: str) -> list[tuple[RunSummary, RunSummary, bool]]:
+        """Return the runs in which two versions of a function had the same arguments, and whether the values are the same.
+
+        Of the latest 5,000 runs of each version; of several with the same arguments the latest. At most 500 pairs.
+        """
+        latest = (
+            "SELECT max(id) AS id, arguments FROM (SELECT id, arguments FROM runs WHERE function = :function "
+            "AND version = :{0} AND status IN ('ok', 'error') ORDER BY started DESC LIMIT 5000) GROUP BY arguments"
+        )
+        with self.connection() as connection:
+            pairs = connection.execute(
+                f"WITH one AS ({latest.format('before')}), two AS ({latest.format('after')}) "  # noqa: S608 - both are ours
+                "SELECT one.id, two.id, (SELECT value FROM runs WHERE id = one.id) IS (SELECT value FROM runs WHERE id = two.id) "
+                "FROM one JOIN two ON one.arguments = two.arguments ORDER BY two.id DESC LIMIT :limit",
+                {"function": stored(function), "before": before, "after": after, "limit": _MOST_RUNS},
+            ).fetchall()
+            found = connection.execute(
+                f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.id IN (SELECT value FROM json_each(:ids))",  # noqa: S608
+                {"ids": json.dumps([number for pair in pairs for number in pair[:2]]), "alive": alive()},
+            )
+            by_id = {run.id: run for run in map(_summary, found.fetchall())}
+        return [(by_id[one], by_id[two], bool(same)) for one, two, same in pairs]
+
     def conversations(self, *, limit: int = 50, before: float | None = None) -> list[Conversation]:
         """Return the sessions, the one with the latest run first.
 

@@ -9,11 +9,16 @@ import { functionPage, functionsPage } from "./functions.js";
 import { playPage, playgroundPage } from "./play.js";
 import { chatPage, chatsPage } from "./chat.js";
 import { mapPage, mapsPage } from "./maps.js";
+import { comparePage } from "./compare.js";
+import { reportPage, reportsPage } from "./reports.js";
 import { sessionPage, sessionsPage } from "./sessions.js";
 
 const PLACES = [
   ["runs", /^\/(?:runs(?:\?.*)?)?$/, runsPage],
   ["runs", /^\/run\/([^/?]+)$/, runPage],
+  ["runs", /^\/compare\?.*$/, comparePage],
+  ["reports", /^\/reports$/, reportsPage],
+  ["reports", /^\/report\/(\d+)(?:\?.*)?$/, reportPage],
   ["sessions", /^\/sessions$/, sessionsPage],
   ["sessions", /^\/session\/([^/?]+)$/, sessionPage],
   ["functions", /^\/functions$/, functionsPage],
@@ -25,7 +30,7 @@ const PLACES = [
   ["maps", /^\/maps$/, mapsPage],
   ["maps", /^\/map\/(\d+)$/, mapPage],
 ];
-const TABS = [["runs", "/runs", "1"], ["sessions", "/sessions", "2"], ["functions", "/functions", "3"], ["play", "/play", "4"], ["chat", "/chat", "5"], ["maps", "/maps", "6"]];
+const TABS = [["runs", "/runs", "1"], ["sessions", "/sessions", "2"], ["functions", "/functions", "3"], ["play", "/play", "4"], ["chat", "/chat", "5"], ["maps", "/maps", "6"], ["reports", "/reports", "7"]];
 const THEMES = ["auto", "light", "dark"];
 
 const main = document.getElementById("main");
@@ -103,7 +108,7 @@ function drawTop(current) {
     document.getElementById("top"),
     append(h("a.brand", { to: "/runs" }), [picture, "SimpleLLMFunc"]),
     h("nav.nav", { "aria-label": t("nav.label") },
-      TABS.map(([name, place]) => h("a", { to: place, "aria-current": name === current ? "page" : null }, t("nav." + name)))),
+      TABS.filter(([name]) => name !== "reports" || info?.reports || current === name).map(([name, place]) => h("a", { to: place, "aria-current": name === current ? "page" : null }, t("nav." + name)))),
     h("div.tools",
       h("button.plain", { lang: other, onclick: () => choose(other).then(route), title: t("top.language") }, LANGUAGES[other]),
       h("button.plain", { "aria-label": t("top.theme." + theme()), title: t("top.theme." + theme()), onclick: () => { setTheme(next); drawTop(current); } },
@@ -114,7 +119,7 @@ function drawTop(current) {
 
 function showKeys() {
   if (document.querySelector("dialog[open]")) return;
-  const rows = [["1 – 6", "keys.tabs"], ["/", "keys.search"], ["j  k", "keys.move"], ["Enter", "keys.open"], ["n  p", "keys.page"], ["x", "keys.pick"], ["u", "keys.up"], ["c", "keys.test"], ["Ctrl Enter", "keys.send"], ["t", "keys.theme"], ["?", "keys.help"]];
+  const rows = [["1 – 7", "keys.tabs"], ["/", "keys.search"], ["j  k", "keys.move"], ["Enter", "keys.open"], ["n  p", "keys.page"], ["x", "keys.pick"], ["u", "keys.up"], ["c", "keys.test"], ["Ctrl Enter", "keys.send"], ["t", "keys.theme"], ["?", "keys.help"]];
   const box = h("dialog", { "aria-label": t("keys.title") },
     h("h2", t("keys.title")),
     h("dl.keys", rows.map(([keys, text]) => [h("dt", keys.split("  ").map((key) => [h("kbd", key), " "])), h("dd", t(text))])),
@@ -161,7 +166,9 @@ async function route() {
   main.dataset.place = place; // whose contents come next: until they are there, main is busy
   try {
     if (!found) throw new Refused(404, t("error.place", { place: readable(place) }));
+    const isFirst = info === null;
     info = await get("info", {}, mine.signal);
+    if (isFirst && info.reports) drawTop(route.tab);
     const [, match, page] = found;
     await page({ ...frame, get info() { return info; }, signal: mine.signal }, ...match.slice(1).map(decodeURIComponent));
   } catch (error) {

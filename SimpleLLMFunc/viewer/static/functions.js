@@ -2,6 +2,7 @@
 
 import { get, segment } from "./api.js";
 import { chart, colourOf } from "./charts.js";
+import { sameInputs } from "./compare.js";
 import { diffTable } from "./diff.js";
 import { h, icon, show } from "./dom.js";
 import { ago, count, moment, percent, seconds, short, usd } from "./format.js";
@@ -124,11 +125,14 @@ export async function functionPage(frame, name) {
     const pick = versions.length > 1 && h("label.quiet.small", t("function.compare"), " ",
       h("select", { onchange: (event) => { before = Number(event.target.value); drawDetail(); } },
         versions.map((version, at) => at !== after && h("option", { value: String(at), selected: at === before }, label(version.version) + " · " + moment(version.first_seen)))));
+    const same = h("div");
     show(detail,
       h("section.card", h("div.title", h("h2", h("code", label(now.version))), h("span.quiet.small", t("function.seen", { first: moment(now.first_seen), last: moment(now.last_seen) })), h("div.actions", pick)),
         other
           ? diffTable([h("span", t("function.before"), " ", h("code", label(other.version))), h("span", t("function.after"), " ", h("code", label(now.version)))], parts(other, now))
-          : h("div.body.stack", h("pre.code", now.signature), h("div.said", now.docstring), now.tools.length > 0 && h("details", h("summary", t("part.tools")), jsonView(now.tools)), now.schema && h("details", h("summary", t("part.types")), jsonView(now.schema)))));
+          : h("div.body.stack", h("pre.code", now.signature), h("div.said", now.docstring), now.tools.length > 0 && h("details", h("summary", t("part.tools")), jsonView(now.tools)), now.schema && h("details", h("summary", t("part.types")), jsonView(now.schema)))),
+      other && h("section.card.gap", h("div.title", h("h2", t("same.title"))), same));
+    if (other) sameInputs(frame, same, name, other.version, now.version).catch((error) => !frame.signal.aborted && show(same, h("p.bad.under", error.message)));
   }
 
   function parts(one, two) {
