@@ -86,7 +86,9 @@ def _examples(given: Any) -> list[tuple[Any, Any]]:
 
 def _documented(pipeline: FunctionPipeline, docstring: str) -> FunctionPipeline:
     signature, hints, return_type, _, name = pipeline.definition.metadata
-    definition = Definition(pipeline.definition.func, None, extracted=(signature, hints, return_type, docstring, name))
+    # Static: what it takes is known, and no first parameter is the object of a method.
+    func = staticmethod(pipeline.definition.func)
+    definition = Definition(func, None, extracted=(signature, hints, return_type, docstring, name))
     return FunctionPipeline(definition, pipeline.options)
 
 

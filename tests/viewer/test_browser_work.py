@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+import types
 
 import pytest
 
@@ -14,6 +16,7 @@ from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.viewer import shop
 from tests.viewer.served import Served, Visit, app_of, in_thread, until
+from tests.viewer.test_reports import report_of
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(120)]
 
@@ -249,3 +252,85 @@ def test_a_conversation_is_read_as_one_with_its_runs(visit, filled):
     # In lists, what was said stands there, not the conversation before it.
     tab = visit.go("/runs?function=clerk", "tbody tr")
     assert tab.locator("tbody .asked").first.inner_text() == "And on <b>Sundays</b>?"
+
+
+# --- compared and tried ---
+
+
+def test_runs_versions_and_reports_are_compared(browser, filled, tmp_path):
+    paths = [tmp_path / "old.json", tmp_path / "new.json"]
+
+    def work():
+        report_of(8).save(paths[0])
+        report_of(16).save(paths[1])
+        with watching(filled):
+            for function in shop.OLDER_READ_ORDER:
+                asyncio.run(function.with_options(llm_interface=shop.order_llm())("The same letter."))
+
+    in_thread(work)
+    assert filled.flush()
+    with Served(app_of(filled, reports=paths)) as page, Visit(browser, page.address) as visit:
+        tab = visit.go("/runs?function=mood", "tbody tr")
+        tab.keyboard.press("j")
+        tab.keyboard.press("x")
+        tab.keyboard.press("j")
+        tab.keyboard.press("x")
+        tab.click("a:text-is('Compare')")
+        tab.wait_for_selector(".diff")
+        assert "谢谢你们" in " ".join(tab.locator(".diff td.del, .diff td.add").all_inner_texts())
+        changed = tab.locator("td.changed").count()
+        assert changed >= 1, "what differs is marked"
+        tab.click("text=Swap")
+        until(tab, "document.querySelector('main').dataset.place.includes('compare')")
+        tab = visit.go("/function/read_order", ".versions .list")
+        tab.locator(".versions .list button").nth(0).click()
+        tab.wait_for_selector(".gap .facts, .gap .under")
+        assert "Same arguments" in tab.inner_text(".gap")
+        tab = visit.go("/reports", ".interval")
+        tab.select_option("select[aria-label='Compare with'] >> nth=0", label="new.json")
+        tab.wait_for_selector("text=old.json → new.json")
+        assert tab.locator(".rows > li").count() == 8
+        assert "+0.400" in tab.inner_text("table")
+        tab.locator(".rows summary").first.click()
+        assert '"angry"' in tab.locator(".rows li").first.inner_text()
+        tab.select_option("select[aria-label='Which cases']", "all")
+        until(tab, "document.querySelectorAll('.rows > li').length === 20")
+        assert visit.problems == []
+
+
+def test_a_function_is_tried_in_two_columns_over_cases_and_taken_as_a_patch(browser, filled, tmp_path):
+    cases = tmp_path / "cases"
+    cases.mkdir()
+    wanted = [{"label": "happy", "confidence": confidence} for confidence in (0.92, 0.92, 0.5)]
+    lines = [{"args": {"text": f"letter {at}"}, "expected": value} for at, value in enumerate(wanted)]
+    (cases / "mood.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    stubborn = ScriptedLLM("no idea", "still none", repeat=True)
+    module = types.ModuleType("tried")
+    module.mood, module.stubborn, module.__all__ = shop.mood, stubborn, ["mood"]
+    with Served(app_of(filled, allow_run=[module], cases=cases)) as page, Visit(browser, page.address) as visit:
+        visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        tab = visit.go("/play/mood", "form")
+        tab.fill("#field-text", "Hm.")
+        tab.click("text=Two columns")
+        tab.locator("summary:has-text('Change for this try')").nth(1).click()
+        tab.fill("#variant-B-docstring", "Say the mood. Be strict.")
+        tab.fill("#variant-B-temperature", "warm")
+        tab.click("form button.first")
+        tab.wait_for_selector(".wrong:text('A number.')")
+        tab.fill("#variant-B-temperature", "0.2")
+        tab.click("form button.first")
+        tab.wait_for_selector("text=Compared")
+        assert tab.locator("a:text-is('Open the run')").count() == 2
+        tab.click("text=Copy as a patch of the source >> visible=true")
+        until(tab, "navigator.clipboard.readText().then((text) => text.includes('+++ b/'))")
+        assert '+    """Say the mood. Be strict."""' in tab.evaluate("navigator.clipboard.readText()")
+        tab.fill("#variant-B-model", "stubborn")
+        tab.click("text=Run over 3 cases")
+        until(tab, "document.querySelector('[role=status]')?.innerText.includes('2 of 3 right, 0 failed')")
+        until(tab, "document.querySelector('main').innerText.includes('0 of 3 right, 3 failed')")
+        tab.click("form button.first")
+        tab.wait_for_selector("text=/attempts?, none fits/")
+        assert "no idea" in tab.inner_text("main")
+        tab.locator("section.card", has_text="none fits").locator("a:text-is('Open the run')").click()
+        tab.wait_for_selector("h1 .badge.error")
+        assert visit.problems == []

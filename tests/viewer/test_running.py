@@ -71,7 +71,7 @@ def test_what_was_not_named_does_not_run(store):
 
 def test_functions_are_offered_with_their_forms(client):
     offered = {each["name"]: each for each in client.get("/api/play").json()["functions"]}
-    assert set(offered) == {"read_order", "mood", "describe", "adjectives"}
+    assert set(offered) == {"read_order", "mood", "describe", "adjectives", "size", "clerk_agent"}
     order = offered["read_order"]
     assert order["docstring"].startswith("Read the order out")
     assert order["schema"]["properties"]["letter"]["description"] == "As it came."

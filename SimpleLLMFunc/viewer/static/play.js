@@ -1,12 +1,12 @@
-// The playground: a function, its arguments, and the answer as it comes, beside the earlier one.
+// The playground: a function and its arguments, in one column or in two that differ, and over a set of cases.
 
-import { get, lines, post, segment } from "./api.js";
-import { diffTable } from "./diff.js";
-import { append, h, icon, show } from "./dom.js";
+import { get, segment } from "./api.js";
+import { caseSet } from "./caseset.js";
+import { h, icon, show } from "./dom.js";
 import { formOf } from "./form.js";
-import { count, pretty, seconds, usd } from "./format.js";
 import { t } from "./i18n.js";
-import { copyButton, jsonView, messagesView, omitted, repairsView, textOrJson, violationsView } from "./messages.js";
+import { omitted } from "./messages.js";
+import { columnOf, compared } from "./variant.js";
 
 export function notAllowed(frame) {
   show(frame.main, h("div.card.empty", h("h2", t("play.off")), h("p", t("play.off.text")), h("pre.mono", "simplellmfunc view runs.sqlite --allow-run my_module")));
@@ -25,7 +25,7 @@ export async function playgroundPage(frame) {
 export async function playPage(frame, name) {
   frame.title(name);
   if (!frame.info.functions) return notAllowed(frame);
-  const { functions } = await get("play", {}, frame.signal);
+  const { functions, models } = await get("play", {}, frame.signal);
   const made = functions.find((each) => each.name === name);
   if (!made || made.problem) {
     show(frame.main, h("div.card.empty", h("h2", t("play.unknown")), h("p", made ? made.problem : name)));
@@ -45,121 +45,63 @@ export async function playPage(frame, name) {
     }
   }
   const form = formOf(made.schema, given);
-  const output = h("div.stack");
   const start = h("button.first", { type: "submit" }, icon("play"), t("play.run"));
   const stop = h("button", { type: "button", hidden: true, onclick: () => running?.abort() }, icon("stop"), t("play.stop"));
+  const second = h("button", { type: "button", onclick: () => setColumns(columns.length === 1 ? 2 : 1) });
+  const area = h("div");
+  const between = h("div");
+  const columns = [columnOf(frame, made, models, "", earlier)];
   let running = null;
 
+  const asked = h("section.card", h("div.title", h("h2", t("run.arguments"))), h("div.body",
+    h("form.form", { onsubmit: (event) => { event.preventDefault(); run(); }, onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); run(); } } },
+      form.box,
+      h("div.row", start, stop, h("button", { type: "button", onclick: preview }, t("play.preview")), h("span.faint.small", h("kbd", "Ctrl"), " ", h("kbd", "Enter"))))));
   show(frame.main,
     h("a.back", { to: "/play" }, icon("left"), t("nav.play")),
-    h("div.head", h("div", h("h1", made.name), h("code.small.quiet", made.signature))),
+    h("div.head", h("div", h("h1", made.name), h("code.small.quiet", made.signature)), h("div.actions", second)),
     earlier && earlier.version && earlier.version !== made.version && h("div.hint", t("play.changed")),
-    h("div.two",
-      h("section.card", h("div.title", h("h2", t("run.arguments"))), h("div.body",
-        h("form.form", { onsubmit: (event) => { event.preventDefault(); run(); }, onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); run(); } } },
-          made.docstring && h("details", h("summary", t("part.docstring")), h("div.said.quiet", made.docstring)),
-          form.box,
-          h("div.row", start, stop, h("button", { type: "button", onclick: preview }, t("play.preview")), h("span.faint.small", h("kbd", "Ctrl"), " ", h("kbd", "Enter")))))),
-      output));
-  if (earlier) show(output, answerCard(earlier.title, earlier));
-  else show(output, h("div.card.empty", h("p", t("play.none"))));
+    h("div.stack", area, between, caseSet(frame, made, () => columns)));
+  setColumns(1);
 
-  async function preview() {
-    let values;
+  function setColumns(many) {
+    while (columns.length > many) columns.pop();
+    while (columns.length < many) columns.push(columnOf(frame, made, models, "B", null));
+    columns[0].name(many === 2 ? "A" : "");
+    show(second, t(many === 2 ? "play.one.column" : "play.two.columns"));
+    show(between);
+    if (many === 1) show(area, h("div.two", asked, columns[0].box));
+    else show(area, h("div.stack", asked, h("div.two", columns.map((column) => column.box))));
+  }
+
+  // The arguments as they stand in the form; null where something in it cannot be read, which it then says.
+  function read() {
     try {
-      values = form.read();
+      return { values: form.read(), changes: columns.map((column) => column.change()) };
     } catch {
-      return;
-    }
-    try {
-      const shown = await post("play/" + segment(name) + "/preview", { arguments: values }, frame.signal);
-      if (shown.failed) return show(output, problem(shown.failed));
-      show(output, h("section.card", h("div.title", h("h2", t("play.preview.title")),
-        h("span.quiet.small", t("play.preview.tokens", { tokens: count(shown.input_tokens) }), shown.cost === null ? "" : " · " + usd(shown.cost), " · ", shown.output_mode),
-        h("div.actions", copyButton(shown.curl, t("run.copy.curl"), frame))),
-        h("div.body", messagesView(shown.messages), shown.tools && h("details", h("summary", t("part.tools")), jsonView(shown.tools)), shown.response_format && h("details", h("summary", t("turn.format")), jsonView(shown.response_format)))));
-    } catch (error) {
-      show(output, problem({ error: "", message: error.message }));
+      return null;
     }
   }
 
+  async function preview() {
+    const given = read();
+    if (given) await Promise.all(columns.map((column, at) => column.preview(given.values, given.changes[at])));
+  }
+
   async function run() {
-    if (running) return;
-    let values;
-    try {
-      values = form.read();
-    } catch {
-      return;
-    }
+    const given = running ? null : read();
+    if (!given) return;
     running = new AbortController();
     frame.signal.addEventListener("abort", () => running?.abort());
     start.disabled = true;
     stop.hidden = false;
-    const steps = h("div.steps");
-    const live = h("div.live", { "aria-live": "polite" });
-    const began = performance.now();
-    const watch = h("span.quiet.small");
-    const tick = setInterval(() => { watch.textContent = seconds((performance.now() - began) / 1000); }, 100);
-    const card = h("section.card", h("div.title", h("h2", t("play.answer")), h("span.badge.running", t("status.running")), watch), h("div.body", steps, live));
-    show(output, card, earlier && answerCard(earlier.title, earlier));
-    let text = "";
-    try {
-      for await (const line of lines("play/" + segment(name), { arguments: values }, running.signal)) {
-        if (line.type === "TurnStarted") {
-          text = "";
-          live.textContent = "";
-          if (line.turn > 1) steps.append(h("div.quiet.small", t("play.turn", { turn: line.turn })));
-        } else if (line.type === "text") {
-          text += line.text;
-          live.append(line.text);
-        } else if (line.type === "ToolCallStarted") steps.append(h("div", h("span.tag.tool", line.name), " ", h("code.small.quiet", line.arguments)));
-        else if (line.type === "ToolCallFinished") steps.append(h("div.small", { class: line.failed ? "bad" : "quiet" }, line.name + " → " + pretty(line.content).slice(0, 400)));
-        else if (line.type === "done") finished(line);
-        else if (line.type === "error") show(output, problem(line), earlier && answerCard(earlier.title, earlier));
-      }
-    } catch (error) {
-      if (running.signal.aborted) show(output, h("div.card.empty", h("p", t("play.stopped")), text && h("p.faint", text.slice(0, 400))), earlier && answerCard(earlier.title, earlier));
-      else show(output, problem({ error: "", message: error.message }), earlier && answerCard(earlier.title, earlier));
-    } finally {
-      clearInterval(tick);
-      running = null;
-      start.disabled = false;
-      stop.hidden = true;
-    }
-
-    function finished(line) {
-      const now = { value: line.value, title: t("play.answer"), seconds: line.seconds, tokens: line.usage.input_tokens + line.usage.output_tokens, cost: line.cost, repairs: line.repairs, attempts: line.attempts, trace: line.trace_id };
-      show(output, answerCard(now.title, now), earlier && compared(earlier, now));
-      earlier = { ...now, title: t("play.earlier"), repairs: [], attempts: [], trace: now.trace };
-    }
-  }
-
-  function answerCard(title, answer) {
-    const rejected = (answer.attempts || []).filter((attempt) => attempt.violations.length);
-    return h("section.card", h("div.title", h("h2", title), h("span.quiet.small", [seconds(answer.seconds), t("play.tokens", { tokens: count(answer.tokens) }), usd(answer.cost)].filter((part) => part && part !== "–").join(" · ")),
-      answer.trace && h("div.actions", h("a.button", { to: "/run/" + segment(answer.trace) }, t("play.open")))),
-      h("div.body.stack",
-        answer.repairs?.length > 0 && repairsView(answer.repairs),
-        rejected.map((attempt) => h("details", h("summary", t("turn.rejected")), violationsView(attempt.violations), h("pre.code", attempt.text))),
-        textOrJson(answer.value)));
-  }
-
-  function compared(before, after) {
-    const one = pretty(before.value ?? "");
-    const two = pretty(after.value ?? "");
-    return h("section.card", h("div.title", h("h2", t("play.compare")), one === two && h("span.tag", t("play.same"))),
-      h("div.body", changes(before, after)),
-      diffTable([before.title, after.title], [["", one, two]]));
-  }
-
-  function changes(before, after) {
-    const pair = (key, value, shown) => before[value] !== null && before[value] !== undefined && after[value] !== null &&
-      h("div", h("dt", t(key)), h("dd", shown(before[value]) + " → " + shown(after[value])));
-    return h("dl.facts", pair("column.seconds", "seconds", seconds), pair("column.tokens", "tokens", count), pair("column.cost", "cost", usd));
-  }
-
-  function problem(error) {
-    return append(h("div.problem", { role: "alert" }), [error.error && h("strong", error.error + ": "), error.message, error.violations?.length > 0 && violationsView(error.violations)]);
+    show(between);
+    const { signal } = running;
+    const answers = await Promise.all(columns.map((column, at) => column.run(given.values, given.changes[at], signal)));
+    running = null;
+    start.disabled = false;
+    stop.hidden = true;
+    if (answers.length === 2 && answers.every(Boolean)) show(between, compared({ ...answers[0], title: "A" }, { ...answers[1], title: "B" }));
   }
 }
 

@@ -55,7 +55,7 @@ export async function reportPage(frame, number) {
   }
 
   function differencesTable() {
-    return h("table.table", h("thead", h("tr", h("th"), h("th.number", first.file), h("th.number", second.file), h("th.number", t("compare.change")), h("th", t("report.interval")), h("th.number", t("report.better")), h("th.number", t("report.worse")), h("th.number", "p"))),
+    return h("table.table", h("thead", h("tr", h("th"), h("th.number", first.file), h("th.number", second.file), h("th.number", t("compare.change")), h("th", t("report.interval")), h("th.number", t("report.better")), h("th.number", t("report.worse")), h("th.number", t("report.p")))),
       h("tbody", names.map((name) => {
         const each = differences[name];
         const isSure = each.p < 0.05;
