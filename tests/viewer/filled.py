@@ -164,5 +164,7 @@ def fill(
     trace_id = asyncio.run(showpiece(store, pace))
     store.close()
     set_back(path, days, trace_id)
+    with TraceStore(path) as store, watching(store, session_id="letters-7", user_id="Ines"):
+        asyncio.run(shop.clerk_agent("Look at the letters of today, and say how large the pot is."))
     asyncio.run(mapped(checkpoint, rows))
     return path, checkpoint, trace_id

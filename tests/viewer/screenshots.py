@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from SimpleLLMFunc.observability.store import RunQuery, TraceStore
 from SimpleLLMFunc.viewer import viewer_app
 from SimpleLLMFunc.viewer.security import new_token
 from tests.viewer import shop
@@ -31,9 +31,16 @@ def nothing(_tab: Any) -> None:
     """Show the place as it is."""
 
 
-def play(tab: Any) -> None:
-    tab.fill("#field-letter", shop.LETTER.replace("two green teapots", "three green teapots"))
-    tab.click("button.first")
+def filter_more(tab: Any) -> None:
+    tab.click("text=More filters")
+
+
+def try_two(tab: Any) -> None:
+    tab.click("text=Two columns")
+    tab.locator("summary:has-text('Change for this try')").nth(1).click()
+    tab.fill("#variant-B-docstring", "Read the order out of a letter. Prices are in euros.")
+    tab.fill("#variant-B-temperature", "0.2")
+    tab.click("form button.first")
     tab.wait_for_selector("text=Compared")
 
 
@@ -47,7 +54,7 @@ def talk(tab: Any) -> None:
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture; `{run}` in its place is the run with everything in it."""
+    """One picture; `{run}` in its place is the run with everything in it, `{agent}` one with runs inside."""
 
     name: str
     place: str
@@ -60,10 +67,12 @@ class Picture:
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "device_scale_factor": 2}
 
 PICTURES = [
-    Picture("runs", "/runs", "tbody tr"),
+    Picture("runs", "/runs?function=read_order&sort=cost", "tbody tr", filter_more, height=900),
+    Picture("tree", "/run/{agent}", ".fall .row", height=760),
+    Picture("compare", "/compare?a={other}&b={run}", ".diff", height=980),
     Picture("run", "/run/{run}", ".fall .row", height=1100),
     Picture("versions", "/function/read_order", ".diff", height=1180),
-    Picture("playground", "/play/read_order?run={run}", "form", play, height=1120),
+    Picture("playground", "/play/read_order?run={run}", "form", try_two, height=1500),
     Picture("chat", "/chat/clerk", ".talk", talk, height=620),
     Picture("map", "/map/0", ".rows", height=760),
     Picture("runs-zh-dark", "/runs", "tbody tr", context={"locale": "zh-CN", "color_scheme": "dark"}),
@@ -97,17 +106,20 @@ def take(folder: Path) -> list[Path]:
         with TraceStore(path) as store:
             found = store.reader.run(trace_id)
             assert found is not None, "it was kept"
-            app = viewer_app(store, allow_run=[shop], checkpoints=[checkpoint], token=new_token())
+            (agent,) = store.reader.runs(RunQuery(function="clerk_agent")).runs
+            other = store.reader.runs(RunQuery(version=found.summary.version)).runs[1]
+            places = {"run": found.summary.id, "agent": agent.id, "other": other.id}
+            app = viewer_app(store, allow_run=[shop], checkpoints=[checkpoint], cases="cases", token=new_token())
             with Served(app) as served, opened_browser() as browser:
                 for picture in PICTURES:
-                    made.append(_taken(picture, browser, served.address, str(found.summary.id), folder))
+                    made.append(_taken(picture, browser, served.address, places, folder))
     return made
 
 
-def _taken(picture: Picture, browser: Any, address: str, run: str, folder: Path) -> Path:
+def _taken(picture: Picture, browser: Any, address: str, places: dict[str, int], folder: Path) -> Path:
     context = {"viewport": {"width": 1280, "height": picture.height}, "device_scale_factor": 1.5, **picture.context}
     with Visit(browser, address, **context) as visit:
-        tab = visit.go(picture.place.format(run=run), picture.waiting_for)
+        tab = visit.go(picture.place.format(**places), picture.waiting_for)
         picture.work(tab)
         tab.evaluate("document.activeElement.blur()")
         tab.mouse.move(2, 2)

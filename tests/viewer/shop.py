@@ -185,7 +185,7 @@ async def moods_of(letters: list[str]) -> str:
         letters: As they came.
     """
     report = await asyncio.to_thread(mood.map, letters, progress=False)
-    return ", ".join(row.value.label for row in report)
+    return ", ".join(row.value.label for row in report.rows)
 
 
 @tool

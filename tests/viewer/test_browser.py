@@ -488,6 +488,7 @@ def test_everything_is_reached_by_key(visit):
 
 
 PLACES = [
+    ("/sessions", "h1"), ("/compare?a=1&b=2", ".diff"), ("/reports", ".empty"),
     ("/runs", "tbody tr"), ("/run/1", ".fall"), ("/functions", "tbody tr"), ("/function/read_order", ".diff"), ("/play", ".pick"), ("/play/read_order?run=1", "form"),
     ("/chat", ".pick"), ("/chat/clerk", ".talk"), ("/maps", ".meter"), ("/map/0", ".rows"),
 ]  # fmt: skip

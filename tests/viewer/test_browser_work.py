@@ -212,6 +212,7 @@ def test_runs_inside_a_run_stand_in_its_waterfall_as_a_tree(visit, filled):
     ]
     names = [name for name, _ in rows]
     assert names == ["Request 1", "moods_of", "mood", "mood", "size_of", "size", "size", "size", "size", "Request 2"]
+    assert filled.reader.run(run.id).tool_calls[0].content == "happy, happy"
     levels = [level for _, level in rows]
     assert levels[2] > levels[1] > levels[0], "the rows of a map are under the tool that asked for it"
     assert levels[6] == levels[7] == levels[8] > levels[5] > levels[4], "the votes are under what they are votes of"

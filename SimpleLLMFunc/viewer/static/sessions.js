@@ -25,7 +25,7 @@ export async function sessionsPage(frame) {
     more.disabled = sessions.length < 50;
     pager.hidden = more.disabled && before === undefined;
     rows.append(...sessions.map(row));
-    if (!rows.childElementCount) show(frame.main, h("div.card.empty", h("h2", t("sessions.empty")), h("p", t("sessions.empty.text")), h("pre.mono", 'with watching(session_id="…"):')));
+    if (!rows.childElementCount) show(frame.main, h("div.head", h("h1", t("nav.sessions"))), h("div.card.empty", h("h2", t("sessions.empty")), h("p", t("sessions.empty.text")), h("pre.mono", 'with watching(session_id="…"):')));
   }
 
   function row(each) {
