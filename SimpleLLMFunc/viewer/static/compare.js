@@ -6,6 +6,7 @@ import { h, icon, show } from "./dom.js";
 import { count, firstLine, moment, pretty, seconds, usd } from "./format.js";
 import { t } from "./i18n.js";
 import { answerOf, marks, statusBadge } from "./runs.js";
+import { messagesOf } from "./spoken.js";
 
 export async function comparePage(frame) {
   const params = frame.query();
@@ -54,9 +55,9 @@ export function change(from, to) {
 }
 
 function parts(one, two) {
-  const messages = (run) => (run.turns[0]?.request?.messages ?? run.messages ?? []).map((message) => "[" + message.role + "]\n" + pretty(message.content ?? "")).join("\n\n");
+  const messages = (run) => (messagesOf(run.turns[0]?.request) || run.messages || []).map((message) => "[" + message.role + "]\n" + pretty(message.content ?? "")).join("\n\n");
   const others = (run) => {
-    const { messages: _, ...rest } = run.turns[0]?.request ?? {};
+    const { messages: _, input: __, contents: ___, ...rest } = run.turns[0]?.request ?? {};
     return pretty(rest);
   };
   return [
