@@ -79,7 +79,8 @@ def bounded_format(response_format: Mapping[str, Any], room: int) -> BoundedForm
 def compact_grammar(schema: Mapping[str, Any]) -> str:
     """Return the grammar of a bounded schema whose JSON stands on one line, as `json.dumps` writes it; "" without one.
 
-    Where it may, a small model indents and breaks lines: of its tokens, and its time, a third is white space then.
+    Where it may, a small model indents and breaks lines: of the tokens of a short answer, and its time, half is white
+    space then. Not where it writes texts: one that would end a line after a text goes on with the text.
 
     Source: llguidance, docs/json_schema.md.
     """
@@ -87,7 +88,18 @@ def compact_grammar(schema: Mapping[str, Any]) -> str:
     text = json.dumps({**schema, "x-guidance": style})
     # A grammar that cannot be built is passed over without a word; of a schema that has such a reference llama.cpp tells.
     is_closed = text.count('"$ref": "') == text.count('"$ref": "#')
-    return f"%llguidance {{}}\nstart: %json {text}" if is_closed else ""
+    return f"%llguidance {{}}\nstart: %json {text}" if is_closed and not _has_text(schema) else ""
+
+
+def _has_text(schema: Any) -> bool:
+    """Whether a text of the model's own, a key too, or any JSON may stand in the answer."""
+    if isinstance(schema, Mapping):
+        is_any = not schema.keys() - {"title", "description", "default"}
+        is_free = not schema.keys() & {"enum", "const", "format", "pattern"} and "string" in schema.get("type", ())
+        if is_any or is_free or schema.get("additionalProperties", False) is not False:
+            return True
+    inner = schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ()
+    return any(_has_text(each) for each in inner)
 
 
 def most_tokens(schema: Any) -> int | None:

@@ -4,7 +4,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, JsonValue, TypeAdapter
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, create_model
 
 from SimpleLLMFunc.interface.local.bounded_schema import (
     Bounds,
@@ -43,13 +43,25 @@ def test_what_has_no_bound_gets_one(schema: dict, more: dict) -> None:
     assert bounded(schema, BOUNDS) == {**schema, **more}
 
 
-def test_a_grammar_is_for_schemas_that_are_whole() -> None:
+def test_a_grammar_is_for_answers_without_text() -> None:
     inner = {"$ref": "#/$defs/A", "$defs": {"A": {"const": "ä"}}}
     head, text = compact_grammar(inner).split("start: %json ")
     assert head == "%llguidance {}\n"
     assert json.loads(text).items() >= inner.items()
     assert json.loads(text)["x-guidance"]["whitespace_flexible"] is False
     assert compact_grammar({"properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_grammar"),
+    [
+        *((kind, True) for kind in (int, float | None, Literal["a", "b"], list[bool], tuple[date, int])),
+        *((kind, False) for kind in (str, str | None, list[str], dict[str, int], object, list[Any], JsonValue)),
+    ],
+)
+def test_texts_keep_their_white_space(kind: Any, has_grammar: bool) -> None:
+    schema = create_model("Answer", value=(kind, ...)).model_json_schema()
+    assert bool(compact_grammar(bounded(schema, BOUNDS))) is has_grammar
 
 
 @pytest.mark.parametrize(
