@@ -58,9 +58,11 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
         for other in entry.get("top_logprobs") or ():
             shown[_data(other)] = max(_share(other), shown.get(_data(other), 0.0))
         least = min(shown.values())
-        leads = {data: names.begun_by((ahead + data)[begin:], alive, is_end=not data) for data in shown}
-        follow = leads[own] or {written} & alive or alive
-        ways = {data: _narrowed(data, leads) for data in shown if data != own and leads[data] != alive}
+        tried = ((data, names.begun_by((ahead + data)[begin:], alive, is_end=not data)) for data in shown)
+        leads = {data: begun for data, begun in tried if begun}  # a few of the many that are shown
+        follow = leads.get(own) or {written} & alive or alive
+        meant = ((data, _narrowed(data, leads)) for data in leads if data != own)
+        ways = {data: begun for data, begun in meant if begun != alive}
         unseen = alive.difference(follow, *ways.values())
         parts = dict.fromkeys(unseen, min(least, max(0.0, 1 - math.fsum(shown.values())) / max(1, len(unseen))))
         for data, labels_so_begun in ways.items():
@@ -84,7 +86,10 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
 
 def _narrowed(data: bytes, leads: Mapping[bytes, set[int]]) -> set[int]:
     """Return the labels that a token leads to: without those that a longer one leads to, if any are left then."""
-    longer = (begun for other, begun in leads.items() if data and len(other) > len(data) and other.startswith(data))
+    is_letter = bool(data.strip(_LEADS.encode()))  # a quote alone begins no label rather than another
+    longer = (
+        begun for other, begun in leads.items() if is_letter and len(other) > len(data) and other.startswith(data)
+    )
     return leads[data].difference(*longer) or leads[data]
 
 

@@ -92,7 +92,7 @@ CASES = [
         [7, 2],
     ),
     # leading space, quote and case are the same label; of few letters in another case nothing is told
-    (["yes", "no"], 0, [("yes", {"yes": 0.3, " yes": 0.1, '"Yes': 0.1, "No": 0.2, "N": 0.2})], [5, 2]),
+    (["yes", "no"], 0, [("yes", {"yes": 0.3, " yes": 0.1, '"': 0.3, '"Yes': 0.1, "No": 0.2, "N": 0.2})], [5, 2]),
     # several ways to cut one label add up
     (["yes", "no"], 0, [("ye", {"ye": 0.3, "y": 0.1, "yes": 0.2, "no": 0.2})], [6, 2]),
     # of two tokens that begin a label the longer one is its own, the shorter one that of the others
