@@ -30,6 +30,7 @@ SAID = {
     "type": "shapes of data",
     "config": "settings",
     "extras": "optional libraries",
+    "statistics": "intervals, tests",
     "errors": "every exception",
     "utils": "async helpers",
     "_version": "the version",

@@ -10,7 +10,7 @@ from typing import Any
 from SimpleLLMFunc.batch.rows import Rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
-from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement
+from SimpleLLMFunc.llm_decorator.answering import Agreement
 from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 from SimpleLLMFunc.llm_decorator.answering.calibrating import corrector, cross_fitted, fitted, measured
 from SimpleLLMFunc.llm_decorator.answering.voting import MIN_AGREEMENT, Voting

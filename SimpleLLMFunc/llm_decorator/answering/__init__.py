@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for 
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 
 __all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "votes"]
+__all__ += ["answering", "calibrating", "voting"]  # for `calibrated`, which asks about many rows
 
 Answers: TypeAlias = "FunctionPipeline | Answering"
 """What answers the calls of a function; both have the same views."""

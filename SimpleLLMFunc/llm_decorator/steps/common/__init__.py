@@ -1,3 +1,14 @@
 """The steps that functions and chats share: signature, log context, what prompts have in common, tools made ready."""
 
-__all__ = ["arguments", "log_context", "options", "prompt", "react", "response", "run", "signature", "types"]
+__all__ = [
+    "arguments",
+    "calibration",
+    "log_context",
+    "options",
+    "prompt",
+    "react",
+    "response",
+    "run",
+    "signature",
+    "types",
+]
