@@ -68,6 +68,14 @@ class FunctionPipeline(Pipeline):
         kept = self.examples if self.definition.is_resolved and not options.keys() & _EXAMPLES else None
         return self.followed_by(type(self)(self.definition, self.options.changed(options, self.kind), kept), options)
 
+    def documented(self, docstring: str) -> FunctionPipeline:
+        """Return the pipeline of the same function with another docstring."""
+        signature, hints, return_type, _, name = self.definition.metadata
+        # Static: what it takes is known, and no first parameter is the object of a method.
+        func = staticmethod(self.definition.func)
+        definition = Definition(func, None, extracted=(signature, hints, return_type, docstring, name))
+        return FunctionPipeline(definition, self.options)
+
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
         definition = self.definition.as_method()

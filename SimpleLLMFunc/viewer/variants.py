@@ -16,8 +16,6 @@ from typing import Any, Final
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.interface.current import named_model
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.definition import Definition
-from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.viewer.offered import OfferedFunction
 from SimpleLLMFunc.viewer.responses import Refusal, reason
 
@@ -54,7 +52,7 @@ def varied(function: OfferedFunction, change: Any, models: Mapping[str, LLM_Inte
             options["llm_interface"] = models[model] if model in models else named_model(model, named_by="The model")
         pipeline = function.pipeline.with_options(options)
         if (docstring := change.get("docstring")) is not None:
-            pipeline = _documented(pipeline, inspect.cleandoc(str(docstring)))
+            pipeline = pipeline.documented(inspect.cleandoc(str(docstring)))
         _ = pipeline.parts  # what does not fit is said now
     except SimpleLLMFuncError as error:
         raise Refusal(422, reason(error)) from None
@@ -82,14 +80,6 @@ def _examples(given: Any) -> list[tuple[Any, Any]]:
             raise Refusal(422, 'An example is {"args": …, "value": …}.')
         found.append((each["args"], each.get("value", each.get("expected"))))
     return found
-
-
-def _documented(pipeline: FunctionPipeline, docstring: str) -> FunctionPipeline:
-    signature, hints, return_type, _, name = pipeline.definition.metadata
-    # Static: what it takes is known, and no first parameter is the object of a method.
-    func = staticmethod(pipeline.definition.func)
-    definition = Definition(func, None, extracted=(signature, hints, return_type, docstring, name))
-    return FunctionPipeline(definition, pipeline.options)
 
 
 # --- the same as a patch ----------------------------------------------------------------------------------

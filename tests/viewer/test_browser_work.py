@@ -83,7 +83,7 @@ def test_runs_are_sorted_and_narrowed_and_views_are_kept(visit, filled):
     until(tab, "document.querySelector('th[aria-sort=descending] button')?.textContent.startsWith('Cost')")
     costs = [
         float(text.strip("$").replace("–", "-1"))
-        for text in tab.locator("tbody td.number:nth-child(6)").all_inner_texts()
+        for text in tab.locator("tbody td.number:nth-child(7)").all_inner_texts()
     ]
     assert costs == sorted(costs, reverse=True)
     tab.click("th button:has-text('Cost')")

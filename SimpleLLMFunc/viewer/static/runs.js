@@ -107,7 +107,7 @@ export async function runsPage(frame) {
     const total = page.total === null ? "" : page.total >= 10000 ? count(10000) + "+" : count(page.total);
     show(body,
       h("div.card", h("table.table.cards", 
-        h("thead", h("tr", h("th.ticks"), ["status", "function", "answer", "seconds", "tokens", "cost", "model", "time"].map(heading))),
+        h("thead", h("tr", h("th.ticks", h("span.offscreen", t("picked"))), ["status", "function", "answer", "seconds", "tokens", "cost", "model", "time"].map(heading))),
         h("tbody", rows))),
       h("div.pager",
         h("span", t("runs.shown", { first: count(first), last: count(first + rows.length - 1), total })),
