@@ -218,13 +218,14 @@ class TraceReader:
 
         Of the latest 5,000 runs of each version; of several with the same arguments the latest. At most 500 pairs.
         """
-        latest = (
-            "SELECT max(id) AS id, arguments FROM (SELECT id, arguments FROM runs WHERE function = :function "
-            "AND version = :{0} AND status IN ('ok', 'error') ORDER BY started DESC LIMIT 5000) GROUP BY arguments"
+        one, two = (
+            "SELECT max(id) AS id, arguments FROM (SELECT id, arguments FROM runs WHERE function = :function "  # noqa: S608
+            f"AND version = :{name} AND status IN ('ok', 'error') ORDER BY started DESC LIMIT 5000) GROUP BY arguments"
+            for name in ("before", "after")
         )
         with self.connection() as connection:
             pairs = connection.execute(
-                f"WITH one AS ({latest.format('before')}), two AS ({latest.format('after')}) "  # noqa: S608 - both are ours
+                f"WITH one AS ({one}), two AS ({two}) "  # noqa: S608 - both are ours
                 "SELECT one.id, two.id, (SELECT value FROM runs WHERE id = one.id) IS (SELECT value FROM runs WHERE id = two.id) "
                 "FROM one JOIN two ON one.arguments = two.arguments ORDER BY two.id DESC LIMIT :limit",
                 {"function": stored(function), "before": before, "after": after, "limit": _MOST_RUNS},
