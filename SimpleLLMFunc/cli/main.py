@@ -27,6 +27,7 @@ COMMANDS = {
     "model": "commands.model:model",
     "preview": "commands.preview:preview",
     "run": "commands.run:run",
+    "runs": "commands.runs:runs",
     "serve": "commands.serve:serve_command",
     "traces": "commands.traces:traces",
     "view": "commands.view:view",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -133,3 +133,15 @@ def _read(file: JournalFile, key: str) -> Iterator[KeyLog]:
         yield log
     finally:
         log.close()
+
+
+def told_answer(data: Mapping[str, Any]) -> Any:
+    """Return the result for `answer` that a JSON object names: ``answer`` (true, false, a text), ``result``, or ``run_again``.
+
+    Raises:
+        UsageError: it names none, or several.
+    """
+    named = [name for name in ("answer", "result", "run_again") if data.get(name) is not None]
+    if len(named) != 1 or data.get("run_again") not in {None, True}:
+        raise UsageError('give one of "answer": true, false or a text; "result": JSON; "run_again": true.')
+    return RUN_AGAIN if named == ["run_again"] else data[named[0]]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.extras import load_extra
@@ -13,6 +15,8 @@ from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.serve.http_events import problem_response
 from SimpleLLMFunc.serve.http_problem import Problem
+from SimpleLLMFunc.serve.http_waiting import OPERATIONS, WaitingDoor
+from SimpleLLMFunc.serve.http_waiting import PATH as WAITING_PATH
 from SimpleLLMFunc.serve.mcp import PATH as MCP_PATH
 from SimpleLLMFunc.serve.mcp import http_sessions
 from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
@@ -36,6 +40,7 @@ def http_app(
     max_body: int = _MAX_BODY,
     title: str = "SimpleLLMFunc",
     mcp: bool = False,
+    journal: str | os.PathLike[str] | None = None,
 ) -> Starlette:
     """Return an ASGI application (Starlette) that offers decorated functions; mount it, or run it with any server.
 
@@ -51,6 +56,8 @@ def http_app(
         title: what the service is called in its document.
         mcp: offer the functions as MCP tools too, at ``/mcp``, to the same callers; each request counts as a call. Needs
             the extra `mcp`, and a server that runs the application's lifespan.
+        journal: path of a journal; ``GET /waiting`` says what waits in it for an answer, ``POST /waiting`` takes one. Any
+            caller may answer: where those who call must not approve, serve it at another address with other keys.
 
     Raises:
         ConfigError: nothing to offer, or an extra is missing.
@@ -70,6 +77,11 @@ def http_app(
         Route("/functions/{name}", api.call, methods=["POST"]),
         Route("/functions/{name}/stream", api.stream, methods=["POST"]),
     ]
+    if journal is not None:
+        door = WaitingDoor(api, Path(journal).expanduser())
+        api.tell_of(WAITING_PATH, OPERATIONS)
+        routes.append(Route(WAITING_PATH, door.waiting, methods=["GET"]))
+        routes.append(Route(WAITING_PATH, door.answer, methods=["POST"]))
 
     manager: Any = contextlib.nullcontext()
     if mcp:
@@ -101,6 +113,7 @@ async def serve_functions(
     max_body: int = _MAX_BODY,
     title: str = "SimpleLLMFunc",
     mcp: bool = False,
+    journal: str | os.PathLike[str] | None = None,
     announce: Callable[[str], object] | None = None,
 ) -> None:
     """Serve `http_app` until cancelled, or until Ctrl-C.
@@ -114,6 +127,7 @@ async def serve_functions(
         max_body: bytes that a request may bring.
         title: what the service is called.
         mcp: offer the functions as MCP tools too.
+        journal: path of a journal.
         announce: called with the address as soon as clients can connect.
 
     Raises:
@@ -121,7 +135,16 @@ async def serve_functions(
     """
     # What it stands on takes its time to be imported, and models theirs to be described.
     app = await importing(
-        partial(http_app, functions, callers=callers, deadline=deadline, max_body=max_body, title=title, mcp=mcp)
+        partial(
+            http_app,
+            functions,
+            callers=callers,
+            deadline=deadline,
+            max_body=max_body,
+            title=title,
+            mcp=mcp,
+            journal=journal,
+        )
     )
     others = (
         "without callers nobody knows who asks, and every call costs. Give a file of callers (simplellmfunc serve "

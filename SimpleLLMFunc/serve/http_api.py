@@ -70,6 +70,10 @@ class Api:
         key = {"www-authenticate": "Bearer"} if status == 401 else {}
         return HTMLResponse(shown, status, headers={"content-security-policy": PAGE_POLICY, **key})
 
+    def tell_of(self, path: str, operations: Mapping[str, Any]) -> None:
+        """Put another path into the OpenAPI document."""
+        self._document["paths"][path] = dict(operations)
+
     async def document(self, request: Request) -> Response:
         """Give the OpenAPI document."""
         self._admitted(request)
@@ -166,12 +170,17 @@ class Api:
             raise Problem(404, f"There is no function {cut(name, 100)!r}. There are: {', '.join(self._offers)}.")
         if caller is not None:
             await caller.take()
-        body = await self._body(request)
+        body = await self.body(request)
         read = self._read(offer, body)
         args, kwargs = await off_loop_if_large(len(body), read)
         return offer, caller, args, kwargs
 
-    async def _body(self, request: Request) -> bytes:
+    async def body(self, request: Request) -> bytes:
+        """Return the JSON text that a request brings.
+
+        Raises:
+            Problem: it is none, or too long.
+        """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Problem(415, f"The body must be application/json, not {cut(kind, 100) or 'nothing'!r}.")

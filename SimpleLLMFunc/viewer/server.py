@@ -23,6 +23,7 @@ from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
 from SimpleLLMFunc.viewer.security import SEEN, Guard, new_token
 from SimpleLLMFunc.viewer.verdicts import CaseFiles, VerdictPages
+from SimpleLLMFunc.viewer.waiting import WaitingPages
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -59,6 +60,7 @@ def viewer_app(
     checkpoints: Iterable[str | os.PathLike[str]] = (),
     cases: str | os.PathLike[str] | None = None,
     reports: Iterable[str | os.PathLike[str]] = (),
+    journals: Iterable[str | os.PathLike[str]] = (),
     token: str | Literal[False] | None = None,
     allowed_hosts: Iterable[str] = (),
 ) -> ViewerApp:
@@ -72,6 +74,7 @@ def viewer_app(
         checkpoints: paths of the checkpoints of maps to show.
         cases: a folder; runs that are made cases on the page go to its files ``function.jsonl``. None makes none.
         reports: paths of reports that `EvalReport.save` wrote, to show and to compare.
+        journals: paths of journals; what waits in them is shown, and may be answered by whoever sees the page.
         token: what the page asks for before it shows anything. None makes a new one, and writes the end of the address
             that holds it to stderr. False asks for none: for an application that has its own login in front.
         allowed_hosts: names, without port, that the page may be reached by beside those of this machine.
@@ -86,6 +89,7 @@ def viewer_app(
     reader, sinks = _opened(store)
     offered = offered_of(allow_run)
     maps, reported = MapPages(checkpoints), ReportPages(reports)
+    waiting = WaitingPages(journals)
     page = FilePage()
     if token is None:
         chosen: str | None = new_token()
@@ -110,6 +114,7 @@ def viewer_app(
                 "maps": len(maps),
                 "reports": len(reported),
                 "cases": cases is not None,
+                "journals": len(waiting),
             }
         )
 
@@ -147,6 +152,8 @@ def viewer_app(
         data("maps/{number}", maps.map),
         data("maps/{number}/rows", maps.rows),
         data("maps/{number}/check", maps.check),
+        data("waiting", waiting.waiting),
+        data("waiting/{number}", waiting.answer, "POST"),
     ]
     if offered:
         routes += [

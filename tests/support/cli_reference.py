@@ -51,12 +51,17 @@ def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[
             assert command is not None
             yield (*path, name), command
             if isinstance(command, click.Group):
-                yield from commands(command, (*path, name))
+                own = [each.make_metavar(ctx) for each in command.params if isinstance(each, click.Argument)]
+                yield from commands(command, (*path, name, *own))
+
+
+def _does_something(command: click.Command) -> bool:
+    return not isinstance(command, click.Group) or command.invoke_without_command
 
 
 def reference() -> str:
     """Return the whole page."""
-    sections = [_section(path, command) for path, command in commands() if not isinstance(command, click.Group)]
+    sections = [_section(path, command) for path, command in commands() if _does_something(command)]
     return "\n".join([_HEAD, *sections])
 
 

@@ -55,6 +55,11 @@ _PORT = 8000
 )
 @click.option("--mcp", is_flag=True, help="Offer them as MCP tools too, at /mcp, to the same callers.")
 @click.option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Say at /waiting what waits for an answer in this journal, and take answers, from the same callers.",
+)
+@click.option(
     "--new-key", "name", metavar="NAME", help="Print a new key for NAME, and its line for the file; serves nothing."
 )
 def serve_command(
@@ -65,6 +70,7 @@ def serve_command(
     deadline: float,
     max_body: int,
     mcp: bool,
+    journal: Path | None,
     name: str | None,
 ) -> None:
     """Offer the functions under @llm_function in MODULE, or only those named, over HTTP.
@@ -98,6 +104,7 @@ def serve_command(
             max_body=max_body,
             title=split_target(targets[0])[0],
             mcp=mcp,
+            journal=journal,
             announce=announce,
         )
     )

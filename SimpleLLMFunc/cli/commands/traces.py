@@ -45,7 +45,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
 
 
-def _duration(text: str) -> float:
+def duration(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip().lower())
     if match is None:
         raise click.BadParameter(f"{text!r} is no span of time. Write 30s, 15m, 2h, 7d or 4w.")
@@ -54,7 +54,7 @@ def _duration(text: str) -> float:
 
 def _moment(text: str) -> float:
     with suppress(click.BadParameter):
-        return time.time() - _duration(text)
+        return time.time() - duration(text)
     try:
         return datetime.fromisoformat(text.strip()).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -274,7 +274,7 @@ def functions(reader: TraceReader, *, as_data: bool) -> None:
     show_default=True,
     help="Sum up by this; may be given several times.",
 )
-@click.option("--bucket", type=_duration, metavar="SPAN", help="Print a row for each span of time: 1h, 1d.")
+@click.option("--bucket", type=duration, metavar="SPAN", help="Print a row for each span of time: 1h, 1d.")
 @_json
 def show_metrics(
     reader: TraceReader, *, by: tuple[Dimension, ...], bucket: float | None, as_data: bool, **filters: Any
@@ -295,7 +295,7 @@ def show_metrics(
 @traces.command(short_help="Delete old runs.")
 @_store
 @click.option(
-    "--older-than", type=_duration, metavar="SPAN", help="Delete runs that began longer ago than this: 30d, 12h."
+    "--older-than", type=duration, metavar="SPAN", help="Delete runs that began longer ago than this: 30d, 12h."
 )
 @click.option(
     "--max-size",

@@ -53,6 +53,13 @@ __all__ = ["view"]
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder for runs that are made cases of an evaluation; by default `cases` beside the store.",
 )
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Show what waits for an answer in this journal, and take answers.",
+)
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in the browser (the default), or do not.")
 def view(
     store: Path | None,
@@ -62,6 +69,7 @@ def view(
     checkpoints: tuple[Path, ...],
     reports: tuple[Path, ...],
     cases: Path | None,
+    journals: tuple[Path, ...],
     opens: bool,
 ) -> None:
     """Look at the runs that a trace store keeps, in the browser, on this machine only.
@@ -89,6 +97,7 @@ def view(
             checkpoints=checkpoints,
             reports=reports,
             cases=cases or path.with_name("cases"),
+            journals=journals,
             token=new_token(),
         )
         kept.reader.seq()

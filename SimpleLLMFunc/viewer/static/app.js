@@ -12,6 +12,7 @@ import { mapPage, mapsPage } from "./maps.js";
 import { comparePage } from "./compare.js";
 import { reportPage, reportsPage } from "./reports.js";
 import { sessionPage, sessionsPage } from "./sessions.js";
+import { waitingPage } from "./waiting.js";
 
 const PLACES = [
   ["runs", /^\/(?:runs(?:\?.*)?)?$/, runsPage],
@@ -29,8 +30,9 @@ const PLACES = [
   ["chat", /^\/chat\/([^/?]+)$/, chatPage],
   ["maps", /^\/maps$/, mapsPage],
   ["maps", /^\/map\/(\d+)$/, mapPage],
+  ["waiting", /^\/waiting$/, waitingPage],
 ];
-const TABS = [["runs", "/runs", "1"], ["sessions", "/sessions", "2"], ["functions", "/functions", "3"], ["play", "/play", "4"], ["chat", "/chat", "5"], ["maps", "/maps", "6"], ["reports", "/reports", "7"]];
+const TABS = [["runs", "/runs", "1"], ["sessions", "/sessions", "2"], ["functions", "/functions", "3"], ["play", "/play", "4"], ["chat", "/chat", "5"], ["maps", "/maps", "6"], ["reports", "/reports", "7"], ["waiting", "/waiting", "w"]];
 const THEMES = ["auto", "light", "dark"];
 
 const main = document.getElementById("main");
