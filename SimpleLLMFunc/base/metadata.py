@@ -73,6 +73,7 @@ class RunMetadata:
         parent_call_id: the tool call of the run around this one that began this run, empty where none did.
         session_id: the conversation it belongs to; from `watching(session_id=…)`, or the assistant's.
         user_id: whom it serves; from `watching(user_id=…)`, or the assistant's.
+        restarts: how often its `durable` block had been begun before; the run is the same one, under the same trace id.
     """
 
     function: FunctionMetadata
@@ -81,6 +82,7 @@ class RunMetadata:
     parent_call_id: str = ""
     session_id: str = ""
     user_id: str = ""
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from SimpleLLMFunc.base.events import ToolCallFinished
@@ -177,6 +178,8 @@ class RunScope:
         self.replayed.append(f"reply {self._replies}")
         data = row.data
         reply = ChatCompletion.from_dict(data["reply"], tries=0, cached=data["cached"])
+        if reply.usage is not None:
+            reply = reply.with_usage(replace(reply.usage, cost=data["cost"]))
         told = [(what, said) for what, said in data["downgrades"]]
         return KeptReply(reply, data["mode"], data["reason"], told)
 
@@ -186,6 +189,7 @@ class RunScope:
         data = {
             "reply": {**reply.raw, **reply.to_dict()},
             "cached": reply.cached,
+            "cost": reply.usage.cost if reply.usage is not None else None,
             "mode": kept.output_mode,
             "reason": kept.output_mode_reason,
             "downgrades": list(kept.downgrades),

@@ -23,6 +23,7 @@ from SimpleLLMFunc import (
     RunPaused,
     ToolContext,
     ToolFailed,
+    TraceStore,
     UsageError,
     budget,
     durable,
@@ -33,11 +34,13 @@ from SimpleLLMFunc import (
     paused,
     tool,
     use_llm,
+    watching,
 )
 from SimpleLLMFunc.calls import LLM, RunTool, Step, StepExecutor, Task
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.profile import GENERIC
 from SimpleLLMFunc.journal import RUN_AGAIN, answer, prune
+from SimpleLLMFunc.observability.store import RunQuery
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.testing import answer as says
 
@@ -672,3 +675,26 @@ async def test_what_has_finished_may_be_forgotten(path):
     assert (await till.sell()).replayed == []
     with pytest.raises(CheckpointError, match="there is no journal"):
         paused(path.with_name("none.sqlite"))
+
+
+async def test_a_run_that_goes_on_is_one_run_in_a_trace_store_with_what_it_has_cost(path, tmp_path):
+    store = TraceStore(tmp_path / "traces.sqlite", interval=0.01)
+    with store:
+        for times in range(3):
+            till = Till(path, killed if times == 0 else None)
+            till.asked_before = min(times, 1) if times < 2 else 2
+            told = []
+            with watching(store), watching(lambda _, event, told=told: told.append(event)):
+                if times == 0:
+                    await interrupted(till)
+                else:
+                    await till.sell()
+            assert store.flush()
+            (run,) = store.reader.runs(RunQuery()).runs
+            assert (run.status, run.turns) == ("cancelled" if times == 0 else "ok", 1 if times == 0 else 2)
+        replayed = [type(event).__name__ for event in told if getattr(event, "replayed", False)]
+        assert replayed == ["ReplyReceived", "ToolCallFinished", "ToolCallFinished", "ReplyReceived"]
+        detail = store.reader.run(run.id)
+        assert detail.restarts == 2
+        assert [turn.turn for turn in detail.turns] == [1, 2]
+        assert [call.name for call in detail.tool_calls] == ["pay", "look"]

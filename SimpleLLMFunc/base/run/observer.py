@@ -25,6 +25,7 @@ from SimpleLLMFunc.base.events import (
 )
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.base.parsing import Parsed
+from SimpleLLMFunc.base.run.journaled import JournaledRun
 from SimpleLLMFunc.base.run.sinks import EventSink, current_owner, show
 from SimpleLLMFunc.errors import RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import LISTENER, Downgrades
@@ -46,6 +47,7 @@ class ObservedRun(Protocol):
     parsed: Parsed[Any] | None
     finished: RunFinished | None
     noted: Downgrades
+    journal: JournaledRun | None
 
     def metadata(self) -> RunMetadata:
         """Return who runs and with what."""
@@ -153,6 +155,7 @@ class Observer:
             parent_call_id=call_id,
             session_id=told.session_id or self._owner.session_id,
             user_id=told.user_id or self._owner.user_id,
+            restarts=0 if self.run.journal is None else self.run.journal.restarts,
         )
 
 

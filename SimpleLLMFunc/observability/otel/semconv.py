@@ -90,6 +90,8 @@ class Attribute:
     PATHS: Final = "simplellmfunc.paths"
     MESSAGE: Final = "simplellmfunc.message"
     CACHED: Final = "simplellmfunc.cached"
+    REPLAYED: Final = "simplellmfunc.replayed"
+    RESTARTS: Final = "simplellmfunc.restarts"
     DOWNGRADES: Final = "simplellmfunc.downgrades"
 
 

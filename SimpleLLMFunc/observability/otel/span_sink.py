@@ -202,6 +202,7 @@ class SpanSink:
                 Attribute.SPAN_KIND: "AGENT",
                 Attribute.SESSION: session_id,
                 Attribute.USER: user_id,
+                Attribute.RESTARTS: about.restarts or None,
             }
         )
         span = self._tracer.start_span(
@@ -312,8 +313,9 @@ class SpanSink:
             Attribute.FINISH_REASONS: reasons or None,
             Attribute.FIRST_CHUNK: call.first_chunk,
             Attribute.CACHED: reply.cached or None,
+            Attribute.REPLAYED: event.replayed or None,
         }
-        if usage.total_tokens:
+        if usage.total_tokens and not event.replayed:
             attributes[Attribute.INPUT_TOKENS] = usage.input_tokens
             attributes[Attribute.OUTPUT_TOKENS] = usage.output_tokens
             attributes[Attribute.CACHED_TOKENS] = usage.cached_tokens or None
@@ -322,12 +324,23 @@ class SpanSink:
         call.span.set_attributes(known(attributes))
         if self.captures_content and call.span.is_recording():
             call.span.set_attribute(Attribute.OUTPUT_MESSAGES, self._text(output_messages(reply)))
-        self._end_call(run, call, None, usage)
+        self._end_call(run, call, None, usage, is_replayed=event.replayed)
 
-    def _end_call(self, run: _Run, call: _Call, error: BaseException | None, usage: Usage | None = None) -> None:
+    def _end_call(
+        self,
+        run: _Run,
+        call: _Call,
+        error: BaseException | None,
+        usage: Usage | None = None,
+        *,
+        is_replayed: bool = False,
+    ) -> None:
         run.call = None
         self._mark(call.span, error)
         call.span.end()
+        context.attach(run.inside)
+        if is_replayed:
+            return  # nobody was asked
         labels = known(call.labels)
         failed = {} if error is None else {Attribute.ERROR_TYPE: type(error).__name__}
         self._meters[Metric.OPERATION_DURATION].record(time.perf_counter() - call.started, {**labels, **failed})
@@ -337,7 +350,6 @@ class SpanSink:
             tokens = self._meters[Metric.TOKEN_USAGE]
             tokens.record(usage.input_tokens, {**labels, Attribute.TOKEN_TYPE: "input"})
             tokens.record(usage.output_tokens, {**labels, Attribute.TOKEN_TYPE: "output"})
-        context.attach(run.inside)
 
     def _answer_reviewed(self, run: _Run, event: AnswerReviewed) -> None:
         if not run.span.is_recording():
@@ -387,6 +399,8 @@ class SpanSink:
         tool = run.tools.pop(event.call.id, None)
         if tool is None:
             return
+        if event.replayed:
+            tool.span.set_attribute(Attribute.REPLAYED, True)
         if event.failed:
             tool.span.set_attribute(Attribute.ERROR_TYPE, event.error_type or "_OTHER")
             tool.span.set_status(Status(StatusCode.ERROR, self._content(str(event.content)) or event.error_type))

@@ -169,12 +169,12 @@ class TraceReader:
             number = self.number_of(connection, run)
             row = connection.execute(
                 f"SELECT {_COLUMNS}, runs.error_text, runs.arguments, runs.answer, runs.value, "  # noqa: S608
-                f"runs.output_mode, runs.incomplete FROM {_MARKED} WHERE runs.id = :id",
+                f"runs.output_mode, runs.incomplete, runs.restarts FROM {_MARKED} WHERE runs.id = :id",
                 {"id": number, "alive": alive()},
             ).fetchone()
             if row is None:
                 return None
-            *columns, error_text, arguments, answer, value, output_mode, incomplete = row
+            *columns, error_text, arguments, answer, value, output_mode, incomplete, restarts = row
             summary = _summary(columns)
             return RunDetail(
                 summary=summary,
@@ -192,6 +192,7 @@ class TraceReader:
                 parent_run=_latest(connection, summary.parent),
                 function_version=next(iter(_versions(connection, summary.function, summary.version)), None),
                 incomplete=bool(incomplete),
+                restarts=restarts,
             )
 
     @staticmethod

@@ -355,6 +355,7 @@ class RunDetail(Shown):
         parent_run: the run that this one is part of, where the store holds it.
         function_version: what the function was then.
         incomplete: something was dropped because the writer could not follow.
+        restarts: how often it went on in a `durable` block that had been broken off.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.runs:run_card"
@@ -374,6 +375,7 @@ class RunDetail(Shown):
     parent_run: RunSummary | None
     function_version: FunctionVersion | None
     incomplete: bool
+    restarts: int = 0
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
         yield "summary", self.summary

@@ -171,9 +171,14 @@ def _widen(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_restarts(connection: sqlite3.Connection) -> None:
+    """Version 7: a run in a `durable` block is one run, however often it was begun."""
+    connection.execute("ALTER TABLE runs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     *(_begin, _add_text_index, _thin_out_indexes),
-    *(_add_headers, _add_cache_writes, _widen),
+    *(_add_headers, _add_cache_writes, _widen, _add_restarts),
 )
 """What makes a file of each version out of one of the version before; the first begins with an empty file."""
 

@@ -155,7 +155,13 @@ def next_seq(connection: sqlite3.Connection, count: int) -> int:
 
 
 def _put_run(connection: sqlite3.Connection, run: OpenRun, process: int, seq: int) -> int:
-    """Write the row of a run, and return its number."""
+    """Write the row of a run, and return its number; a run that goes on after a crash has one already."""
+    if run.id is None and run.columns["restarts"]:
+        before = connection.execute(
+            "SELECT id, started FROM runs WHERE trace_id = ? ORDER BY id DESC", (run.columns["trace_id"],)
+        ).fetchone()
+        if before is not None:
+            run.id, run.columns["started"] = before
     names = (*run.columns, "seq", "process")
     values = (*run.columns.values(), seq, process)
     if run.id is not None and connection.execute(_update(names), (*values, run.id)).rowcount:

@@ -186,6 +186,7 @@ class Fold:
             told = {"parent": facts.parent_trace_id, "parent_call": facts.parent_call_id}
             told |= {"session": facts.session_id, "user": facts.user_id}
             columns |= {column: self.content.text(text) for column, text in told.items()}
+            columns["restarts"] = facts.restarts
         run = OpenRun(trace_id, at, columns)
         run.output_schema = function.output_schema
         run.texts["function"] = name
@@ -291,7 +292,9 @@ class Fold:
             run.rows["turns", run.turn["number"]] = run.turn
 
     def _end_turn(self, run: OpenRun, since: float, item: ReplyReceived) -> None:
-        reply, usage = item.reply, item.usage
+        # One that was given again has cost what it had cost: the run is the same one.
+        is_paid = not item.replayed or item.reply.usage is None
+        reply, usage = item.reply, item.usage if is_paid else item.reply.usage.tokens
         if run.turn is None:
             return
         run.usage += usage
@@ -414,7 +417,7 @@ class Fold:
 _USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 _COUNTS = (
     *_USAGE, "turns", "failed_tries", "reasks", "repairs", "tool_calls", "failed_tool_calls", "cached", "streamed",
-    "incomplete",
+    "incomplete", "restarts",
 )  # fmt: skip
 _TEXTS = (
     "parent", "parent_call", "model", "provider", "session", "user", "error", "error_text", "finish_reason",
