@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 # An environment that was only half made is made again.
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-load bench-map league growth ecosystem faults faults-clients faults-long map-long docs screenshots release-check clean
+.PHONY: help demo test test-all check format bench bench-quick bench-engine bench-journal bench-load bench-map league growth ecosystem faults faults-clients faults-long map-long docs screenshots release-check clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,9 @@ bench-engine: $(DEV) ## what reading an answer costs
 
 bench-load: $(DEV) ## 10,000 calls in flight and a soak of 15 minutes; writes docs/reference/load.md
 	$(PY) -m benchmarks.load --write
+
+bench-journal: $(DEV) ## what a step of a durable block costs; writes benchmarks/RESULTS-journal.md
+	$(PY) -m benchmarks.journal --write
 
 bench-map: $(DEV) ## ten minutes: the map beside three others, and what a kill pays again; writes benchmarks/RESULTS-map.md
 	$(PY) -m benchmarks.map_peers
