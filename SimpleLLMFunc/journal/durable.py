@@ -125,6 +125,7 @@ class _Steps:
         self.pending: dict[str, dict[str, Any]] = {}
         self._known: dict[bytes, Row] = {}
         self._begun: set[bytes] = set()
+        self.approved: set[bytes] = set()
         self._versions: dict[str, set[str]] = {}
         self._starts = 0
         self._is_finished = False
@@ -143,6 +144,8 @@ class _Steps:
             self._known[row.place] = row
         if row.kind in {"began", "undone", "tool"}:
             (self._begun.add if row.kind == "began" else self._begun.discard)(row.place)
+        if row.kind == "undone":
+            self.approved.add(row.place)  # it had begun, so it may
         if row.kind == "dropped":
             for place in row.data:
                 self._known.pop(bytes.fromhex(place), None)

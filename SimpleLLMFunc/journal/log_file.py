@@ -287,13 +287,13 @@ class KeyLog:
         """
         at, text = time.time(), json.dumps(data)
         with self.file.connection() as connection:
-            try:
-                connection.execute(
-                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
-                    (self._id, call_id, text, at, _checksum(self.epoch, call_id, text, at)),
-                )
-            except sqlite3.IntegrityError:
-                raise UsageError(f"the call {call_id!r} of {self.key!r} has been answered.") from None
+            # The key may have been forgotten since it was read; another one would have its number then.
+            written = connection.execute(
+                "INSERT OR IGNORE INTO answers SELECT id, ?, ?, ?, ? FROM keys WHERE id = ? AND epoch = ?",
+                (call_id, text, at, _checksum(self.epoch, call_id, text, at), self._id, self.epoch),
+            ).rowcount
+        if not written:
+            raise UsageError(f"the call {call_id!r} of {self.key!r} has been answered.")
 
     def forget(self) -> bool:
         """Remove all rows and answers, damaged ones too, and say whether there were any; what comes then has another epoch."""

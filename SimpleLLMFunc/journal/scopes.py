@@ -44,6 +44,7 @@ class Steps(Protocol):
     restarts: int
     answers: dict[str, Any]
     pending: dict[str, dict[str, Any]]
+    approved: set[bytes]
     unread: list[tuple[BaseException, list[bytes]]]
 
     def found(self, place: bytes) -> Row | None:
@@ -280,7 +281,7 @@ class CallScope(Scope):
 
     async def begins(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Note that the tool is about to run."""
-        used = self.call_id if self.steps.answers.get(self.call_id) == RUN_AGAIN else ""
+        used = self.call_id if self.call_id in self.steps.answers else ""  # what comes after is another question
         await self.steps.append(("began", self.place, {"tool": tool.name, "arguments": dict(arguments)}), used=used)
         self.has_begun = True
 
@@ -305,6 +306,8 @@ class CallScope(Scope):
             RunPaused: nothing was answered.
         """
         steps, call_id = self.steps, self.call_id
+        if self.place in steps.approved:
+            return True
         if call_id in steps.answers:
             said = steps.answers[call_id]
             if isinstance(said, bool):

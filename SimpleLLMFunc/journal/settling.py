@@ -5,17 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.base.run import JOURNAL
-from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.journal.durable import pending_in
 from SimpleLLMFunc.journal.log_file import JournalFile, KeyLog
 from SimpleLLMFunc.journal.scopes import RUN_AGAIN, CallScope
 from SimpleLLMFunc.logger import border
+from SimpleLLMFunc.tools import NobodyToAsk
 
 
 def pause_run(tool: str, arguments: dict[str, Any]) -> bool:
@@ -30,7 +31,7 @@ def pause_run(tool: str, arguments: dict[str, Any]) -> bool:
     """
     call = JOURNAL.get()
     if not isinstance(call, CallScope):
-        raise UsageError(
+        raise NobodyToAsk(
             f"nobody can be asked whether {tool!r} may run: toolkit_confirm=pause_run needs a block around the call, "
             'with durable("runs.sqlite", key=...).'
         )
@@ -105,8 +106,12 @@ def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int
         CheckpointError: as in `paused`.
     """
     seconds = older_than.total_seconds() if isinstance(older_than, dt.timedelta) else older_than
+    gone = 0
     with _opened(path) as file:
-        return sum(_forgotten(file, key) for key in file.finished_before(seconds))
+        for key in file.finished_before(seconds):
+            with suppress(CheckpointError):  # it is run again just now
+                gone += _forgotten(file, key)
+    return gone
 
 
 def _forgotten(file: JournalFile, key: str) -> bool:

@@ -1,7 +1,7 @@
 """What a model may call: tools, their schemas, and a registry of them."""
 
 from SimpleLLMFunc.tools.arguments import read_arguments
-from SimpleLLMFunc.tools.confirming import AnsweredInstead, Confirm, is_agreed
+from SimpleLLMFunc.tools.confirming import AnsweredInstead, Confirm, NobodyToAsk, is_agreed
 from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext
 from SimpleLLMFunc.tools.names import wire_name, wire_names
 from SimpleLLMFunc.tools.registry import ToolRegistry
@@ -13,6 +13,7 @@ __all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext"
 __all__ += [
     "AnsweredInstead",
     "Confirm",
+    "NobodyToAsk",
     "NotConfirmed",
     "in_thread",
     "is_agreed",

@@ -17,18 +17,22 @@ class AnsweredInstead(Exception):
     """Raised by a confirmation that answers in place of the tool: its text is what the model reads."""
 
 
+class NobodyToAsk(UsageError):
+    """Raised by a confirmation that cannot ask anybody in the way it was told to; any other failure is a no."""
+
+
 async def is_agreed(confirm: Confirm, tool: str, arguments: dict[str, Any]) -> bool:
     """Return whether `confirm` says `True`; a text such as "no", a number or a failure is no agreement, and is logged.
 
     Raises:
         AnsweredInstead: the model is to read something else.
         RunPaused: the answer comes later, and from elsewhere.
-        UsageError: nobody could be asked in this way.
+        NobodyToAsk: nobody could be asked in this way.
     """
     try:
         # A thread for a sync one: it may well wait at a prompt.
         said = await run_callable(confirm, [tool, arguments], {})
-    except (AnsweredInstead, RunPaused, UsageError):
+    except (AnsweredInstead, RunPaused, NobodyToAsk):
         raise
     except Exception as error:  # noqa: BLE001 - a user who cannot be asked has not agreed
         reason = error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from contextvars import copy_context
 from dataclasses import replace
@@ -18,6 +19,7 @@ from SimpleLLMFunc import (
     Confident,
     FallbackLLM,
     ModelRetry,
+    OpenAICompatible,
     OutcomeUnknown,
     ResponseParseError,
     RunPaused,
@@ -36,6 +38,8 @@ from SimpleLLMFunc import (
     use_llm,
     watching,
 )
+from SimpleLLMFunc.assistant.caller import LLMCaller
+from SimpleLLMFunc.base.ReAct import execute_llm
 from SimpleLLMFunc.calls import LLM, RunTool, Step, StepExecutor, Task
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.profile import GENERIC
@@ -510,6 +514,21 @@ async def test_a_run_waits_for_an_answer_from_elsewhere(path, said, told):
     assert len(till.paid) == (said is True)
 
 
+async def test_an_approval_is_no_result(path):
+    till = Till(path, lambda runs: killed(0) if runs == 1 else "paid", confirm=pause_run, once=True)
+    with pytest.raises(RunPaused):
+        await till.sell()
+    (waits,) = paused(path)
+    answer(path, "k", waits["call_id"], True)
+    till.asked_before = 1
+    with pytest.raises(asyncio.CancelledError):
+        await till.sell()
+    with pytest.raises(OutcomeUnknown):
+        await till.sell()
+    answer(path, "k", waits["call_id"], RUN_AGAIN)
+    assert (await till.sell()).value == "paid"
+
+
 async def test_without_a_block_nobody_can_be_asked(path):
     till = Till(path, confirm=pause_run)
     with use_llm(ScriptedLLM(tool_calls(("pay", {"amount": 3})))), pytest.raises(UsageError, match="durable"):
@@ -523,7 +542,7 @@ async def test_a_pause_passes_through_outer_tools_which_count_as_not_begun(path,
     till = Till(path, confirm=pause_run)
     outer = []
 
-    @tool(once=True)
+    @tool(once=True, confirm=True)
     async def agent(order: str) -> str:
         """Hand over."""
         outer.append(order)
@@ -534,7 +553,7 @@ async def test_a_pause_passes_through_outer_tools_which_count_as_not_begun(path,
                 return "it failed"
             raise
 
-    @llm_function(toolkit=[agent, till.function.as_tool("helper")])
+    @llm_function(toolkit=[agent, till.function.as_tool("helper")], toolkit_confirm=pause_run)
     async def boss(order: str) -> str:
         """Lead."""
 
@@ -544,13 +563,66 @@ async def test_a_pause_passes_through_outer_tools_which_count_as_not_begun(path,
 
     pay = tool_calls(("pay", {"amount": 3}))
     with pytest.raises(RunPaused) as caught:
-        await led(tool_calls(("agent", {"order": "tea"}), ("helper", {"order": "ham"})), pay, pay)
+        await led(tool_calls(("agent", {"order": "tea"}), ("helper", {"order": "ham"})), pay)
+    assert sorted(each["tool"] for each in caught.value.pending) == ["agent", "pay"]
+    assert outer == []
+    answer(path, "k", next(each["call_id"] for each in paused(path) if each["tool"] == "agent"), True)
+    with pytest.raises(RunPaused) as caught:
+        await led(pay)
     assert len(caught.value.pending) == 2
     for waits in paused(path):
         answer(path, "k", waits["call_id"], True)
     assert await led("done", "done", "all done") == "all done"
     assert outer == ["tea", "tea"]
     assert len(till.paid) == 2
+
+
+# --- what no decorator stands around -------------------------------------------------------------------------
+
+
+async def test_a_once_tool_as_a_step_of_a_task(path):
+    runs = []
+
+    @tool(once=True, recover=found_sync)
+    def pay(amount: int, context: ToolContext) -> str:
+        """Pay."""
+        runs.append(context.idempotency_key)
+        return killed(0) if len(runs) == 1 else "paid"
+
+    async def stepped(key):
+        task = Task("?")
+        with durable(path, key):
+            executor = StepExecutor(task, Step("pay", call=RunTool, params={"func": pay, "amount": 3}))
+            await executor.init()
+            return [chunk.content async for chunk in executor.run()]
+
+    with pytest.raises(asyncio.CancelledError):
+        await stepped("k")
+    assert await stepped("k") == await stepped("k") == [{"result": "found 3 True"}]
+    assert await stepped("other") == await stepped("other") == [{"result": "paid"}]
+    assert len(runs) == len(set(runs)) == 2
+
+
+async def test_the_raw_loop_and_the_callers_of_the_assistant_are_kept_too(path):
+    model = ScriptedLLM("one", "two")
+    for _ in range(2):
+        with durable(path, "k"):
+            messages = [{"role": "user", "content": "hello"}]
+            said = [raw.text async for raw in execute_llm(model, messages, None, {}, 0)]
+            told = await LLMCaller(model).invoke([{"role": "user", "content": "again"}])
+            assert (said, told["content"]) == (["one"], "two")
+
+
+async def test_no_key_that_the_library_knows_is_in_the_file(path):
+    key = "canary-7f3e9a1c5d"
+    model = OpenAICompatible("m", api_key=key, base_url="http://127.0.0.1:9/v1")
+    till = Till(path, lambda _: f"the key is {key}")
+    assert model.model_name
+    await till.sell()
+    with sqlite3.connect(path) as connection:
+        kept = str(connection.execute("SELECT * FROM steps").fetchall())
+    assert "the key is" in kept
+    assert key not in kept
 
 
 # --- the block itself ----------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def _told(**given: Any) -> Any:
 @click.option("--result", metavar="JSON", help="Where nobody knows what a tool has done: its result.")
 @click.option("--run-again", is_flag=True, help="The same, where it is known that it has done nothing: it is run.")
 @click.pass_obj
-def answer_command(path: Path, key: str, call_id: str, **given: Any) -> None:
+def answer_command(path: Path, /, key: str, call_id: str, **given: Any) -> None:
     """Answer what the run KEY asks about one CALL; both are in the list."""
     answer(path, key, call_id, _told(**given))
     click.echo(f"Answered. {key} goes on when its program runs the block again.")
@@ -101,6 +101,6 @@ def forget_command(ctx: click.Context, key: str) -> None:
 @runs.command(name="prune")
 @click.option("--older-than", type=duration, required=True, metavar="AGE", help="How long ago they have finished: 30d.")
 @click.pass_obj
-def prune_command(path: Path, older_than: float) -> None:
+def prune_command(path: Path, /, older_than: float) -> None:
     """Forget the runs that have finished; what waits or is unfinished stays."""
     click.echo(f"{counted(prune(path, older_than), 'run')} forgotten.")

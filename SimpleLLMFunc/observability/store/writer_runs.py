@@ -292,9 +292,9 @@ class Fold:
             run.rows["turns", run.turn["number"]] = run.turn
 
     def _end_turn(self, run: OpenRun, since: float, item: ReplyReceived) -> None:
-        # One that was given again has cost what it had cost: the run is the same one.
-        is_paid = not item.replayed or item.reply.usage is None
-        reply, usage = item.reply, item.usage if is_paid else item.reply.usage.tokens
+        reply, usage = item.reply, item.usage
+        if item.replayed and reply.usage is not None:
+            usage = reply.usage.tokens  # one that was given again has cost what it had cost: the run is the same one
         if run.turn is None:
             return
         run.usage += usage
