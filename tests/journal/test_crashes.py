@@ -115,7 +115,8 @@ def test_what_is_whole_is_read(kept, tmp_path):
     assert [value for _, value, _, _ in check(tmp_path)] == ["sold"] * 3
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@pytest.mark.timeout(300)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.sampled_from(FILES), st.floats(0, 1, exclude_max=True), st.integers(0, 8))
 def test_flipped_bits_and_cut_files_are_an_error_or_do_no_harm(kept, tmp_path_factory, name, place, bit):
     folder = tmp_path_factory.mktemp("damaged")
