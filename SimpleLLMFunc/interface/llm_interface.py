@@ -124,6 +124,11 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         return self.members[0].url(stream=stream) if self.members else self.base_url or ""
 
     @property
+    def is_traced(self) -> bool:
+        """Whether something around it tells of its calls, such as a tool that traces: spans of ours would tell of them twice."""
+        return bool(self.members) and all(member.is_traced for member in self.members)
+
+    @property
     def wire_name(self) -> str:
         """The protocol that it is asked by; what is kept of its answers is found by it too."""
         return self.members[0].wire_name if self.members else "chat"

@@ -12,7 +12,7 @@ from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import BadRequest, ConfigError
 from SimpleLLMFunc.interface.attempts import APIKeyPool, Call, KeySource
 from SimpleLLMFunc.interface.http import Headers
-from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client
+from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client, is_wrapped
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.service_model import FIRST_BYTE_SECONDS, KEY_SECONDS, ServiceModel
 from SimpleLLMFunc.interface.wires import CHAT, Wire
@@ -171,6 +171,12 @@ class OpenAICompatible(ServiceModel):
         if self._client is not None:
             return self._client.client
         return self._own_clients.here(self._new_client)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether something has put itself around the calls of the client that the running loop has."""
+        path = self.wire.path(self.model_name, stream=False)
+        return self._client is not None and is_wrapped(self._client.here(), path)
 
     @asynccontextmanager
     async def lent_client(self) -> AsyncGenerator[Any, None]:

@@ -49,8 +49,7 @@ ENCODINGS = [
     Scenario("gzip_no_checksum", "also", "packed with gzip, damaged, and ended before the checksum")
     .plays(damaged(checksum=False))
     .then("ConnectionFailed", requests=3)
-    .when_streamed("StreamInterrupted", requests=1)
-    .client_sees("WRONG", requests=1, why="its HTTP client takes packed data that was cut off for whole"),
+    .when_streamed("StreamInterrupted", requests=1),
     Scenario("encoding_unknown", "also", "a content-encoding that nobody knows")
     .plays(sends(with_length(b"\x00\x01\x02", content_encoding="x-secret")))
     .then("BadReply", requests=2)

@@ -100,6 +100,11 @@ class Reading:
         self.is_checked = True
         self._request = request
         self._size = 0
+        self._unpacker: Unpacker | None = None
+
+    def _begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.status, self.headers = status, headers
+        self._unpacker = unpacker_for(headers.get("content-encoding", ""))
 
     async def piece(self) -> bytes:
         """Return the next bytes of the body as they come, empty at its end.
@@ -118,6 +123,29 @@ class Reading:
         return piece
 
     async def _next(self) -> bytes:
+        unpacker = self._unpacker
+        if unpacker is None:
+            return await self._read()
+        while True:
+            if unpacker.has_more:
+                # A kilobyte may hold a megabyte: others have their turn in between, and the deadline holds.
+                self.patience.deadline.check("reading the answer")
+                await asyncio.sleep(0)
+                packed = b""
+            elif not (packed := await self._read()):
+                if unpacker.is_amid:
+                    raise BodyBroken("what it packs is not whole")
+                return b""
+            try:
+                piece = unpacker.feed(packed)
+            except ValueError as error:
+                raise BodyBroken(str(error)) from None
+            self.is_checked = not unpacker.is_amid
+            if piece:
+                return piece
+
+    async def _read(self) -> bytes:
+        """Return the next bytes as they came over the wire, empty at the end."""
         raise NotImplementedError
 
 
@@ -144,12 +172,12 @@ class Exchange(Reading):
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
         super().__init__(request, patience)
         self._answer: aiohttp.ClientResponse | None = None
-        self._unpacker: Unpacker | None = None
 
     async def __aenter__(self) -> HttpReply:
         await import_module(_SESSION)
         asking = self.patience.wait(self._asked())
-        self._begin(await translated(asking, self._request.model, self._request.tries, self._request.url))
+        self._answer = await translated(asking, self._request.model, self._request.tries, self._request.url)
+        self._begin(self._answer.status, self._answer.headers)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -160,12 +188,6 @@ class Exchange(Reading):
             if connection is not None and connection.transport is not None:
                 connection.transport.abort()
             self._answer.close()
-
-    def _begin(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
-        self.status = answer.status
-        self.headers: Mapping[str, str] = answer.headers
-        self._unpacker = unpacker_for(answer.headers.get("content-encoding", ""))
 
     async def _asked(self) -> aiohttp.ClientResponse:
         import aiohttp
@@ -192,28 +214,6 @@ class Exchange(Reading):
             answer.close()
             redirects += 1
             url = redirect_target(url, answer.status, answer.headers["location"], redirects, request)
-
-    async def _next(self) -> bytes:
-        unpacker = self._unpacker
-        if unpacker is None:
-            return await self._read()
-        while True:
-            if unpacker.has_more:
-                # A kilobyte may hold a megabyte: others have their turn in between, and the deadline holds.
-                self.patience.deadline.check("reading the answer")
-                await asyncio.sleep(0)
-                packed = b""
-            elif not (packed := await self._read()):
-                if unpacker.is_amid:
-                    raise BodyBroken("what it packs is not whole")
-                return b""
-            try:
-                piece = unpacker.feed(packed)
-            except ValueError as error:
-                raise BodyBroken(str(error)) from None
-            self.is_checked = not unpacker.is_amid
-            if piece:
-                return piece
 
     async def _read(self) -> bytes:
         assert self._answer is not None, "the reply has begun"

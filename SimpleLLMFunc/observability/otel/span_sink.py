@@ -254,6 +254,8 @@ class SpanSink:
         self._asked_again(run)
         if run.call is not None:  # the request before was refused, and is asked otherwise
             self._end_call(run, run.call, run.refused)
+        if sent.llm.is_traced:
+            return
         llm, params = sent.llm, sent.params()
         labels = {
             Attribute.OPERATION: Operation.CHAT,

@@ -17,7 +17,7 @@ import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
 from SimpleLLMFunc.interface.http import Exchange, HttpRequest, Patience, session, timeouts
-from SimpleLLMFunc.interface.http.openai_client import exchange as client_exchange
+from SimpleLLMFunc.interface.http.openai_client import sent
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending import Deadline
 from tests.support.server import Answer, LoopbackServer, completion
@@ -286,7 +286,7 @@ def _quietly(serve):
 @pytest.mark.parametrize("is_through_client", [False, True])
 async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeypatch):
     monkeypatch.setattr(timeouts, "CONNECT_SECONDS", 0.1)
-    monkeypatch.setattr(client_exchange, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(sent, "CONNECT_SECONDS", 0.1)
     with socket.socket() as listening, contextlib.ExitStack() as waiting:
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)

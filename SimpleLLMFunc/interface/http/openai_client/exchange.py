@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.http.content_decoding import unpacker_for
 from SimpleLLMFunc.interface.http.error_mapping import translated
 from SimpleLLMFunc.interface.http.exchange import (
     HttpReply,
@@ -17,57 +16,17 @@ from SimpleLLMFunc.interface.http.exchange import (
     redirect_target,
     whole_address,
 )
+from SimpleLLMFunc.interface.http.openai_client.sent import Sent, module_of
 from SimpleLLMFunc.interface.http.secret_parts import Address
-from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS, Patience
+from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
 from SimpleLLMFunc.runtime import import_module
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["ClientExchange", "check_client", "to_openai", "warm_up_clients"]
 
-_RAW = "X-Stainless-Raw-Response"
-"""The header by which the openai package knows that its answer is wanted as it comes."""
 
-
-class _ClientReply(Reading):
-    """A reply through the openai package."""
-
-    def __init__(
-        self,
-        status: int,
-        headers: Mapping[str, str],
-        url: str,
-        pieces: AsyncIterator[bytes],
-        request: HttpRequest,
-        patience: Patience,
-    ) -> None:
-        super().__init__(request, patience)
-        self.status = status
-        self.headers = headers
-        self.url = url
-        self._pieces = pieces
-        # The client unpacks, and tells of a wrong checksum; how far it has come it does not tell before the end.
-        self.is_checked = unpacker_for(headers.get("content-encoding", "")) is None
-
-    async def _next(self) -> bytes:
-        while True:
-            piece = await self.patience.wait(_next(self._pieces), "reading the answer")
-            if piece is None:
-                self.is_checked = True
-                return b""
-            if piece:
-                return piece
-
-
-async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)
-
-
-async def _one(body: bytes) -> AsyncIterator[bytes]:
-    yield body
-
-
-class ClientExchange:
+class ClientExchange(Reading):
     """Sends a request through an `openai.AsyncOpenAI` or `AsyncAzureOpenAI`; as `Exchange` otherwise.
 
     The client's own retries are off, and its reply is read as bytes: the package hides what a broken reply looks like.
@@ -77,44 +36,44 @@ class ClientExchange:
     def __init__(
         self, client: Any, path: str, body: Mapping[str, Any], request: HttpRequest, patience: Patience
     ) -> None:
+        super().__init__(request, patience)
         self._client = client
         self._path = path
         self._body = body
-        self._request = request
-        self._patience = patience
-        self._opened: Any = None
+        self._sent: Sent | None = None
 
     async def __aenter__(self) -> HttpReply:
-        opening = self._patience.wait(self._open())
-        return await translated(opening, self._request.model, self._request.tries, self._request.url)
+        await warm_up_clients()
+        await import_module(module_of(self._path))
+        opening = self.patience.wait(self._open())
+        try:
+            await translated(opening, self._request.model, self._request.tries, self._request.url)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._opened is not None:
-            await self._opened.close()
+        if self._sent is not None:
+            await self._sent.end()
 
-    async def _open(self) -> HttpReply:
-        import openai
-
-        await warm_up_clients()
-        quiet = self._client.with_options(max_retries=0, timeout=openai.Timeout(None, connect=CONNECT_SECONDS))
-        # The key that a chat takes; the package's default would take an administrator's if there is one.
-        options = {"headers": {_RAW: "stream"}, "follow_redirects": False, "security": {"bearer_auth": True}}
+    async def _open(self) -> None:
         place, redirects = self._path, 0
         while True:
-            try:
-                opened = self._opened = await quiet.post(place, cast_to=object, body=self._body, options=options)
-                return self._reply(opened, opened.iter_bytes())
-            except openai.APIStatusError as error:
-                answer = error.response  # the package has read the body already
+            self._sent = Sent(self._client, self._path, self._body, place)
+            answer = await self._sent.answer()
             if not is_redirect(answer.status_code, answer.headers):
-                return self._reply(answer, _one(answer.content))
+                break
+            await self._sent.end()
             redirects += 1
             url = whole_address(str(answer.url))
             place = str(redirect_target(url, answer.status_code, answer.headers["location"], redirects, self._request))
+        self.url = Address(str(answer.url))  # Azure's clients write another path
+        self._begin(answer.status_code, answer.headers)
 
-    def _reply(self, answer: Any, pieces: AsyncIterator[bytes]) -> HttpReply:
-        url = Address(str(answer.url))  # Azure's clients write another path
-        return _ClientReply(answer.status_code, answer.headers, url, pieces, self._request, self._patience)
+    async def _read(self) -> bytes:
+        assert self._sent is not None, "the reply has begun"
+        return await self.patience.wait(self._sent.piece(), "reading the answer")
 
 
 async def warm_up_clients() -> None:

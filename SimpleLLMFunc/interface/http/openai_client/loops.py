@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from SimpleLLMFunc.interface.http.openai_client.sent import is_wrapped
+from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import PerLoop
 
 __all__ = ["ClientPerLoop", "OwnClients"]
@@ -39,7 +41,13 @@ class ClientPerLoop:
 
         timeout = getattr(self.client, "timeout", None)
         connections = openai.DefaultAsyncHttpxClient(base_url=self.client.base_url, timeout=timeout)
-        return self.client.copy(http_client=connections)
+        copy = self.client.copy(http_client=connections)
+        if is_wrapped(self.client) and not is_wrapped(copy):
+            push_warning(
+                "client= is wrapped, and asked from a second event loop, which has a copy that is not: what wraps it does "
+                "not see these calls. Wrap the classes of the package instead, or make all calls on one loop."
+            )
+        return copy
 
 
 class OwnClients:
