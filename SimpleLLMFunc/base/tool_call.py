@@ -448,7 +448,8 @@ def _failure(call: ToolCall, tool: Tool, round_: _Round, error: BaseException, s
     if isinstance(error, _TooSlowError) and error.__cause__ is not None:
         error, problem = error.__cause__, words.too_slow(tool.timeout or 0.0)
     else:
-        problem = shown_error(error)
+        # Of a failure of ours, what failed: the advice that follows is for whoever writes the program.
+        problem = error.problem if isinstance(error, ToolFailed) else shown_error(error)
     push_warning(lambda: f"tool {tool.name} failed: {shown_traceback(error)}")
     if round_.policy.on_tool_error == "raise":
         raise ToolFailed(tool.name, shown_text(problem)) from redacted_cause(error)

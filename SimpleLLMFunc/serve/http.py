@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
@@ -26,10 +27,28 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["http_app", "serve_functions"]
+__all__ = ["fastapi_errors", "http_app", "serve_functions"]
 
 _MAX_BODY: Final = 1_000_000
 _DEADLINE: Final = 120.0
+
+
+def fastapi_errors(app: Starlette) -> None:
+    """Have a FastAPI or Starlette application answer the errors of this library with problem details (RFC 9457).
+
+    A rate limit is a 503 with ``retry-after``, a refusal of the model a 422, a deadline a 504; an error in the set-up or
+    the code is a 500 that tells nothing, and stands in the log. Other exceptions stay as they are.
+
+    Args:
+        app: whose handlers are set; sub-applications that are mounted in it have handlers of their own.
+
+    Source: RFC 9457, Problem Details for HTTP APIs.
+    """
+
+    async def answer(_: Request, error: Exception) -> Response:
+        return problem_response(told(error))
+
+    app.add_exception_handler(SimpleLLMFuncError, answer)
 
 
 def http_app(

@@ -48,3 +48,63 @@ def skip(why: str) -> NoReturn:
     """End the script because the machine lacks something that no package brings, such as a compiler."""
     print(json.dumps({"skipped": why}), flush=True)
     raise SystemExit(0)
+
+
+def traced(wrap: Any = None) -> None:
+    """Make six requests through a client of the openai package: with a tool, and streamed, over both wires.
+
+    Args:
+        wrap: is given each client before it is used; None where the package itself is patched.
+    """
+    import asyncio
+
+    import openai
+
+    from SimpleLLMFunc import OpenAICompatible, llm_function
+
+    def look(place: int) -> str:
+        """Look."""
+        return "nothing"
+
+    async def ask(wire: Any) -> None:
+        async with openai.AsyncOpenAI() as client:
+            llm = OpenAICompatible("gpt-4o", client=client if wrap is None else wrap(client) or client, wire=wire)
+
+            @llm_function(llm, toolkit=[look])
+            async def tell(text: str) -> str:
+                """Tell."""
+                raise NotImplementedError
+
+            answers({"calls": [["look", {"place": 1}]]}, "fine", "fine")
+            check(wire, await tell("a"), "fine")
+            check(f"{wire}, streamed", "".join([piece async for piece in tell.stream("a")]), "fine")
+
+    for wire in ("chat", "responses"):
+        asyncio.run(ask(wire))
+    check("requests", len(asked()), 6)
+
+
+def provider() -> tuple[Any, Any]:
+    """Return a tracer provider, and a function that returns the spans so far: names and attributes."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    kept = InMemorySpanExporter()
+    made = TracerProvider()
+    made.add_span_processor(SimpleSpanProcessor(kept))
+    trace.set_tracer_provider(made)
+    return made, kept
+
+
+def check_traced(spans: Any, tokens: str) -> None:
+    """Check that six spans have the attribute for input tokens, three each, and that each stands under a span of ours."""
+    counted = [span for span in spans if tokens in span.attributes]
+    check("input tokens", [span.attributes[tokens] for span in counted], [3] * 6)
+    ours = [span for span in spans if span.name == "invoke_agent tell"]
+    check("our spans", (len(ours), [span.name for span in spans if span.name.startswith("chat ")]), (4, []))
+    check("their traces", {span.context.trace_id for span in counted}, {span.context.trace_id for span in ours})
+    seen(
+        "6 spans with 3 input tokens each, for 6 requests; they stand in the traces of our 4 runs, and no span of ours repeats them"
+    )

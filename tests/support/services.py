@@ -94,7 +94,7 @@ def responses_reply(said: Json) -> Json:
         for place, (name, arguments) in enumerate(said["calls"])
     ]
     usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
-    return {"id": "resp_1", "status": "completed", "model": "m", "output": items, "usage": usage}
+    return {"id": f"resp_{number}", "status": "completed", "model": "m", "output": items, "usage": usage}
 
 
 def responses_events(reply: Json) -> list[Json]:

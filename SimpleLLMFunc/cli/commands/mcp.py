@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import click
 
@@ -50,7 +51,7 @@ def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | No
         streams = None if http else stack.enter_context(protocol_streams())
         functions = functions_of(targets)
         require_mcp()  # takes a second, which no loop is to wait for
-        name = split_target(targets[0])[0]
+        name = Path(split_target(targets[0])[0]).name.removesuffix(".py")  # of a path nothing else is told
         if streams is None:
             chosen_port = _PORT if port is None else port
             asyncio.run(

@@ -371,7 +371,8 @@ class HttpModel(LLM_Interface):
         reply = await exchange.__aenter__()
         call.exchange = exchange
         self._limits.landed(call)
-        if self._keys.is_single:  # of several, nobody knows whose limits these are
+        # Of several keys, nobody knows whose limits these are; and how long to wait after a refusal, it says elsewhere.
+        if self._keys.is_single and reply.status < 400:
             self._limits.learn(reply.headers, now())
         if not 200 <= reply.status < 300:
             await check_status(reply, call.spoken, self.model_name, call.tries)

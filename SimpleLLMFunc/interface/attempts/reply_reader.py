@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
+from dataclasses import replace
 
 from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, HttpReply, read_all
-from SimpleLLMFunc.interface.wires import EventReader, Kept, Received, Wire, chunk_of_reply
+from SimpleLLMFunc.interface.wires import EventReader, Kept, Received, Wire, chunk_of_reply, header_number
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
@@ -24,6 +25,9 @@ _AFTER_END_SECONDS = 5.0
 
 _CLOSING_SECONDS = 0.05
 """How long the end of the body may follow ``[DONE]``; waiting for it keeps the connection."""
+
+_COST = "x-litellm-response-cost"
+"""USD. Source: https://docs.litellm.ai/docs/proxy/cost_tracking"""
 
 _NOTHING = Kept()
 
@@ -60,7 +64,11 @@ async def read_reply(
     """
     body = await read_all(reply, start)
     received = _received(reply, model, tries, kept)
-    return await off_loop_if_large(len(body), lambda: wire.reply(body, received))
+    completion = await off_loop_if_large(len(body), lambda: wire.reply(body, received))
+    cost = header_number(reply.headers.get(_COST))
+    if cost is None or completion.usage is None:
+        return completion
+    return replace(completion, usage=completion.usage.with_cost(cost))
 
 
 def _received(reply: HttpReply, model: str, tries: int, kept: Kept = _NOTHING) -> Received:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 
+_PROJECT = "openinference.project.name"
+"""Where Phoenix puts the traces. Source: openinference, spec/configuration."""
+
+
 def setup_tracing(
     endpoint: str | None = None,
     *,
@@ -59,6 +63,9 @@ def setup_tracing(
         remember_secret(secret)
     sent_headers = dict(headers) if headers else None
     resource = Resource.create({"service.name": service_name} if service_name else {})
+    name = str(resource.attributes.get("service.name", ""))
+    if not name.startswith("unknown_service"):
+        resource = Resource({_PROJECT: name}).merge(resource)  # what the environment says of it comes before
     provider = TracerProvider(resource=resource)
     spans = OTLPSpanExporter(endpoint=_address(endpoint, "traces"), headers=sent_headers)
     provider.add_span_processor(BatchSpanProcessor(spans))

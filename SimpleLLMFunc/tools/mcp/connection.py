@@ -27,6 +27,13 @@ _MAX_FOREIGN_LINES: Final = 20
 _CONNECTION_CLOSED: Final = -32000
 _UNSUPPORTED_VERSION: Final = -32022
 _MAX_REASON_CHARS: Final = 1000
+_NOT_SENT: Final = frozenset({"BrokenResourceError", "ClosedResourceError"})
+_UNKNOWN_SESSION: Final = "Session terminated"
+"""What the package says where a server over HTTP has started again, and does not know the session of the call."""
+
+
+class _NotSent(Exception):
+    """Nobody was there to take the call: another server process may be asked."""
 
 
 class McpConnection:
@@ -45,6 +52,7 @@ class McpConnection:
         self._listed: asyncio.Future[list[dict[str, Any]]] | None = None
         self._gone: asyncio.Future[None] | None = None
         self._session: Any = None
+        self._reading: Any = None
         self._scope: Any = None  # of what can be given up at any time, unlike the closing of a transport
         self._is_closed = False
         self._reason = ""
@@ -53,7 +61,7 @@ class McpConnection:
     # --- on the library's own loop ---
 
     async def open(self) -> list[dict[str, Any]]:
-        """Connect, and return the server's tools as the protocol describes them.
+        """Connect, and return the server's tools as the protocol describes them; again, where the server has gone.
 
         Raises:
             ConnectionFailed: it cannot be reached, is no MCP server, or does not answer in time.
@@ -79,22 +87,62 @@ class McpConnection:
             UsageError: the connection was closed, or belongs to the parent process.
             ToolFailed: the server is gone, or refuses the call.
         """
-        if self._session is None or self._gone is None:
-            raise self._lost(name)
+        for is_last in (False, True):
+            try:
+                return await self._call(name, arguments)
+            except _NotSent:
+                if is_last or not await self._is_back():
+                    break
+        raise self._lost(name)
+
+    async def _is_back(self) -> bool:
+        """Connect again to a server that has gone; return whether it answers."""
+        if self._is_closed or self._keeper is None or self._listed is None:
+            return False
+        if self._listed.done() and self._session is not None:
+            self._session = None
+            if self._scope is not None:
+                self._scope.cancel()
+        if self._listed.done() and self._session is None:
+            keeper = self._keeper
+            await asyncio.wait({keeper})
+            if keeper is self._keeper and not self._is_closed:  # else another call has begun to connect
+                push_warning(f"MCP server {self.server.name} is lost, and connected again")
+                with suppress(SimpleLLMFuncError):
+                    await self.open()
+                return self._session is not None
+        with suppress(SimpleLLMFuncError):
+            await asyncio.shield(self._listed)
+        return self._session is not None
+
+    def _is_cut(self) -> bool:
+        """Whether nothing can come from the server any more; the session itself does not tell."""
+        statistics = getattr(self._reading, "statistics", None)
+        return statistics is not None and not statistics().open_send_streams
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if self._session is None or self._gone is None or self._is_cut():
+            raise _NotSent
         request = asyncio.ensure_future(_call_tool(self._session, name, arguments))
         # Where nobody waits for it any more, what it raises is of no interest.
         request.add_done_callback(lambda done: done.cancelled() or done.exception())
         either: set[asyncio.Future[Any]] = {request, self._gone}
         failure: SimpleLLMFuncError | None = None
+        was_not_sent = False
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if request.done():
                 return request.result()
         except Exception as error:  # noqa: BLE001 - whatever a server makes the package raise
-            if not _says_closed(error) and not await self._has_gone():
+            was_not_sent = type(error).__name__ in _NOT_SENT or _told(error) == _UNKNOWN_SESSION
+            if not was_not_sent and not _says_closed(error) and not await self._has_gone():
                 failure = ToolFailed(name, cut(_told(error)))
         finally:
             request.cancel()
+        if was_not_sent:
+            raise _NotSent
+        if failure is None and self._scope is not None and self._session is not None:
+            self._scope.cancel()  # the next call connects again
         # Not inside the block above: the package's error would stay as the context, secrets and all.
         raise failure or self._lost(name)
 
@@ -180,6 +228,7 @@ class McpConnection:
 
         assert self._listed is not None
         problem: Exception | None = None
+        self._reading = streams[0]
         async with ClientSession(streams[0], streams[1], message_handler=self._hear) as session:
             with anyio.CancelScope(deadline=deadline) as scope:
                 self._scope = scope
@@ -226,9 +275,7 @@ class McpConnection:
         # To the log only: a model has no use for it.
         push_warning(lambda: f"MCP server {self.server.name} is lost: {self._reason}; it wrote to stderr: {words}")
         reason = f" ({self._reason})" if self._reason else ""
-        return ToolFailed(
-            tool, f"the connection to the MCP server {self.server.name!r} is lost{reason}. Connect again."
-        )
+        return ToolFailed(tool, f"the connection to the MCP server {self.server.name!r} is lost{reason}")
 
     def _failure(self, problem: Exception | None) -> SimpleLLMFuncError:
         if isinstance(problem, ConfigError):

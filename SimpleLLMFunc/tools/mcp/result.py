@@ -55,6 +55,13 @@ def _combined(texts: Sequence[str], structured: Any) -> Any:
             return inner
     if _is_same(text, structured):
         return structured
+    if isinstance(structured, Mapping):
+        # The text of a file, and the same among the fields: what is long, or all there is, is said once.
+        repeated = {name for name, value in structured.items() if isinstance(value, str) and value in {text, *texts}}
+        rest = {n: value for n, value in structured.items() if n not in repeated or len(value) < _MAX_NOTE_CHARS}
+        if not rest or repeated == set(structured):
+            return text
+        structured = rest
     return f"{text}\n{json.dumps(structured, ensure_ascii=False)}"
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -157,6 +158,7 @@ async def test_whatever_a_server_may_send_becomes_parts_or_notes() -> None:
 
 
 TEXT = [{"type": "text", "text": "3"}]
+LONG = [{"type": "text", "text": "x" * 999}]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +171,9 @@ TEXT = [{"type": "text", "text": "3"}]
         ({"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}}, {"a": 1}),
         ({"content": [*TEXT, *TEXT], "structuredContent": {"result": [3, 3]}}, [3, 3]),
         ({"content": [], "structuredContent": {"a": 1}}, {"a": 1}),
+        ({"content": TEXT, "structuredContent": {"content": "3"}}, "3"),
+        ({"content": LONG, "structuredContent": {"content": "x" * 999, "lines": 1}}, "x" * 999 + '\n{"lines": 1}'),
+        ({"content": TEXT, "structuredContent": {"a": "3", "b": 1}}, '3\n{"a": "3", "b": 1}'),
         ({"content": TEXT, "structuredContent": {"a": 1}}, '3\n{"a": 1}'),
         ({"content": []}, ""),
         ({}, ""),
@@ -509,6 +514,28 @@ async def test_death_of_the_server_in_the_middle_of_a_call(behaviour: str) -> No
         done = await finished(tool, {})
         assert done.failed
         assert "hunter2" not in str(done.content)
+
+
+async def test_a_server_that_has_gone_between_two_calls_is_connected_again(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    opened = tools_from_mcp(command=raw("stubborn", note))
+    async with opened as tools:
+        tool = by_name(tools)["echo"]
+        first = await tool(text="x")
+        pid = int(note.read_text())
+        os.kill(pid, signal.SIGKILL)
+        await until(opened._connection._is_cut)  # what is written before that may have been read
+        assert await asyncio.gather(*(tool(text="x") for _ in range(3))) == [first] * 3
+        assert int(note.read_text()) != pid
+    await until(lambda: not is_alive(int(note.read_text())))
+
+
+async def test_of_a_failure_the_model_reads_what_failed_and_no_advice_for_developers() -> None:
+    async with tools_from_mcp(command=raw("refuses")) as tools:
+        content = str((await finished(tools[0], {"text": "x"})).content)
+    assert "not today" in content
+    assert "on_tool_error" not in content
+    assert "Mend it" not in content
 
 
 async def test_an_error_of_the_protocol_is_the_tool_s_failure() -> None:
