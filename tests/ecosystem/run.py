@@ -162,12 +162,12 @@ def said_by_script(script: Script, python: Path, home: Path) -> dict[str, str]:
                 _end(process)
             told_us.seek(0)
             out = told_us.read()
-    last = (out.strip().splitlines() or [""])[-1]
-    try:
-        said: dict[str, str] = json.loads(last)
-    except ValueError:
-        said = {}
-    if process.returncode or not said.keys() & {"seen", "skipped"}:
+    said: dict[str, str] = {}
+    for line in out.splitlines():  # a package may have words of its own after the last ones of the script
+        with contextlib.suppress(ValueError):
+            told_last = json.loads(line)
+            said = told_last if isinstance(told_last, dict) and told_last.keys() & {"seen", "skipped"} else said
+    if process.returncode or not said:
         raise Failure(f"{late}ended with {process.returncode}:\n{out[-4000:]}")
     return said
 

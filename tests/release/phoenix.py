@@ -149,7 +149,7 @@ async def send_local() -> tuple[str, int, int]:
 
 
 def read(url: str, path: str) -> list[dict[str, Any]]:
-    with urllib.request.urlopen(f"{url}/v1/projects/default/{path}", timeout=30) as reply:
+    with urllib.request.urlopen(f"{url}/v1/projects/release-check/{path}", timeout=30) as reply:
         return json.load(reply)["data"]
 
 

@@ -35,8 +35,8 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     ToolFailed,
 )
-from SimpleLLMFunc.runtime import serve_until_cancelled
-from SimpleLLMFunc.serve.http import http_app, serve_functions
+from SimpleLLMFunc.runtime import address_of, listening, serve_until_cancelled
+from SimpleLLMFunc.serve.http import fastapi_errors, http_app, serve_functions
 from SimpleLLMFunc.serve.http_callers import CallerEntry, Callers, hash_of
 from SimpleLLMFunc.serve.http_problem import problem_of
 from SimpleLLMFunc.serve.offer import offers
@@ -717,3 +717,37 @@ async def test_without_keys_the_page_is_for_this_machine():
         session.get("/", headers={"Host": "evil.example"}) as response,
     ):
         assert response.status == 403
+
+
+async def test_an_application_of_ones_own_answers_errors_as_problems(caplog):
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    errors = iter(
+        [RateLimited("m", retry_after=2.5), ContentBlocked("no"), ConfigError("the key hunter2"), KeyError("x")]
+    )
+
+    async def fails(_):
+        raise next(errors)
+
+    app = Starlette(routes=[Route("/", fails)])
+    fastapi_errors(app)
+    seen = []
+    with listening("127.0.0.1", 0) as listener:
+        server = asyncio.create_task(serve_until_cancelled(app, listener))
+        async with aiohttp.ClientSession(address_of("127.0.0.1", listener)) as session:
+            for _ in range(4):
+                async with session.get("/") as reply:
+                    body = await reply.text()
+                    seen.append((reply.status, reply.headers["content-type"], reply.headers.get("retry-after")))
+                    assert "hunter2" not in body
+        server.cancel()
+        await asyncio.wait({server})
+    problem = "application/problem+json"
+    assert seen == [
+        (503, problem, "3"),
+        (422, problem, None),
+        (500, problem, None),
+        (500, "text/plain; charset=utf-8", None),
+    ]
+    assert "hunter2" in caplog.text  # what is the server's own business

@@ -201,6 +201,14 @@ async def test_a_model_learns_from_its_replies():
         assert len(server.requests) == 3
 
 
+async def test_what_a_refusal_says_is_left_does_not_slow_the_calls_after_it():
+    async with LoopbackServer() as server:
+        server.reply_status(429, headers={"retry-after": "0", **said(left=0, limit=60, reset="30000s")})
+        llm = OpenAICompatible("m", base_url=server.base_url)
+        for _ in range(20):  # by the header each would wait for more than eight minutes
+            await llm.chat(HELLO, deadline=20)
+
+
 async def test_all_functions_of_one_model_share_its_limits():
     async with LoopbackServer() as server:
         llm = OpenAICompatible("m", base_url=server.base_url, requests_per_minute=2)

@@ -210,3 +210,10 @@ async def test_a_long_error_is_read_beside_the_loop():
 async def test_a_long_stream_that_nobody_asked_for_is_read_beside_the_loop():
     body = sse(*(chunk({"content": "x" * 100}) for _ in range(10_000)))
     assert (await read_reply(MemoryReply(body), CHAT, "m", 1)).text == "x" * 1_000_000
+
+
+@pytest.mark.parametrize(("told", "cost"), [("0.0025", 0.0025), ("0", 0.0), ("None", None), ("-1", None)])
+def test_the_cost_that_a_litellm_proxy_tells_is_the_cost(told, cost):
+    reply = MemoryReply(json.dumps(completion("hi")).encode())
+    reply.headers = {"x-litellm-response-cost": told}
+    assert asyncio.run(read_reply(reply, CHAT, "m", 1)).usage.cost == cost

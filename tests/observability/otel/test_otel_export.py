@@ -74,7 +74,8 @@ def test_one_line_sends_every_run(receiver):
     assert [span.name for span in spans] == NAMES
     assert {span.parent_id for span in (first, tool, second)} == {agent.span_id}
     assert agent.parent_id == ""
-    assert {span.resource["service.name"] for span in spans} == {"library"}
+    for name in ("service.name", "openinference.project.name"):
+        assert {span.resource[name] for span in spans} == {"library"}
     assert {span.scope[0::2] for span in spans} == {("SimpleLLMFunc", "https://opentelemetry.io/schemas/1.41.0")}
     assert agent.attributes["session.id"] == first.attributes["gen_ai.conversation.id"] == "s1"
     assert first.attributes["gen_ai.response.finish_reasons"] == ["tool_calls"]

@@ -92,7 +92,8 @@ class Sent:
         hooks = self._client._client.event_hooks["response"]  # noqa: SLF001
         if _take not in hooks:
             hooks.append(_take)
-        known = _parameters(type(resource))
+        kind: Any = type(resource)
+        known = _parameters(kind)
         answer = await resource.create(**{name: value for name, value in self.body.items() if name in known})
         if self.body.get("stream"):
             async for _ in answer:
@@ -150,7 +151,7 @@ class _Post:
 def _following_stream(kind: type) -> type:
     """Return a stream of the HTTP client's kind that holds what has been read elsewhere."""
 
-    class Following(kind):  # type: ignore[misc,valid-type]
+    class Following(kind):  # type: ignore[misc]
         def __init__(self, copies: asyncio.Queue[bytes]) -> None:
             self.copies = copies
 
