@@ -68,7 +68,7 @@ class ClientExchange(Reading):
             redirects += 1
             url = whole_address(str(answer.url))
             place = str(redirect_target(url, answer.status_code, answer.headers["location"], redirects, self._request))
-        self.url = Address(str(answer.url))  # Azure's clients write another path
+        self.url: str = Address(str(answer.url))  # Azure's clients write another path
         self._begin(answer.status_code, answer.headers)
 
     async def _read(self) -> bytes:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from types import FunctionType, MethodType
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
@@ -50,14 +50,14 @@ class Sent:
         """Return the response of the HTTP client, of which only the head has been read; raises what the client does."""
         await asyncio.wait({self._following, self._head}, return_when=asyncio.FIRST_COMPLETED)
         if not self._head.done():
-            self._following.result()
+            await self._following
             raise ConfigError(
                 "client= answered without a request. A client that is a mock, or has a cache, does not go with "
                 "OpenAICompatible: use SimpleLLMFunc.testing.ScriptedLLM, or CachedLLM."
             )
         if not is_wrapped(self._client, self._path):
             self._following.cancel()  # nobody waits for what it would parse
-        return self._head.result()
+        return await self._head
 
     async def piece(self) -> bytes:
         """Return the next bytes of the body as they came, empty at its end."""
@@ -189,8 +189,11 @@ def is_wrapped(client: Any, path: str = "") -> bool:
     import openai
 
     home = str(Path(openai.__file__).parent)
-    for call in (_resource(client, path).create, client.request):
-        function = call.__func__ if type(call) is MethodType else call
-        if type(function) is not FunctionType or not function.__code__.co_filename.startswith(home):
+    # What is not loaded yet is not wrapped, and is not loaded here: that takes its time.
+    loaded = [_resource(client, path).create] if module_of(path) in sys.modules else []
+    for call in (*loaded, client.request):
+        # What proxies a method, as some wrappers do, says that it is of its class; its type tells.
+        function = call.__func__ if type(call).__name__ == "method" else call
+        if type(function).__name__ != "function" or not function.__code__.co_filename.startswith(home):
             return True
     return False
