@@ -16,11 +16,11 @@ from SimpleLLMFunc.interface.http.exchange import (
     redirect_target,
     whole_address,
 )
-from SimpleLLMFunc.interface.http.openai_client.sent import Sent, module_of
+from SimpleLLMFunc.interface.http.openai_client.sent import Sent, is_loaded, resource_of
 from SimpleLLMFunc.interface.http.secret_parts import Address
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
-from SimpleLLMFunc.runtime import import_module
+from SimpleLLMFunc.runtime import import_module, importing
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 __all__ = ["ClientExchange", "check_client", "to_openai", "warm_up_clients"]
@@ -44,7 +44,8 @@ class ClientExchange(Reading):
 
     async def __aenter__(self) -> HttpReply:
         await warm_up_clients()
-        await import_module(module_of(self._path))
+        if not is_loaded(self._client, self._path):
+            await importing(resource_of, self._client, self._path)  # the package loads a second's worth of modules
         opening = self.patience.wait(self._open())
         try:
             await translated(opening, self._request.model, self._request.tries, self._request.url)

@@ -22,7 +22,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.http.content_decoding import CODINGS
 from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS
 
-__all__ = ["Sent", "is_wrapped", "module_of"]
+__all__ = ["Sent", "is_loaded", "is_wrapped", "resource_of"]
 
 _FOLLOW_SECONDS = 5.0
 """How long the package, and what wraps it, may take to read what we have read already."""
@@ -85,7 +85,7 @@ class Sent:
     async def _follow(self) -> None:
         """Ask as a user does."""
         _sending.set(self)
-        resource = _resource(self._client, self._path)
+        resource = resource_of(self._client, self._path)
         # The one way to have no tries and no redirects but ours, on the client itself and for these requests only.
         if not isinstance(resource._post, _Post):  # noqa: SLF001
             resource._post = _Post(resource._post)  # noqa: SLF001
@@ -170,12 +170,18 @@ def _is_responses(path: str) -> bool:
     return path.partition("?")[0].endswith("/responses")
 
 
-def module_of(path: str) -> str:
+def _module_of(path: str) -> str:
     """Return the name of the package's module that asks for a path; it takes its time to load."""
     return "openai.resources.responses.responses" if _is_responses(path) else "openai.resources.chat.completions"
 
 
-def _resource(client: Any, path: str) -> Any:
+def is_loaded(client: Any, path: str) -> bool:
+    """Whether the client has what asks for a path; it is made at its first use."""
+    return ("responses" if _is_responses(path) else "chat") in vars(client)
+
+
+def resource_of(client: Any, path: str) -> Any:
+    """Return the part of the client that asks for a path."""
     return client.responses if _is_responses(path) else client.chat.completions
 
 
@@ -190,7 +196,7 @@ def is_wrapped(client: Any, path: str = "") -> bool:
 
     home = str(Path(openai.__file__).parent)
     # What is not loaded yet is not wrapped, and is not loaded here: that takes its time.
-    loaded = [_resource(client, path).create] if module_of(path) in sys.modules else []
+    loaded = [resource_of(client, path).create] if _module_of(path) in sys.modules else []
     for call in (*loaded, client.request):
         # What proxies a method, as some wrappers do, says that it is of its class; its type tells.
         function = call.__func__ if type(call).__name__ == "method" else call
