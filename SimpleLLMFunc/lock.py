@@ -39,6 +39,7 @@ _ANSWERING: Final = {
     "fallback": ("fallback",),
     "votes": ("votes", "escalate_to"),
     "calibration": ("calibration",),
+    "improvement": ("improvement",),
 }
 _PARTS: Final = ("prompt", "signature", "types", "tools", *_ANSWERING)
 _HEADERS: Final = frozenset({"extra_headers", "extra_query", "extra_body"})
@@ -59,7 +60,7 @@ class Locked:
         model: the names of the models it was given, best first; none where the environment decides.
         parameters: what goes to the provider with every request, without secrets.
         wire: the protocols of the models; none where all are asked by chat completions.
-        parts: a hash of each of prompt, signature, types and tools; of votes and plain code where there are any.
+        parts: a hash of each of prompt, signature, types and tools; of votes, plain code and an improvement where there are any.
     """
 
     version: str
@@ -85,8 +86,8 @@ class Difference:
 
     Attributes:
         function: ``module:qualname``.
-        changed: which of prompt, signature, types, tools, first, fallback, votes, model, wire and parameters; or only "new", or
-            only "gone".
+        changed: which of prompt, signature, types, tools, first, fallback, votes, improvement, model, wire and parameters; or
+            only "new", or only "gone".
     """
 
     function: str

@@ -5,6 +5,7 @@ from SimpleLLMFunc.batch.checkpoint import Checkpoint, CheckpointStatus, Version
 from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.options import (
+    Budget,
     Engine,
     EngineName,
     MapOptions,
@@ -14,6 +15,7 @@ from SimpleLLMFunc.batch.options import (
     limits,
 )
 from SimpleLLMFunc.batch.output import check_output_path, json_lines, replaced_whole, write_rows
+from SimpleLLMFunc.batch.progress import Progress
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
 from SimpleLLMFunc.batch.rows import RowSource
 
@@ -33,8 +35,10 @@ __all__ = [
     "map_rows",
 ]
 __all__ += [
+    "Budget",
     "EngineName",
     "LocalMap",
+    "Progress",
     "check_options",
     "check_output_path",
     "checkpoint",

@@ -59,6 +59,7 @@ def preview_card(preview: Preview) -> Card:
         ("asked for", preview.output_mode_reason or preview.output_mode),
         ("input", f"about {preview.input_tokens} tokens"),
         ("price", _usd(preview.cost)),
+        ("improvement", preview.improvement),
         *((name, plainly(value)) for name, value in preview.params.items()),
     ]
     tools = [

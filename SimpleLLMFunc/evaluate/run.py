@@ -14,11 +14,13 @@ from typing import Any, TypeAlias, Unpack
 
 from SimpleLLMFunc.base.run import Answer, Preview
 from SimpleLLMFunc.batch import LocalMap, MapOptions, MapReport, RunOptions, check_options, limits
+from SimpleLLMFunc.batch.checkpoint import version_of
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, as_scorer
 from SimpleLLMFunc.interface.composite import sample_scope
+from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
 from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function, mapped
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
@@ -27,14 +29,24 @@ from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread, run_sync
 from SimpleLLMFunc.statistics import wilson_interval
-from SimpleLLMFunc.type import Confident
+from SimpleLLMFunc.type import NO_USAGE, Confident, Usage
 
-__all__ = ["Evaluated", "evaluate", "evaluate_async"]
+__all__ = [
+    "Asked",
+    "Evaluated",
+    "GradedRun",
+    "Variants",
+    "checked_function",
+    "evaluate",
+    "evaluate_async",
+    "graded_answers",
+    "named_scorers",
+]
 
 Evaluated: TypeAlias = Function
 """What can be evaluated."""
 
-_REPEAT = " repeat"
+_REPEAT, _FORM = " repeat", " form"
 """No parameter can be called so."""
 
 
@@ -84,48 +96,51 @@ async def evaluate_async(
     """Do what `evaluate` does."""
     began = time.monotonic()
     check_options(options, RunOptions)
-    function = _Repeated(_checked(f))
-    judges = _named([scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers)
+    function = Variants(checked_function(f, "evaluate"))
+    judges = named_scorers([scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers)
     if type(repeats) is not int or repeats < 1:
         raise UsageError(f"repeats is a whole number from 1 up, not {repeats!r}.")
     wilson_interval(1, 1, confidence)  # refuses a confidence that cannot be
     checked = await in_thread(checked_cases, cases, function.reader)
-    rows = [(_Asked(case.arguments, number),) for number in range(repeats) for case in checked]
-    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": True, "column": None, **options}
+    rows = [(Asked(case.arguments, number),) for number in range(repeats) for case in checked]
     with limits(options) as clock:
-        report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
-        try:
-            answers = await in_thread(_answers, function, checked, report)
-            graded = [await _graded(scorer, answers, options.get("checkpoint")) for scorer in judges]
-        finally:
-            await in_thread(report.close)
-    costs = [report.cost, *(grades.cost for by_place in graded for grades in by_place.values())]
-    known = [cost for cost in costs if cost is not None]
-    about = function.metadata
+        run = await graded_answers(function, checked, rows, judges, options, clock)
+    report, about = run.report, function.metadata
+    known = [cost for cost in run.costs if cost is not None]
     return EvalReport(
         name=function.name,
         function=about.place,
         version=about.version,
         model=function.llm.model_name,
-        results=tuple(await in_thread(_results, checked, answers, judges, graded)),
+        results=tuple(await in_thread(_results, checked, run.outcomes)),
         repeats=repeats,
         confidence=confidence,
         created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         seconds=time.monotonic() - began,
         input_tokens=report.usage.input_tokens,
         output_tokens=report.usage.output_tokens,
-        cost=sum(known) if len(known) == len(costs) else None,
+        cost=sum(known) if len(known) == len(run.costs) else None,
         stopped="" if report.stopped is None else f"{type(report.stopped).__name__}: {report.stopped}",
     )
 
 
-def _checked(f: Any) -> Function:
+def checked_function(f: Any, doing: str) -> Function:
+    """Return `f` if it is what `@llm_function` returns.
+
+    Raises:
+        UsageError: it is not.
+    """
     if not is_function(f):
-        raise UsageError(f"evaluate takes a function under @llm_function, not {type(f).__name__}.")
+        raise UsageError(f"{doing} takes a function under @llm_function, not {type(f).__name__}.")
     return f
 
 
-def _named(scorers: Sequence[ScorerLike]) -> list[Scorer]:
+def named_scorers(scorers: Sequence[ScorerLike]) -> list[Scorer]:
+    """Return the scorers that are meant.
+
+    Raises:
+        UsageError: there is none, or two have the same name.
+    """
     found = [as_scorer(given) for given in scorers]
     names = [scorer.name for scorer in found]
     if not found or len(set(names)) < len(names):
@@ -135,44 +150,59 @@ def _named(scorers: Sequence[ScorerLike]) -> list[Scorer]:
     return found
 
 
-# --- asked several times ----------------------------------------------------------------------------------------
+# --- asked several times, and in several forms ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A case as a row of the map; `number` is the repeat, from 0."""
+class Asked:
+    """A case as a row of the map.
+
+    Attributes:
+        number: of the repeat, from 0.
+        variant: number of the form of the function that is asked.
+    """
 
     arguments: Mapping[str, Any]
-    number: int
+    number: int = 0
+    variant: int = 0
 
 
-class _Repeated(MappedFunction[Any]):
-    """The function, asked for a case once for each repeat: a repeat is a row of its own, and a sample of its own."""
+class Variants(MappedFunction[Any]):
+    """Forms of one function, mapped together: each repeat of a case and each form of the function is a row.
 
-    def __init__(self, f: Function) -> None:
+    Args:
+        f: the function; its rows are known in a checkpoint as they always were.
+        others: the same function with other options.
+    """
+
+    def __init__(self, f: Function, *others: Function) -> None:
         super().__init__(mapped(f).pipeline, answers_of(f))
+        self._variants = [MappedFunction[Any](self.pipeline, answers_of(f)), *map(mapped, others)]
+        self._keys = [version_of(other.definition()).hex() for other in self._variants[1:]]
         self._own = self.signature
         self.reader = ExampleReader(self.name, self._own, self.type_hints, self.pipeline.definition.output)
         self.signature = inspect.Signature([inspect.Parameter("asked", inspect.Parameter.POSITIONAL_ONLY)])
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Return the arguments by name; a repeat has its number among them."""
-        asked: _Asked = args[0]
-        return {**asked.arguments, **({_REPEAT: asked.number} if asked.number else {})}
+        """Return the arguments by name; among them the number of a repeat, and what another form is known by."""
+        asked: Asked = args[0]
+        repeat = {_REPEAT: asked.number} if asked.number else {}
+        form = {_FORM: self._keys[asked.variant - 1]} if asked.variant else {}
+        return {**asked.arguments, **repeat, **form}
 
     def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:  # noqa: ARG002
         """Return the request of a case."""
-        given, named = self._called(args[0])
-        return super().preview(given, named)
+        asked: Asked = args[0]
+        return self._variants[asked.variant].preview(*self._called(asked))
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[Any]:  # noqa: ARG002
         """Ask for one answer to a case."""
-        asked: _Asked = args[0]
+        asked: Asked = args[0]
         given, named = self._called(asked)
         with sample_scope(asked.number):
-            return await super().ask(given, named)
+            return await self._variants[asked.variant].ask(given, named)
 
-    def _called(self, asked: _Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _called(self, asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
         bound = inspect.BoundArguments(self._own, OrderedDict(asked.arguments))
         return bound.args, bound.kwargs
 
@@ -181,15 +211,59 @@ class _Repeated(MappedFunction[Any]):
 
 
 @dataclass(frozen=True, slots=True)
+class GradedRun:
+    """A map over cases, graded.
+
+    Attributes:
+        outcomes: by the place of the row; None where it was not asked.
+        errors: by the place of the row.
+        costs: USD of the map and of each grade, None when unknown.
+        paid: what each row took, by the key of the row, in this run or before.
+    """
+
+    report: MapReport[Any]
+    outcomes: list[Outcome | None]
+    errors: dict[int, Exception]
+    costs: list[float | None]
+    paid: dict[str, Usage]
+
+
+async def graded_answers(
+    function: Variants,
+    cases: Sequence[CheckedCase],
+    rows: Sequence[tuple[Asked]],
+    scorers: Sequence[Scorer],
+    options: RunOptions,
+    clock: Deadline,
+    *,
+    retry_errors: bool | None = True,
+) -> GradedRun:
+    """Ask for all rows, which are all cases in order, once or several times, and grade the answers."""
+    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": retry_errors, "column": None, **options}
+    report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
+    try:
+        answers = await in_thread(_answers, function, cases, report)
+        graded = [await _graded(scorer, answers, options.get("checkpoint")) for scorer in scorers]
+    finally:
+        await in_thread(report.close)
+    costs = [report.cost, *(grades.cost for by_place in graded for grades in by_place.values())]
+    errors = {place: answer.error for place, answer in enumerate(answers) if answer.error is not None}
+    paid = {answer.key: answer.usage for answer in answers if answer.key}
+    return GradedRun(report, _outcomes(answers, scorers, graded), errors, costs, paid)
+
+
+@dataclass(frozen=True, slots=True)
 class _Answer:
     """What came of one row: an answer to judge, or an error; neither where it was not asked."""
 
     answered: Answered | None = None
-    error: str = ""
+    error: Exception | None = None
     note: str = ""
+    key: str = ""
+    usage: Usage = NO_USAGE
 
 
-def _answers(function: _Repeated, cases: Sequence[CheckedCase], report: MapReport[Any]) -> list[_Answer]:
+def _answers(function: Variants, cases: Sequence[CheckedCase], report: MapReport[Any]) -> list[_Answer]:
     output = function.pipeline.definition.output
     found = []
     for row in report.rows:
@@ -197,14 +271,15 @@ def _answers(function: _Repeated, cases: Sequence[CheckedCase], report: MapRepor
         error = row.error
         if error is not None:
             is_unasked = report.stopped is not None and not row.key
-            found.append(_Answer() if is_unasked else _Answer(error=f"{type(error).__name__}: {error}"))
+            found.append(_Answer() if is_unasked else _Answer(error=error, key=row.key, usage=row.usage))
             continue
         value, note = row.value, ""
         if isinstance(value, Confident):
             value, note = value.value, "abstained" if value.abstained else ""
         wanted = comparable(case.wanted, case.expected)
         got = comparable(json_of(output, value), value)
-        found.append(_Answer(Answered(case.arguments, case.expected, value, wanted, got), note=note))
+        answered = Answered(case.arguments, case.expected, value, wanted, got)
+        found.append(_Answer(answered, note=note, key=row.key, usage=row.usage))
     return found
 
 
@@ -222,41 +297,38 @@ async def _graded(
     return dict(zip(places, grades, strict=True))
 
 
-def _results(
-    cases: Sequence[CheckedCase],
-    answers: Sequence[_Answer],
-    scorers: Sequence[Scorer],
-    graded: Sequence[Mapping[int, Grades]],
-) -> list[CaseResult]:
-    outcomes: list[list[Outcome]] = [[] for _ in cases]
+def _outcomes(
+    answers: Sequence[_Answer], scorers: Sequence[Scorer], graded: Sequence[Mapping[int, Grades]]
+) -> list[Outcome | None]:
     names = [
         list(dict.fromkeys(name for grades in by_place.values() for name in grades.scores)) or [scorer.name]
         for scorer, by_place in zip(scorers, graded, strict=True)
     ]
+    outcomes: list[Outcome | None] = []
     for place, answer in enumerate(answers):
-        if answer.error:
+        outcome: Outcome | None = None
+        if answer.error is not None:
             # A wrong answer, whatever is asked of it.
-            outcome = Outcome(error=answer.error, scores={name: 0.0 for each in names for name in each})
+            told = f"{type(answer.error).__name__}: {answer.error}"
+            outcome = Outcome(error=told, scores={name: 0.0 for each in names for name in each})
         elif answer.answered is not None:
             own = [by_place[place] for by_place in graded]
             scores = {name: score for grades in own for name, score in grades.scores.items()}
             notes = {scorer.name: grades.note for scorer, grades in zip(scorers, own, strict=True) if grades.note}
             notes |= {"confident": answer.note} if answer.note else {}
             outcome = Outcome(value=answer.answered.got, scores=scores, notes=notes)
-        else:
-            continue
-        outcomes[place % len(cases)].append(outcome)
-    return [
-        CaseResult(
-            case.id,
-            {name: _plain(value) for name, value in case.arguments.items()},
-            case.wanted,
-            tuple(found),
-            case.tags,
-        )
-        for case, found in zip(cases, outcomes, strict=True)
-        if found
-    ]
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _results(cases: Sequence[CheckedCase], outcomes: Sequence[Outcome | None]) -> list[CaseResult]:
+    results = []
+    for number, case in enumerate(cases):
+        found = tuple(outcome for outcome in outcomes[number :: len(cases)] if outcome is not None)
+        if found:
+            arguments = {name: _plain(value) for name, value in case.arguments.items()}
+            results.append(CaseResult(case.id, arguments, case.wanted, found, case.tags))
+    return results
 
 
 def _plain(value: Any) -> Any:

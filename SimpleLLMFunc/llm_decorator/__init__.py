@@ -25,6 +25,7 @@ __all__ = [
     "chat_pipeline",
     "fill",
     "function_pipeline",
+    "improving",
     "kinds",
     "llm_chat",
     "llm_function",

@@ -20,6 +20,7 @@ from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
 from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.improving import AsyncImproving, Improving
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
@@ -217,7 +218,7 @@ class _Function(_Views[FunctionPipeline, P], Generic[P]):
         return Agreement() if isinstance(answers, FunctionPipeline) else answers.agreement
 
 
-class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
+class _AsyncFunction(_Function[P], AsyncImproving, AsyncBatchFiles[R], Generic[P, R]):
     """Views of an async function."""
 
     @view
@@ -252,7 +253,7 @@ class _AsyncFunction(_Function[P], AsyncBatchFiles[R], Generic[P, R]):
         return work
 
 
-class _SyncFunction(_Function[P], BatchFiles[R], Generic[P, R]):
+class _SyncFunction(_Function[P], Improving, BatchFiles[R], Generic[P, R]):
     """Views of a sync function: the same, behind the bridge."""
 
     @view

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType, GenericAlias, SimpleNamespace
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst, compile_output
+from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst, compile_output, with_descriptions
 from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import ArgumentChecks
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
@@ -93,6 +93,7 @@ class Definition:
         frame: in which it was written, for annotations that are text; let go as soon as they are resolved.
         is_method: its first parameter is the instance, which is no argument.
         extracted: what `extract_function_metadata` found out before.
+        wording: "docstring", and "descriptions" of fields by their paths, that count instead of the written ones.
 
     Attributes:
         func: the function.
@@ -103,7 +104,13 @@ class Definition:
     """
 
     def __init__(
-        self, func: Any, frame: FrameType | None, *, is_method: bool = False, extracted: Metadata | None = None
+        self,
+        func: Any,
+        frame: FrameType | None,
+        *,
+        is_method: bool = False,
+        extracted: Metadata | None = None,
+        wording: Mapping[str, Any] | None = None,
     ) -> None:
         self.binds_class = isinstance(func, classmethod)
         self.is_static = isinstance(func, staticmethod)
@@ -114,6 +121,7 @@ class Definition:
         self._written = func
         self._frame = frame
         self._extracted = extracted
+        self._wording = wording or {}
 
     @classmethod
     def of_caller(cls, func: Any, depth: int) -> Definition:
@@ -124,7 +132,15 @@ class Definition:
         """Return the same function as a method: without its first parameter."""
         if self.is_method or self.is_static:
             return self
-        return Definition(self._written, self._frame, is_method=True, extracted=self._extracted)
+        return Definition(self._written, self._frame, is_method=True, extracted=self._extracted, wording=self._wording)
+
+    def reworded(self, wording: Mapping[str, Any]) -> Definition:
+        """Return the same function in other words: a "docstring", "descriptions" of fields; none for those written."""
+        if wording == self._wording:
+            return self
+        return Definition(
+            self._written, self._frame, is_method=self.is_method, extracted=self._extracted, wording=wording
+        )
 
     # --- what it says; read once, as soon as all names in its annotations are defined ---
 
@@ -143,7 +159,7 @@ class Definition:
             first, *others = signature.parameters.values()
             signature = signature.replace(parameters=others)
             hints = {known: hint for known, hint in hints.items() if known != first.name}
-        return signature, hints, return_type, docstring, name
+        return signature, hints, return_type, self._wording.get("docstring", docstring), name
 
     @property
     def is_resolved(self) -> bool:
@@ -240,7 +256,17 @@ class Definition:
 
     @cached_property
     def output(self) -> OutputSpec:
-        """How the answer is asked for and read; an iterator's items go over the wire as a list.
+        """How the answer is asked for and read, in other words where there are any; see `written_output`.
+
+        Raises:
+            SignatureError: nobody can be asked for its return type.
+        """
+        descriptions = self._wording.get("descriptions")
+        return with_descriptions(self.written_output, descriptions) if descriptions else self.written_output
+
+    @property
+    def written_output(self) -> OutputSpec:
+        """How the answer is asked for and read as the type says it; an iterator's items go over the wire as a list.
 
         Raises:
             SignatureError: nobody can be asked for its return type.
@@ -266,7 +292,13 @@ class Definition:
         """Return the parts of the prompt that are the same for every call where this is asked for."""
         signature, hints, _, docstring, name = self.metadata
         asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
-        return FixedPrompt(signature, hints, asked, docstring, name, quotes_line(output.quotes))
+        return FixedPrompt(signature, hints, asked, docstring, name, self._note)
+
+    @property
+    def _note(self) -> str:
+        """What the model is told after the docstring: which texts to copy, other descriptions of fields."""
+        told = [f"{path}: {text}" for path, text in self._wording.get("descriptions", {}).items()]
+        return "\n".join(filter(None, [quotes_line(self.output.quotes), *told]))
 
     def _names_in_sight(self) -> Mapping[str, Any]:
         """Return the local names, those of an enclosing function behind those of a class body."""

@@ -6,6 +6,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,6 +26,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
+from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, Message
@@ -64,7 +66,13 @@ class FunctionPipeline(Pipeline):
             check_choice(definition, options)
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
-        """Return the pipeline of the same function with other options."""
+        """Return the pipeline of the same function with other options; an improvement goes over those given with it.
+
+        Raises:
+            ConfigError: the improvement cannot be read, or is for another version of the function.
+        """
+        if "improvement" in options:
+            return self._improved(dict(options))
         kept = self.examples if self.definition.is_resolved and not options.keys() & _EXAMPLES else None
         return self.followed_by(type(self)(self.definition, self.options.changed(options, self.kind), kept), options)
 
@@ -75,6 +83,29 @@ class FunctionPipeline(Pipeline):
         func = staticmethod(self.definition.func)
         definition = Definition(func, None, extracted=(signature, hints, return_type, docstring, name))
         return FunctionPipeline(definition, self.options)
+
+    def _improved(self, options: dict[str, Any]) -> Self:
+        found = Improvement.of(options.pop("improvement"))
+        before = self.options.improvement
+        if before is not None:
+            options = {**before.replaced, **options}
+        plain = type(self)(
+            self.definition.reworded({}), replace(self.options.changed(options, self.kind), improvement=None)
+        )
+        if found is None:
+            return plain
+        if not found.is_checked and plain.definition.is_resolved:
+            found.check(plain.called.metadata)
+            found = replace(found, is_checked=True)
+        ours = found.decorator_options
+        found = replace(found, replaced={name: getattr(plain.options, name) for name in ours})
+        changed = replace(plain.options.changed(ours, self.kind), improvement=found)
+        return type(self)(plain.definition.reworded(found.wording), changed)
+
+    @property
+    def called(self) -> Self:
+        """The pipeline as it is called: of what is written in a class, without the instance."""
+        return self.as_method() if self.definition.as_called()[1] else self
 
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
@@ -202,7 +233,9 @@ class FunctionPipeline(Pipeline):
     @cached_property
     def parts(self) -> prompt.FunctionParts:
         """What the steps work with."""
-        definition = self.definition
+        definition, found = self.definition, self.options.improvement
+        if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
+            found.check(self.with_options({"improvement": None}).metadata)
         fixed = definition.fixed_prompt if self.output is definition.output else definition.prompt_for(self.output)
         return prompt.FunctionParts(self.options, self.output, fixed, self.tools, self.examples)
 
@@ -229,6 +262,8 @@ class FunctionPipeline(Pipeline):
         found |= self.options.answering_parts(votes=self.definition.confident_of is not None)
         if self.options.think_first:
             found["think_first"] = True
+        if self.options.improvement is not None and self.options.improvement.options:
+            found["improvement"] = dict(self.options.improvement.options)
         if self.definition.output.quotes:
             found["quotes"] = list(self.definition.output.quotes)
         return found

@@ -162,6 +162,7 @@ class Pipeline(ABC):
             url=llm.url(stream=stream),
             headers=dict(llm.shown_headers(messages, **asked)),
             model=llm.model_name,
+            improvement="" if self.options.improvement is None else str(self.options.improvement),
         )
 
     # --- what those who watch are told ---

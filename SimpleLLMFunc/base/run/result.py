@@ -139,6 +139,7 @@ class Preview(Shown):
         body: the body on the wire.
         headers: that the service asks for, with the name of a variable in place of the key.
         model: the name of the model.
+        improvement: the file of the improvement that the function was given, and what it changes; empty without one.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:preview_card"
@@ -155,6 +156,7 @@ class Preview(Shown):
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
+    improvement: str = ""
 
     def as_curl(self) -> str:
         """Return the request as a shell command; the key is read from a variable, never written out."""
@@ -167,3 +169,4 @@ class Preview(Shown):
         yield "output_mode", self.output_mode, ...
         yield "input_tokens", self.input_tokens, ...
         yield "cost", self.cost, None
+        yield "improvement", self.improvement, ""

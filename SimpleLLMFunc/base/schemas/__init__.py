@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.base.schemas.choices import grammar_of, labels_of, labels_text
+from SimpleLLMFunc.base.schemas.descriptions import field_descriptions, with_descriptions
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
 from SimpleLLMFunc.base.schemas.think_first import ThinkFirst
@@ -22,9 +23,11 @@ __all__ = [
     "compile_output",
     "either",
     "example_of",
+    "field_descriptions",
     "grammar_of",
     "inlined_root",
     "labels_of",
     "labels_text",
     "list_of",
+    "with_descriptions",
 ]

@@ -30,6 +30,7 @@ FUNCTION_ONLY = frozenset(
         "fallback",
         "fallback_reserve",
         "first",
+        "improvement",
         "max_examples",
         "max_reasks",
         "min_agreement",
@@ -53,6 +54,7 @@ _PLACES: Mapping[str, str] = {
     **dict.fromkeys(("functions", "function_call"), "Give tools and functions as toolkit=[...]"),
     "stream": "Call .stream(...) of the function; only @llm_chat has stream=True",
     "response_format": "The return annotation says what comes back, output_mode= how it is asked for",
+    "improvement": "Give it to with_options(improvement=...): it is for one version of the function",
     "template_params": "Give it to with_options(template_params=...), or to the call as _template_params=",
 }
 """Where names belong that are no option here."""
@@ -65,6 +67,7 @@ class Options:
     """The arguments of `@llm_function` and `@llm_chat`; see there.
 
     Attributes:
+        improvement: an `Improvement` that the pipeline has taken in.
         llm_kwargs: request parameters, and `extra_body`; they go to the provider.
     """
 
@@ -104,6 +107,7 @@ class Options:
     return_mode: Literal["text", "raw"] = "text"
     thinking: Thinking | None = None
     think_first: bool = False
+    improvement: Any = None
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,200 @@
+"""Forms of a function, asked for cases through `map`: with its checkpoint, within the budget, graded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+from statistics import fmean
+
+from SimpleLLMFunc.batch import RunOptions
+from SimpleLLMFunc.errors import (
+    AuthenticationError,
+    BudgetExceeded,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RateLimited,
+    RunAborted,
+    ServerUnavailable,
+    SimpleLLMFuncError,
+    StreamInterrupted,
+)
+from SimpleLLMFunc.evaluate import Asked, CheckedCase, Outcome, Scorer, Variants, graded_answers
+from SimpleLLMFunc.improve.candidates import Candidate
+from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
+from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
+from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.type import Usage
+
+__all__ = ["Asking", "function_requests", "removed"]
+
+_SERVICE = (
+    AuthenticationError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RateLimited,
+    RunAborted,
+    ServerUnavailable,
+    StreamInterrupted,
+)
+"""Says nothing about the form of the function that was asked."""
+
+_UNITS = ("requests", "usd", "tokens", "seconds")
+
+
+class Asking:
+    """Asks forms of a function for cases, and keeps the scores.
+
+    Args:
+        function: as it was.
+        scorer: judges the answers.
+        options: of every map.
+        spent: the budget of the whole search.
+        reserved: questions that are kept for the end.
+
+    Attributes:
+        stopped: why the last map ended early; None where it did not.
+    """
+
+    def __init__(self, function: Function, scorer: Scorer, options: RunOptions, spent: Spent, reserved: int) -> None:
+        self._function = function
+        self._scorer = scorer
+        self._options = options
+        self._spent = spent
+        self._reserved = reserved
+        self._each = function_requests(function)
+        self._asked = 0
+        self._known: set[str] = set()
+        self._scores: dict[str, dict[str, float | None]] = {}
+        self._outcomes: dict[str, dict[str, Outcome]] = {}
+        self.stopped: SimpleLLMFuncError | None = None
+
+    def form(self, candidate: Candidate) -> Function:
+        """Return the function in this form."""
+        return self._function.with_options(improvement=Improvement(candidate.options, is_checked=True))
+
+    def questions_left(self, *, at_the_end: bool = False) -> float:
+        """Return how many more questions the budget allows; before the end, apart from those that are kept for it."""
+        left = min((left / self._for_one(unit) for unit, left in self._left().items()), default=math.inf)
+        return left if at_the_end else left - self._reserved
+
+    def requests_for(self, questions: int) -> int:
+        """Return about how many requests so many questions take."""
+        return math.ceil(questions * self._for_one("requests"))
+
+    @contextmanager
+    def before_the_end(self) -> Generator[None, None, None]:
+        """Let what is asked inside not touch what is kept for the end."""
+        left = {unit: each - self._reserved * self._for_one(unit) for unit, each in self._left().items()}
+        with budget(**{unit: max(0, math.floor(each) if unit == "requests" else each) for unit, each in left.items()}):
+            yield
+
+    async def search(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> list[Outcome | None]:
+        """Ask, as `ask` does; what is kept for the end is not touched."""
+        with self.before_the_end():
+            return await self.ask(questions)
+
+    async def ask(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> list[Outcome | None]:
+        """Ask each candidate of a pair for its case, and return what came of it; None where the budget did not allow it.
+
+        Raises:
+            SimpleLLMFuncError: the service did not answer at all.
+        """
+        new = [(candidate, case) for candidate, case in questions if not self.is_asked(candidate, case)]
+        await self._ask_new(new)
+        return [self._outcomes.get(candidate.name, {}).get(case.id) for candidate, case in questions]
+
+    async def _ask_new(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
+        self.stopped = None
+        if not questions:
+            return
+        forms = list({candidate.name: candidate for candidate, _ in questions if candidate.changes}.values())
+        places = {"as it was": 0, **{candidate.name: at for at, candidate in enumerate(forms, 1)}}
+        function = await in_thread(lambda: Variants(self._function, *map(self.form, forms)))
+        cases = [case for _, case in questions]
+        rows = [(Asked(case.arguments, variant=places[candidate.name]),) for candidate, case in questions]
+        run = await graded_answers(
+            function, cases, rows, [self._scorer], self._options, Deadline.after(None), retry_errors=None
+        )
+        self.stopped = run.report.stopped
+        if self.stopped is not None and not isinstance(self.stopped, BudgetExceeded):
+            raise self.stopped
+        self._count(run.report.usage, run.report.counts.asked, run.paid)
+        failed = [error for error in run.errors.values() if isinstance(error, _SERVICE)]
+        if failed and len(failed) == sum(outcome is not None for outcome in run.outcomes):
+            raise failed[0]
+        for place, (candidate, case) in enumerate(questions):
+            outcome = run.outcomes[place]
+            if outcome is not None:
+                # A form that makes the service fail is no better for it: it scores 0 there. The function as it was has none.
+                is_excused = not candidate.changes and isinstance(run.errors.get(place), _SERVICE)
+                score = None if is_excused else _score(outcome, self._scorer.name)
+                self._scores.setdefault(candidate.name, {})[case.id] = score
+                self._outcomes.setdefault(candidate.name, {})[case.id] = outcome
+
+    def scores(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> list[float | None]:
+        """Return the score of each case; None where there is none."""
+        known = self._scores.get(candidate.name, {})
+        return [known.get(case.id) for case in cases]
+
+    def is_asked(self, candidate: Candidate, case: CheckedCase) -> bool:
+        """Say whether this was asked before."""
+        return case.id in self._outcomes.get(candidate.name, {})
+
+    def mean(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> float:
+        """Return the mean score; below all others where there is none."""
+        known = [score for score in self.scores(candidate, cases) if score is not None]
+        return fmean(known) if known else -math.inf
+
+    # --- what it takes ----------------------------------------------------------------------------------------
+
+    def _count(self, usage: Usage, asked: int, paid: Mapping[str, Usage]) -> None:
+        """Take note of what a map took, and of what an interrupted search had paid for before."""
+        fresh = {key: used for key, used in paid.items() if key not in self._known}
+        self._known |= fresh.keys()
+        self._asked += len(fresh)
+        if (restored := len(fresh) - asked) > 0:
+            before = Usage(cost=0.0)
+            for used in fresh.values():
+                before += used
+            # How many requests each of them took is not kept: as many as where nothing goes wrong.
+            self._spent.settle(reserved=0, usage=_less(before, usage), requests=restored * self._each)
+
+    def _left(self) -> dict[str, float]:
+        left = {unit: self._spent.left() if unit == "seconds" else self._spent.left_of(unit) for unit in _UNITS}
+        return {unit: each for unit, each in left.items() if each is not None}
+
+    def _for_one(self, unit: str) -> float:
+        """Return what a question takes, as far as it is known."""
+        used = float(getattr(self._spent, unit)) / self._asked if self._asked else 0.0
+        return max(used, self._each) if unit == "requests" else max(used, 1e-12)
+
+
+def function_requests(function: Function) -> int:
+    """Return how many requests a call takes where all goes well."""
+    pipeline = pipeline_of(function)
+    return (pipeline.options.votes or 5) if pipeline.definition.confident_of else 1
+
+
+def _score(outcome: Outcome, name: str) -> float | None:
+    if name in outcome.scores:
+        return outcome.scores[name]
+    return fmean(outcome.scores.values()) if outcome.scores else None
+
+
+def _less(whole: Usage, part: Usage) -> Usage:
+    return Usage(
+        input_tokens=max(0, whole.input_tokens - part.input_tokens),
+        output_tokens=max(0, whole.output_tokens - part.output_tokens),
+        cost=max(0.0, (whole.cost or 0.0) - (part.cost or 0.0)),
+    )
+
+
+def removed(checkpoint: Path) -> None:
+    """Remove a checkpoint, and what graders kept beside it."""
+    for file in checkpoint.parent.glob(f"{escape(checkpoint.stem)}.*sqlite*"):
+        with suppress(OSError):
+            file.unlink()

@@ -1,0 +1,349 @@
+"""The search: candidates in rounds on the choice part, then one test on the held-out part."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from SimpleLLMFunc.base.messages import render_value
+from SimpleLLMFunc.base.schemas import field_descriptions
+from SimpleLLMFunc.batch import RunOptions, check_options, limits, replaced_whole
+from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, UsageError
+from SimpleLLMFunc.evaluate import (
+    UNKNOWN,
+    CheckedCase,
+    Variants,
+    checked_cases,
+    checked_function,
+    difference_of,
+    named_scorers,
+)
+from SimpleLLMFunc.improve.asking import Asking, function_requests, removed
+from SimpleLLMFunc.improve.candidates import Candidate, candidates_of, example_lines, joined
+from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
+from SimpleLLMFunc.improve.proposals import Proposer, Seen, Wording, as_proposer, reworded, shown_text
+from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.interface.spending import Spent, scopes_around
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
+from SimpleLLMFunc.llm_decorator.improving import Improved
+from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
+from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
+from SimpleLLMFunc.logger import border, mask_known
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.statistics import score_interval
+
+__all__ = ["improved"]
+
+_MOST = 24
+"""Candidates; more of them find chance rather than gains."""
+
+_ALPHA = 0.05
+_FIRST = 5
+"""Cases that the function as it was is asked for, before anything is planned."""
+
+_PER_CASE = 3
+"""Requests for each case where no budget is given."""
+
+AS_IT_WAS = Candidate((), {})
+
+
+@border
+async def improved(
+    f: Any,
+    cases: Any,
+    *,
+    scorer: Any,
+    budget: Any,
+    proposer: Any,
+    seed: int,
+    path: str | os.PathLike[str] | None,
+    concurrency: Any,
+    progress: Any,
+) -> Improved[Any]:
+    """Do what `f.improve` promises; see there."""
+    function = checked_function(f, "improve")
+    (judge,) = named_scorers([scorer])
+    options: RunOptions = {"concurrency": concurrency, "progress": progress}
+    check_options(options, RunOptions)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UsageError(f"seed is a whole number, not {seed!r}.")
+    writer = as_proposer(proposer)
+    reader = Variants(function).reader
+    parts = await in_thread(lambda: parted(checked_cases(cases, reader), seed))
+    place = None if path is None else _writable(path)
+    if place is not None:
+        options["checkpoint"] = place.with_name(f"{place.name}.sqlite")
+    with limits({"budget": _limit(budget, parts, function)}):
+        spent = scopes_around()[-1]
+        asking = Asking(function, judge, options, spent, 2 * len(parts.held_out))
+        _check_budget(asking, parts, spent)
+        search = _Search(function, asking, parts, seed)
+        worded = [] if writer is None else await search.proposed(writer, options)
+        await search.run(await in_thread(example_lines, parts.train, reader), worded)
+        result = search.result(spent, await search.tested())
+    if place is not None:
+        await in_thread(_write, place, result.report)
+        if not search.is_unfinished:
+            await in_thread(removed, place.with_name(f"{place.name}.sqlite"))
+    return result
+
+
+def _writable(path: str | os.PathLike[str]) -> Path:
+    place = Path(path)
+    if place.is_dir() or not place.absolute().parent.is_dir():
+        raise ConfigError(f"{os.fspath(path)!r} is not a file in a folder that is there.")
+    return place
+
+
+def _limit(budget: Any, parts: Parts, function: Function) -> Any:
+    if budget is None:
+        return {"requests": _PER_CASE * sum(map(len, parts)) * function_requests(function)}
+    if isinstance(budget, bool) or (isinstance(budget, (int, float)) and (budget < 0 or budget != int(budget))):
+        raise UsageError(f"budget is a whole number of requests, or a budget(...), not {budget!r}.")
+    return {"requests": budget} if isinstance(budget, (int, float)) else budget
+
+
+def _check_budget(asking: Asking, parts: Parts, spent: Spent) -> None:
+    if asking.questions_left() >= 2:
+        return
+    wanted = asking.requests_for(2 * len(parts.held_out) + 2)
+    good = asking.requests_for(2 * len(parts.held_out) + 2 * len(parts.choice))
+    raise UsageError(
+        f"the budget is too small: {len(parts.held_out)} held-out cases are asked twice at the end. It takes {wanted} "
+        f"requests at least, and there are {spent.left_of('requests') or 0:g}. From {good} on all cases of the choice part are used."
+    )
+
+
+def _write(place: Path, report: Mapping[str, Any]) -> None:
+    with replaced_whole(place) as part:
+        part.write_text(mask_known(Improvement.file_text(report)), encoding="utf-8", errors="replace")
+
+
+class _Search:
+    """One search.
+
+    Attributes:
+        is_unfinished: the budget ended before the test did.
+    """
+
+    def __init__(self, function: Function, asking: Asking, parts: Parts, seed: int) -> None:
+        self._function = function
+        self._asking = asking
+        self._parts = parts
+        self._seed = seed
+        self._tried: list[Candidate] = []
+        self._cases: list[CheckedCase] = []
+        self.is_unfinished = False
+
+    async def proposed(self, proposer: Proposer, options: RunOptions) -> list[Candidate]:
+        """Return other wordings, as far as the budget allows to ask for them."""
+        pipeline = pipeline_of(self._function)
+        # A third of what is there: wordings have to be compared as well.
+        train = self._parts.train[: int(min(len(self._parts.train), self._asking.questions_left() // 3))]
+        try:
+            with self._asking.before_the_end():
+                wordings = await proposer.propose(
+                    _Task(pipeline, self._asking, train), seed=self._seed, options=options
+                )
+        except BudgetExceeded:
+            return []
+        return reworded(pipeline, wordings)
+
+    async def run(self, lines: Sequence[dict[str, Any]], worded: Sequence[Candidate]) -> None:
+        """Compare candidates on the choice part, other wordings first; the best one is the first of `_tried` then.
+
+        Raises:
+            UsageError: there is nothing to try.
+        """
+        pipeline = pipeline_of(self._function)
+        there = [*worded, *await in_thread(candidates_of, pipeline, lines, self._seed)][:_MOST]
+        if not there:
+            raise UsageError(
+                f"there is nothing to try for {self._function.__name__}: no case that could be an example, one output mode, a "
+                "prompt of your own. Give proposer= a model that proposes other wordings."
+            )
+        # As it was, first: how many requests a question takes, re-asks and tools included, decides how many can be tried.
+        left = self._asking.questions_left()
+        first = self._parts.choice[: int(min(_FIRST, left // 2))]
+        await self._round([], first)
+        left = min(left, self._asking.questions_left() + len(first))
+        count, most = affordable(len(there), len(self._parts.choice), left)
+        alive = there[:count]
+        self._tried = list(alive)
+        for number, (keep, upto) in enumerate(rounds(count, most)):
+            if number:
+                alive = self._ranked(alive)[:keep]
+                alive += self._children(alive)
+            cases = self._parts.choice[:upto]
+            alive = await self._round(alive, cases)
+            if self._asking.stopped is not None:
+                break  # the last whole round decides
+            self._cases = cases
+        self._tried = sorted(self._ranked(self._tried), key=lambda each: each not in alive)
+
+    async def _round(self, alive: list[Candidate], cases: list[CheckedCase]) -> list[Candidate]:
+        """Ask those that the budget still allows, and return them."""
+        while True:
+            questions = [
+                (candidate, case)
+                for candidate in [AS_IT_WAS, *alive]
+                for case in cases
+                if not self._asking.is_asked(candidate, case)
+            ]
+            # Re-asks and tools may have taken more than was planned.
+            if len(questions) <= self._asking.questions_left() or len(alive) <= 1:
+                break
+            alive = alive[:-1]
+        await self._asking.search(questions)
+        return alive
+
+    def _ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return them, the best first; of equals the one that was more promising."""
+        return sorted(candidates, key=lambda each: -self._asking.mean(each, self._cases))
+
+    def _children(self, alive: Sequence[Candidate]) -> list[Candidate]:
+        """Return the two best that change different things, together, where neither does harm alone."""
+        least = self._asking.mean(AS_IT_WAS, self._cases)
+        good = [each for each in alive if self._asking.mean(each, self._cases) >= least]
+        for number, second in enumerate(good):
+            for first in good[:number]:
+                child = joined(first, second)
+                if child is not None and child.name not in {each.name for each in self._tried}:
+                    self._tried.append(child)
+                    return [child]
+        return []
+
+    # --- the test -----------------------------------------------------------------------------------------------
+
+    async def tested(self) -> list[tuple[float, float]]:
+        """Ask for the held-out cases, each once as the function was and once as found; return the pairs of scores."""
+        found = self._tried[0]
+        # All of them, unless questions take more than could be foreseen. That is decided before one of them is asked.
+        cases = self._parts.held_out[
+            : int(min(self._asking.questions_left(at_the_end=True) // 2, len(self._parts.held_out)))
+        ]
+        await self._asking.ask([(candidate, case) for case in cases for candidate in (AS_IT_WAS, found)])
+        self.is_unfinished = self._asking.stopped is not None
+        pairs = zip(self._asking.scores(AS_IT_WAS, cases), self._asking.scores(found, cases), strict=True)
+        return [(before, after) for before, after in pairs if before is not None and after is not None]
+
+    def result(self, spent: Spent, pairs: Sequence[tuple[float, float]]) -> Improved[Any]:
+        """Return what it came to."""
+        best, about = self._tried[0], pipeline_of(self._function).called.metadata
+        test = difference_of(pairs, 0.95) if pairs else None
+        is_accepted = test is not None and not self.is_unfinished and test.p < _ALPHA and test.difference > 0
+        changes = best.changes if is_accepted else ()
+        report: dict[str, Any] = {
+            "function": about.place,
+            "version": about.version,
+            "model": resolve_llm(pipeline_of(self._function).options.llm_interface).model_name,
+            "accepted": is_accepted,
+            "why": self._why(is_accepted, test),
+            "changes": [{"what": each.what, "was": each.was, "now": each.now} for each in changes],
+            "options": dict(best.options) if is_accepted else {},
+            "held_out": {
+                "cases": len(pairs),
+                "before": _interval([before for before, _ in pairs]),
+                "after": _interval([after for _, after in pairs]),
+                "difference": test and test.difference,
+                "interval": test and [test.low, test.high],
+                "p_value": test and test.p,
+                "test": test and test.test,
+                "better": test and test.better,
+                "worse": test and test.worse,
+            },
+            "choice": {
+                "cases": len(self._cases),
+                "before": _interval(self._asking.scores(AS_IT_WAS, self._cases)),
+                "after": _interval(self._asking.scores(best, self._cases)),
+            },
+            "tested": best.name,
+            "tried": [self._told(each) for each in self._tried],
+            "split": {"seed": self._seed, **{name: len(part) for name, part in self._parts._asdict().items()}},
+            "spent": {"requests": spent.requests, "tokens": spent.tokens, "usd": spent.usd},
+        }
+        found = Improvement(report["options"], about.version, is_checked=True, report=report)
+        return Improved(
+            function=self._function.with_options(improvement=found) if is_accepted else self._function,
+            accepted=is_accepted,
+            before=test.first if test else math.nan,
+            after=test.second if test else math.nan,
+            interval=(test.low, test.high) if test else (-math.inf, math.inf),
+            p_value=test.p if test else 1.0,
+            changes=changes,
+            spent=spent,
+            why=report["why"],
+            report=report,
+        )
+
+    def _why(self, is_accepted: bool, test: Any) -> str:
+        if is_accepted:
+            return "accepted: better on cases that the search never saw, beyond chance."
+        if test is None or self.is_unfinished:
+            return (
+                "not accepted: the held-out cases could not all be asked within the budget. The function is as it was."
+            )
+        if test.difference <= 0:
+            return "not accepted: what did best in the search is no better on cases that it never saw. The function is as it was."
+        return "not accepted: the difference on the held-out cases may be chance. The function is as it was."
+
+    def _told(self, candidate: Candidate) -> dict[str, Any]:
+        scores = [each for each in self._asking.scores(candidate, self._parts.choice) if each is not None]
+        mean = math.fsum(scores) / len(scores) if scores else None
+        return {"changes": candidate.name, "cases": len(scores), "score": mean}
+
+
+class _Task:
+    """The function and its train cases, as a proposer sees them."""
+
+    def __init__(self, pipeline: FunctionPipeline, asking: Asking, train: Sequence[CheckedCase]) -> None:
+        about = pipeline.called.metadata
+        self.signature = f"{about.name}{about.signature}"
+        self.wording = Wording(about.docstring, field_descriptions(pipeline.definition.output.schema))
+        self.cases = len(train)
+        self._pipeline = pipeline
+        self._asking = asking
+        self._train = train
+
+    @property
+    def questions(self) -> int:
+        """How many more cases may be asked."""
+        return int(max(0, min(self._asking.questions_left(), sys.maxsize)))
+
+    async def tried(self, wording: Wording, cases: Sequence[int]) -> list[Seen]:
+        """Ask the function, told so, for some of the cases."""
+        form = (reworded(self._pipeline, [wording]) or [AS_IT_WAS])[0]
+        train = [self._train[number] for number in cases]
+        outcomes = await self._asking.search([(form, case) for case in train])
+        seen: list[Seen] = []
+        for case, outcome, score in zip(train, outcomes, self._asking.scores(form, train), strict=True):
+            if outcome is None:
+                assert self._asking.stopped is not None, "only a budget leaves a case out"
+                raise self._asking.stopped
+            arguments = "\n".join(
+                f"{name}: {shown_text(render_value(value))}" for name, value in case.arguments.items()
+            )
+            expected = "unknown" if case.expected is UNKNOWN else shown_text(_json(case.wanted))
+            seen.append(Seen(arguments, expected, shown_text(outcome.error or _json(outcome.value)), score))
+        return seen
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:
+    known = [score for score in scores if score is not None]
+    if not known:
+        return None
+    low, high, _ = score_interval(known)
+    return {"mean": math.fsum(known) / len(known), "low": _finite(low), "high": _finite(high)}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

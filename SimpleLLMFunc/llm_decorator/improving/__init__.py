@@ -1,0 +1,6 @@
+"""`f.improve` as a view of a function, and what it returns. The search is in `SimpleLLMFunc.improve`, above this room."""
+
+from SimpleLLMFunc.llm_decorator.improving.result import Change, Improved
+from SimpleLLMFunc.llm_decorator.improving.views import AsyncImproving, Improving
+
+__all__ = ["AsyncImproving", "Change", "Improved", "Improving"]

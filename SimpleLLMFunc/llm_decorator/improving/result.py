@@ -1,0 +1,100 @@
+"""Improved: what a search for a better form of a function came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.interface.spending import Spent
+from SimpleLLMFunc.llm_decorator.improving.patch import source_patch
+
+__all__ = ["Change", "Improved"]
+
+F_co = TypeVar("F_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is different now.
+
+    Attributes:
+        what: "examples", "output mode", "prompt", "docstring" or "descriptions".
+        was: before, in words.
+        now: in words.
+    """
+
+    what: str
+    was: str
+    now: str
+
+    def __str__(self) -> str:
+        was, now = (cut(" ".join(text.split()), 200) for text in (self.was, self.now))
+        return f"{self.what}: {was} -> {now}"
+
+
+@dataclass(frozen=True)
+class Improved(Generic[F_co]):
+    """What `f.improve` came to.
+
+    Attributes:
+        function: the better function where `accepted`, else the function as it was.
+        accepted: on the held-out cases it is better, and that is no chance (p < 0.05).
+        before, after: mean score on the held-out cases, of the function as it was and as the search found it; nan where no
+            held-out case was answered.
+        interval: of the difference, 95 %.
+        p_value: of the paired test, two-sided.
+        changes: what is different now; empty where nothing was accepted.
+        spent: requests, tokens and money of the whole search, an interrupted part of it included.
+        why: one sentence that says why it was accepted, or not.
+        report: all of it as JSON data, as the file holds it: also what was tried.
+    """
+
+    function: F_co
+    accepted: bool
+    before: float
+    after: float
+    interval: tuple[float, float]
+    p_value: float
+    changes: tuple[Change, ...]
+    spent: Spent
+    why: str
+    report: Mapping[str, Any] = field(repr=False)
+
+    def diff(self) -> str:
+        """Return the change of docstring, examples and output mode as a patch of the source file, for `git apply`.
+
+        What has no place in the source of the function (descriptions of fields) is left out and stays in the file.
+        Empty where nothing was accepted.
+
+        Raises:
+            UsageError: the source cannot be found or changed; says why.
+        """
+        function: Any = self.function
+        return source_patch(function.__wrapped__, self.report["options"]) if self.accepted else ""
+
+    def __str__(self) -> str:
+        held, choice = self.report["held_out"], self.report["choice"]
+        low, high = self.interval
+        parts = {"held out": held, "choice": choice}
+        lines = [
+            f"{self.report['function']}: {self.why}",
+            *(
+                f"  {name:8}  {part['cases']:4} cases  {_score(part['before'])} -> {_score(part['after'])}"
+                for name, part in parts.items()
+            ),
+            f"  difference on the held-out part {_points(held['difference'])} ({low:+.3f} .. {high:+.3f}), p = {self.p_value:.3g}",
+            "  the search chose by the choice part: that score flatters what was found",
+            *(f"  {change}" for change in self.changes),
+            f"  {len(self.report['tried'])} forms tried, {self.spent.requests} requests",
+        ]
+        return "\n".join(lines)
+
+
+def _score(score: Mapping[str, Any] | None) -> str:
+    return "-" if score is None else f"{score['mean']:.3f} ({score['low']:.3f} .. {score['high']:.3f})"
+
+
+def _points(difference: float | None) -> str:
+    return "-" if difference is None else f"{difference:+.3f}"

@@ -1,0 +1,110 @@
+"""What `f.improve` found: a file that is read in a review, and that a function can be given."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from SimpleLLMFunc.base.metadata import FunctionMetadata
+from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines
+
+__all__ = ["KIND", "Improvement"]
+
+KIND: Final = "simplellmfunc-improvement"
+"""Tells the file from any other JSON."""
+
+_FORMAT: Final = 1
+_OPTIONS: Final = frozenset({"examples", "max_examples", "output_mode", "system_prompt_template", "think_first"})
+_WORDING: Final = frozenset({"docstring", "descriptions"})
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """Other options and another wording for one version of one function.
+
+    Attributes:
+        options: JSON data by name: arguments of the decorator, "examples" as the lines of a file of examples; "docstring";
+            and "descriptions" by the path of the field. Empty where nothing better was found.
+        version: of the function that it was found for.
+        source: the file; empty where there is none.
+        is_checked: the function that has it is of this version.
+        replaced: the options of the function before, by name.
+        report: all that the file holds.
+    """
+
+    options: Mapping[str, Any]
+    version: str = ""
+    source: str = ""
+    is_checked: bool = False
+    replaced: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    report: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, given: Any) -> Improvement | None:
+        """Return what `improvement=` was given: one, the path of a file, or None.
+
+        Raises:
+            ConfigError: there is no such file, or `f.improve` did not write it.
+        """
+        if given is None or isinstance(given, Improvement):
+            return given
+        if not isinstance(given, (str, os.PathLike)):
+            raise ConfigError(f"improvement is the path of a file, or None, not {type(given).__name__}.")
+        try:
+            data = json.loads(Path(given).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{os.fspath(given)!r} cannot be read as an improvement ({error}).") from error
+        if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != _FORMAT:
+            raise ConfigError(f"{os.fspath(given)!r} is not a file that f.improve(path=...) wrote.")
+        options = data.get("options")
+        if not isinstance(options, dict) or options.keys() - _OPTIONS - _WORDING:
+            known = ", ".join(sorted(_OPTIONS | _WORDING))
+            raise ConfigError(f'{os.fspath(given)!r}: "options" is an object with some of {known}.')
+        return cls(options, str(data.get("version")), os.fspath(given), report=data)
+
+    @staticmethod
+    def file_text(data: Mapping[str, Any]) -> str:
+        """Return the text of the file that holds this data; an example is one line."""
+        examples = data["options"].get("examples") or []
+        marks = [f"\0{number}\0" for number in range(len(examples))]
+        options = {**data["options"], **({"examples": marks} if marks else {})}
+        shown = {"kind": KIND, "format": _FORMAT, **data, "options": options}
+        text = json.dumps(shown, ensure_ascii=False, indent=2) + "\n"
+        for mark, example in zip(marks, examples, strict=True):
+            text = text.replace(json.dumps(mark), json.dumps(example, ensure_ascii=False))
+        return text
+
+    def check(self, about: FunctionMetadata) -> None:
+        """Return if it was found for this version of the function.
+
+        Raises:
+            ConfigError: it was not.
+        """
+        if self.version != about.version:
+            made_for = self.report.get("function", "")
+            raise ConfigError(
+                f"{self.source!r} was made for version {self.version} of {made_for}, and {about.place or about.name} is "
+                f"version {about.version} now. Run improve again for it."
+            )
+
+    @property
+    def decorator_options(self) -> dict[str, Any]:
+        """Its arguments of the decorator, as that takes them."""
+        found = {name: value for name, value in self.options.items() if name in _OPTIONS}
+        if (lines := found.get("examples")) is not None:
+            where = self.source or "the improvement"
+            found["examples"] = ExampleLines([(f"example {at} of {where}", line) for at, line in enumerate(lines, 1)])
+        return found
+
+    @property
+    def wording(self) -> dict[str, Any]:
+        """Its docstring and descriptions, where it has any."""
+        return {name: value for name, value in self.options.items() if name in _WORDING}
+
+    def __str__(self) -> str:
+        return f"{self.source or 'unsaved'} ({', '.join(self.options) or 'nothing changed'})"

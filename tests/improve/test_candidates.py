@@ -1,0 +1,100 @@
+"""What is tried: for which function which candidates, all of them such that the function can be given them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel
+
+from SimpleLLMFunc import ImgPath, OpenAICompatible, UsageError, llm_function
+from SimpleLLMFunc.evaluate import Variants, checked_cases
+from SimpleLLMFunc.improve.candidates import candidates_of, example_lines, joined
+from SimpleLLMFunc.llm_decorator.kinds import pipeline_of
+from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
+from SimpleLLMFunc.testing import ScriptedLLM
+
+REMOTE = OpenAICompatible("gpt-5-mini", api_key="k", wire="chat")
+PLAIN = ScriptedLLM("x")
+
+
+class Order(BaseModel):
+    day: dt.date
+    price: Decimal
+
+
+def tried(function, cases):
+    lines = example_lines(checked_cases(cases, Variants(function).reader), Variants(function).reader)
+    return candidates_of(pipeline_of(function), lines, 0), lines
+
+
+def whats(candidates):
+    return {change.what for each in candidates for change in each.changes}
+
+
+def test_every_candidate_is_a_request_of_its_own_and_the_first_are_of_all_kinds():
+    @llm_function(REMOTE)
+    def label(text: str) -> Literal["a", "b"]:
+        """Label."""
+
+    candidates, _ = tried(label, [(f"text {number}", "ab"[number % 2]) for number in range(20)])
+    assert whats(candidates[:3]) == whats(candidates) == {"examples", "output mode", "prompt"}
+    bodies = {
+        str(label.with_options(improvement=Improvement(each.options, is_checked=True)).preview("q").body)
+        for each in candidates
+    }
+    assert len(bodies) == len(candidates) > 8
+    assert len({each.name for each in candidates}) == len(candidates)
+    balanced = next(each for each in candidates if "same number" in each.name).options["examples"]
+    assert sorted(line["value"] for line in balanced) == ["a"] * 4 + ["b"] * 4
+    first, second = candidates[0], next(each for each in candidates if each.changes[0].what == "output mode")
+    both = joined(first, second)
+    assert both.options == {**first.options, **second.options}
+    assert joined(first, candidates[3]) is None or candidates[3].changes[0].what != "examples"
+    assert joined(both, second) is None
+
+
+def test_examples_survive_json_and_what_does_not_is_left_out(tmp_path):
+    @llm_function(REMOTE)
+    def order(day: dt.date, *, items: list[Decimal]) -> Order:
+        """Order."""
+
+    day, price = dt.date(2026, 1, 2), Decimal("0.10")
+    cases = [
+        ({"day": day, "items": [price]}, Order(day=day, price=price)),
+        ({"day": day, "items": []}, {"day": "2026-01-03", "price": 3}),
+    ]
+    _, lines = tried(order, cases)
+    assert lines[0] == {"args": {"day": "2026-01-02", "items": ["0.10"]}, "value": {"day": "2026-01-02", "price": 0.1}}
+    candidates, _ = tried(order, cases)
+    shown = order.with_options(improvement=Improvement(candidates[0].options, is_checked=True))
+    assert len(shown.preview(day, items=[]).messages) == 6
+
+    @llm_function(PLAIN)
+    def look(picture: ImgPath) -> str:
+        """Look."""
+
+    path = tmp_path / "a.png"
+    path.write_bytes(bytes.fromhex("89504e470d0a1a0a") + b"x")
+    assert tried(look, [({"picture": ImgPath(path)}, "cat")])[1] == []
+
+
+def test_functions_with_their_own_examples_prompt_and_text():
+    @llm_function(PLAIN, examples=[("a", "b")])
+    def text(text: str) -> str:
+        """Text."""
+
+    candidates, _ = tried(text, [(f"t{number}", "u") for number in range(10)])
+    assert whats(candidates) == {"examples", "prompt"}
+    assert any(each.options == {"examples": None} for each in candidates)
+    assert not any("same number" in each.name for each in candidates)
+
+    @llm_function(PLAIN, system_prompt_template="{function_description}")
+    def own(text: str) -> str:
+        """Text."""
+
+    assert candidates_of(pipeline_of(own), [], 0) == []
+    with pytest.raises(UsageError, match="nothing to try for own"):
+        own.improve([{"args": str(number)} for number in range(40)], scorer=lambda value, wanted: 1, progress=False)

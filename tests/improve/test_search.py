@@ -1,0 +1,296 @@
+"""f.improve, end to end on scripted models: what it finds, what it refuses, what it asks, and how it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from typing import Literal
+
+import pytest
+
+from SimpleLLMFunc import ConfigError, UsageError, budget, llm_function
+from SimpleLLMFunc.errors import ServerUnavailable
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.testing import ScriptedLLM
+
+NATIVE = PROFILES["openai"]
+
+
+def noise(salt, *seen):
+    """Return a number from 0 to 1 that looks random, the same for the same texts."""
+    text = "\0".join([str(salt), *map(str, seen)])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big") / 2**48
+
+
+def number_in(request):
+    return int(re.search(r"number: (\d+)", request.text)[1])
+
+
+def shown(request):
+    return sum(message["role"] == "assistant" for message in request.messages)
+
+
+def kind(number):
+    return "fizz" if number % 3 == 0 else "plain"
+
+
+def model(right, salt=0, **options):
+    """A model that is right with the probability that `right(request)` says."""
+
+    def reply(request):
+        number = number_in(request)
+        is_right = noise(salt, number, request.messages[:-1], request.response_format) < right(request)
+        wrong = {"fizz": "plain", "plain": "fizz"}[kind(number)]
+        return json.dumps({"value": kind(number) if is_right else wrong})
+
+    return ScriptedLLM(reply, repeat=True, profile=NATIVE, **options)
+
+
+def function(llm):
+    @llm_function(llm)
+    async def tell(number: int) -> Literal["fizz", "plain"]:
+        """Say what kind of number it is."""
+
+    return tell
+
+
+def cases(count):
+    return [(number, kind(number)) for number in range(count)]
+
+
+def helped_by_examples(request):
+    return 0.98 if shown(request) >= 4 else 0.5
+
+
+WAS = function(ScriptedLLM(profile=NATIVE)).preview(1)
+
+
+def hurt_by_everything(request):
+    is_as_it_was = [request.messages[:-1], request.response_format] == [WAS.messages[:-1], WAS.response_format]
+    return 0.8 if is_as_it_was else 0.6
+
+
+QUIET = {"progress": False}
+
+
+# --- the three rates ------------------------------------------------------------------------------------------
+
+
+def searches(count, right, *, size=60, most=180):
+    """Return what so many searches came to, each with a model and a split of its own."""
+
+    async def all_of_them():
+        return [
+            await function(model(right, salt)).improve(cases(size), budget=most, seed=salt, **QUIET)
+            for salt in range(count)
+        ]
+
+    return asyncio.run(all_of_them())
+
+
+SOME = pytest.param(8, id="some")
+MANY = pytest.param(100, id="many", marks=[pytest.mark.heavy, pytest.mark.timeout(900)])
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+def test_on_pure_noise_at_most_5_in_100_searches_claim_a_gain(count):
+    found = searches(count, lambda _: 0.6)
+    assert sum(each.accepted for each in found) <= 0.05 * count
+    # And the score by which the search chose promised one.
+    promised = [each.report["choice"]["after"]["mean"] - each.after for each in found]
+    assert sum(promised) / count > 0.05
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+def test_at_least_90_in_100_of_what_can_be_found_is_found(count):
+    found = searches(count, helped_by_examples)
+    assert sum(each.accepted for each in found) >= 0.9 * count
+    assert all(each.changes[0].what == "examples" for each in found if each.accepted)
+
+
+@pytest.mark.parametrize("count", [SOME, MANY])
+def test_a_change_that_hurts_is_never_taken(count):
+    # Everything that can be changed makes it worse.
+    found = searches(count, hurt_by_everything)
+    assert not any(each.accepted for each in found)
+    assert all(each.changes == () for each in found)
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------
+
+
+async def test_held_out_cases_are_asked_once_at_the_end_as_it_was_and_as_found(tmp_path):
+    llm = model(helped_by_examples)
+    tell = function(llm)
+    found = await tell.improve(cases(100), budget=300, path=tmp_path / "tell.json", **QUIET)
+    report = found.report
+    assert report["split"] == {"seed": 0, "train": 30, "choice": 30, "held_out": 40}
+    asked = [number_in(call) for call in llm.calls]
+    held = set(asked[-80:])
+    assert len(held) == 40
+    assert sorted(asked[-80:]) == sorted([*held, *held])
+    assert not held & set(asked[:-80])
+    # Examples come from neither of the two parts that are asked.
+    in_prompts = {int(n) for call in llm.calls for text in call.texts[1:-1] for n in re.findall(r"number: (\d+)", text)}
+    assert in_prompts
+    assert not in_prompts & set(asked)
+    assert found.spent.requests == len(llm.calls) == report["spent"]["requests"] <= 300
+    # The report, the file and the function say the same.
+    assert found.accepted
+    assert found.after > found.before
+    assert found.interval[0] > 0
+    assert found.p_value < 0.05
+    assert "held out" in str(found)
+    assert "examples: none ->" in str(found)
+    assert [path.name for path in tmp_path.iterdir()] == ["tell.json"]
+    data = json.loads((tmp_path / "tell.json").read_text())
+    assert data["options"] == found.report["options"]
+    again = tell.with_options(improvement=str(tmp_path / "tell.json"))
+    assert again.preview(500).messages == found.function.preview(500).messages != tell.preview(500).messages
+    assert len(again.preview(500).messages) == 2 + 2 * data["options"]["max_examples"]
+
+
+async def test_same_seed_cases_and_model_give_the_same_result_in_any_order_of_cases(tmp_path):
+    given = cases(60)
+    paths = [tmp_path / name for name in ("a.json", "b.json")]
+    for path, order in zip(paths, (given, given[::-1]), strict=True):
+        await function(model(helped_by_examples)).improve(order, budget=180, seed=3, path=path, **QUIET)
+    assert paths[0].read_text() == paths[1].read_text()
+    other = await function(model(helped_by_examples)).improve(given, budget=180, seed=4, **QUIET)
+    assert other.report["options"] != json.loads(paths[0].read_text())["options"]
+
+
+def test_a_sync_function_and_a_method_and_a_scorer_of_ones_own():
+    class Shop:
+        @llm_function(model(helped_by_examples))
+        def tell(self, number: int) -> Literal["fizz", "plain"]:
+            """Say what kind of number it is."""
+
+    shop = Shop()
+    found = shop.tell.improve(
+        cases(60), scorer=lambda value, wanted: 0.5 + 0.4 * (value == wanted), budget=180, **QUIET
+    )
+    assert found.accepted
+    assert found.report["held_out"]["test"] == "permutation"
+    assert found.function(300) in {"fizz", "plain"}
+
+
+# --- the budget -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [34, 60, 61, 100, 150])
+async def test_no_request_beyond_the_budget_is_sent_and_the_test_is_whole(limit):
+    llm = model(helped_by_examples)
+    found = await function(llm).improve(cases(40), budget=limit, **QUIET)
+    assert len(llm.calls) <= limit
+    assert found.report["held_out"]["cases"] == 16
+
+
+async def test_a_budget_too_small_names_the_number_that_is_enough():
+    llm = model(helped_by_examples)
+    with pytest.raises(UsageError, match="takes 34 requests at least, and there are 33"):
+        await function(llm).improve(cases(40), budget=33, **QUIET)
+    assert llm.calls == []
+
+
+async def test_re_asks_count_and_a_budget_scope_serves():
+    # Every second answer has to be asked for again: twice the requests that were planned.
+    def reply(request):
+        if "rubbish" not in str(request.messages[-2:]):
+            return "rubbish"
+        return json.dumps({"value": kind(int(re.findall(r"number: (\d+)", str(request.messages))[-1]))})
+
+    llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
+    with budget(requests=1000) as around:
+        found = await function(llm).improve(cases(40), budget=budget(requests=130), **QUIET)
+    assert around.requests == len(llm.calls) <= 130
+    assert found.report["held_out"]["cases"] == 16
+    assert (found.accepted, found.before, found.after) == (False, 1.0, 1.0)
+    assert found.function.preview(1) == function(llm).preview(1)
+
+
+async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_path):
+    helpful = model(helped_by_examples)
+    await function(helpful).improve(cases(40), budget=100, **QUIET)
+    held_out = set(map(number_in, helpful.calls[-32:]))
+
+    def reply(request):
+        numbers = re.findall(r"number: (\d+)", str(request.messages))
+        # Nothing in the search told that these have to be asked for twice.
+        if int(numbers[-1]) in held_out and "rubbish" not in str(request.messages):
+            return "rubbish"
+        return json.dumps({"value": kind(int(numbers[-1]))})
+
+    llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
+    path = tmp_path / "f.json"
+    found = await function(llm).improve(cases(40), budget=100, path=path, **QUIET)
+    assert len(llm.calls) == 100
+    assert not found.accepted
+    assert "within the budget" in found.why
+    assert json.loads(path.read_text())["options"] == {}
+    again = await function(llm).improve(cases(40), budget=150, path=path, **QUIET)
+    assert again.report["held_out"]["cases"] == 16
+    assert [each.name for each in tmp_path.iterdir()] == ["f.json"]
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "told"),
+    [
+        (29, {}, "at least 30 cases, and there are 29"),
+        (40, {"budget": -1}, "whole number of requests"),
+        (40, {"budget": 90.5}, "whole number of requests"),
+        (40, {"seed": "a"}, "seed is a whole number"),
+        (40, {"scorer": "best"}, "no scorer"),
+        (40, {"concurrency": 0}, "concurrency"),
+    ],
+)
+async def test_wrong_uses_are_told_before_anything_is_asked(count, options, told):
+    llm = model(helped_by_examples)
+    with pytest.raises(UsageError, match=told):
+        await function(llm).improve(cases(count), **{"budget": 100, **QUIET, **options})
+    assert llm.calls == []
+
+
+async def test_equal_cases_only_or_no_folder():
+    with pytest.raises(UsageError, match="1 different arguments"):
+        await function(model(helped_by_examples)).improve([(1, "plain")] * 40, **QUIET)
+    with pytest.raises(ConfigError, match="not a file in a folder"):
+        await function(model(helped_by_examples)).improve(cases(40), path="no/such/f.json", **QUIET)
+
+
+# --- interrupted ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [3, 40, 90, 130])
+async def test_an_interrupted_search_goes_on_without_paying_twice(tmp_path, after):
+    whole = model(helped_by_examples)
+    at_once = await function(whole).improve(cases(60), budget=180, path=tmp_path / "whole.json", **QUIET)
+
+    first = model(helped_by_examples)
+    path = tmp_path / "parts.json"
+    work = asyncio.create_task(function(first).improve(cases(60), budget=180, path=path, concurrency=2, **QUIET))
+    async with asyncio.timeout(30):
+        while len(first.calls) < after and not work.done():
+            await asyncio.sleep(0)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert not path.exists()
+    second = model(helped_by_examples)
+    found = await function(second).improve(cases(60), budget=180, path=path, **QUIET)
+    # What was on its way when it was cancelled has no answer.
+    assert len(whole.calls) <= len(first.calls) + len(second.calls) <= len(whole.calls) + 2
+    assert found.spent.requests <= at_once.spent.requests
+    assert path.read_text() == (tmp_path / "whole.json").read_text()
+    assert {each.name for each in tmp_path.iterdir()} == {"whole.json", "parts.json"}
+
+
+async def test_a_service_that_is_down_ends_the_search_and_is_asked_again_later(tmp_path):
+    llm = model(helped_by_examples)
+    down = ScriptedLLM(*[ServerUnavailable("m", status=503)] * 1, repeat=True, profile=NATIVE)
+    with pytest.raises(ServerUnavailable):
+        await function(down).improve(cases(60), budget=180, path=tmp_path / "f.json", **QUIET)
+    found = await function(llm).improve(cases(60), budget=180, path=tmp_path / "f.json", **QUIET)
+    assert found.accepted
