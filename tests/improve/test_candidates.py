@@ -40,7 +40,7 @@ def test_every_candidate_is_a_request_of_its_own_and_the_first_are_of_all_kinds(
         """Label."""
 
     candidates, _ = tried(label, [(f"text {number}", "ab"[number % 2]) for number in range(20)])
-    assert whats(candidates[:3]) == whats(candidates) == {"examples", "output mode", "prompt"}
+    assert whats(candidates[:4]) == whats(candidates) == {"examples", "output mode", "prompt", "think first"}
     bodies = {
         str(label.with_options(improvement=Improvement(each.options, is_checked=True)).preview("q").body)
         for each in candidates

@@ -43,7 +43,9 @@ def model(right, salt=0, **options):
         number = number_in(request)
         is_right = noise(salt, number, request.messages[:-1], request.response_format) < right(request)
         wrong = {"fizz": "plain", "plain": "fizz"}[kind(number)]
-        return json.dumps({"value": kind(number) if is_right else wrong})
+        schema = (request.response_format or {}).get("json_schema", {}).get("schema", {})
+        said = dict.fromkeys(schema.get("properties", {}), "because")  # the reasons, where they are asked for
+        return json.dumps({**said, "value": kind(number) if is_right else wrong})
 
     return ScriptedLLM(reply, repeat=True, profile=NATIVE, **options)
 

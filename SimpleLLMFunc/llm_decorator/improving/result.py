@@ -20,7 +20,7 @@ class Change:
     """One thing that is different now.
 
     Attributes:
-        what: "examples", "output mode", "prompt", "docstring" or "descriptions".
+        what: "examples", "output mode", "think first", "prompt", "docstring" or "descriptions".
         was: before, in words.
         now: in words.
     """
