@@ -72,7 +72,7 @@ class FunctionPipeline(Pipeline):
             ConfigError: the improvement cannot be read, or is for another version of the function.
         """
         if "improvement" in options:
-            return self._improved(dict(options))
+            return self.followed_by(self._improved(dict(options)), options)
         kept = self.examples if self.definition.is_resolved and not options.keys() & _EXAMPLES else None
         return self.followed_by(type(self)(self.definition, self.options.changed(options, self.kind), kept), options)
 
