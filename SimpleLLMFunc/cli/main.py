@@ -21,7 +21,7 @@ COMMANDS = {
     "demo": "commands.demo:demo",
     "doctor": "commands.doctor:doctor",
     "eval": "commands.eval:eval_command",
-    "improve": "commands.improve:improve_command",
+    "improve": "improve:improve_command",
     "lock": "commands.lock:lock_command",
     "map": "commands.map:map_command",
     "mcp": "commands.mcp:mcp",
