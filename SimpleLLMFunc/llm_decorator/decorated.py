@@ -27,7 +27,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.views import shown_signature, view
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import iterate_sync, run_sync
-from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.tools import Tool, wire_name
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import MapOptions, MapReport
@@ -49,6 +49,9 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+_FUNCTION_LIKE = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
 
 
 def fill() -> NoReturn:
@@ -90,8 +93,12 @@ class _Decorated(Generic[L]):
 
     @border
     def as_tool(self, name: str | None = None) -> Tool:
-        """Return this function as a tool for another one."""
-        return Tool(func=cast("Callable[..., Any]", self), name=name)
+        """Return this function as a tool for another one; LangChain, LlamaIndex and DSPy take it as well."""
+        made = Tool(func=cast("Callable[..., Any]", self), name=name)
+        functools.update_wrapper(made, cast("Callable[..., Any]", self), _FUNCTION_LIKE, updated=())
+        # DSPy reads the signature of `__call__`.
+        vars(made).update(__name__=wire_name(made.name), __call__=self)
+        return made
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._pipeline = self._pipeline.as_method()

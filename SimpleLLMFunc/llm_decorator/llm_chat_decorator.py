@@ -19,7 +19,6 @@ from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, Thinking
 from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.tools import Tool
 
 __all__ = ["ChatDecorator", "async_llm_chat", "llm_chat"]
 
@@ -47,7 +46,7 @@ def llm_chat(llm_interface: Callable[P, Iterator[T]], /) -> LLMChat[P, T]: ...
 @overload
 def llm_chat(
     llm_interface: LLM_Interface | None = None,
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
+    toolkit: Sequence[Any] | None = None,
     max_tool_calls: int = 5,
     stream: bool = False,
     return_mode: Literal["text", "raw"] = "text",
@@ -67,7 +66,7 @@ def llm_chat(
 ) -> ChatDecorator: ...
 def llm_chat(
     llm_interface: Any = None,
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
+    toolkit: Sequence[Any] | None = None,
     max_tool_calls: int = 5,
     stream: bool = False,
     return_mode: Literal["text", "raw"] = "text",
@@ -94,7 +93,8 @@ def llm_chat(
 
     Args:
         llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
-        toolkit: tools and plain functions that the model may call, and tools that the service has and runs by itself, as
+        toolkit: tools, also of other packages, and plain functions that the model may call, and tools that the service has
+            and runs by itself, as
             dicts in its own form: ``{"type": "web_search"}``.
         max_tool_calls: rounds of tool calls; after the last one the model answers without tools.
         stream: yield the text in pieces as it arrives.

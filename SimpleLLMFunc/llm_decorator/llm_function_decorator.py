@@ -22,7 +22,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples, Thinking
 from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.tools import Tool
 
 __all__ = ["FunctionDecorator", "async_llm_function", "llm_function"]
 
@@ -66,7 +65,7 @@ def llm_function(llm_interface: Callable[P, R], /) -> LLMFunction[P, R]: ...
 @overload
 def llm_function(
     llm_interface: LLM_Interface | None = None,
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
+    toolkit: Sequence[Any] | None = None,
     max_tool_calls: int = 5,
     system_prompt_template: str | None = None,
     user_prompt_template: str | None = None,
@@ -101,7 +100,7 @@ def llm_function(
 ) -> FunctionDecorator: ...
 def llm_function(
     llm_interface: Any = None,
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None,
+    toolkit: Sequence[Any] | None = None,
     max_tool_calls: int = 5,
     system_prompt_template: str | None = None,
     user_prompt_template: str | None = None,
@@ -143,7 +142,8 @@ def llm_function(
 
     Args:
         llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
-        toolkit: tools and plain functions that the model may call, and tools that the service has and runs by itself, as
+        toolkit: tools, also of other packages, and plain functions that the model may call, and tools that the service has
+            and runs by itself, as
             dicts in its own form: ``{"type": "web_search"}``.
         max_tool_calls: rounds of tool calls; after the last one the model answers without tools. 0 offers none.
         system_prompt_template: text with the fields ``{function_description}``, ``{parameters_description}``

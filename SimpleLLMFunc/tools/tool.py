@@ -6,11 +6,13 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools.arguments import read_arguments
+from SimpleLLMFunc.tools.carried import carried_tool
 from SimpleLLMFunc.tools.context import ToolContext
 from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.tools.schemas import (
@@ -35,6 +37,8 @@ T = TypeVar("T")
 
 class Tool:
     """Something a model may call: ``Tool(func=…)``, or a subclass with a method `run`, sync or async.
+
+    `func` may also be a tool of another package; see `carried_tool`.
 
     Attributes:
         name: what it is called; a subclass may set it, else it is that of the function or the class.
@@ -81,6 +85,9 @@ class Tool:
             raise ToolDefinitionError(
                 name or type(self).__name__, "there is nothing to call. Give `func=`, or write a subclass with `run`."
             )
+        if not isinstance(func, (Tool, NoneType)) and (found := carried_tool(func)) is not None:
+            name, description = name or found.name, description or found.description
+            func, parameters = found.func, found.parameters if parameters is None else parameters
         if func is not None and not callable(func):
             raise ToolDefinitionError(name or cut(repr(func), 60), f"a {type(func).__name__} cannot be called.")
         if timeout is not None:
@@ -368,10 +375,10 @@ def tool(func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def as_tool(candidate: Any, *, where: str = "toolkit") -> Tool:
-    """Return what stands in a toolkit as a `Tool`: a tool, a decorated function (`.as_tool()`), or any callable.
+    """Return what is in a toolkit as a `Tool`: a tool, also of another package, a decorated function, or any callable.
 
     Raises:
-        ToolDefinitionError: it is none of these, or not usable; `where` says whose toolkit it is.
+        ToolDefinitionError: it is something else, or not usable; `where` says whose toolkit it is.
     """
     if isinstance(candidate, Tool):
         if isinstance(candidate._takes, _Unbound):  # noqa: SLF001 - the same module
@@ -383,13 +390,16 @@ def as_tool(candidate: Any, *, where: str = "toolkit") -> Tool:
         )
     if inspect.ismethod(candidate) and isinstance(candidate.__func__, FunctionTool):
         return cast("Tool", candidate.__func__.__get__(candidate.__self__))
+    if carried_tool(candidate) is not None:
+        return Tool(func=candidate)
     made = getattr(candidate, "as_tool", None)
     if callable(made) and isinstance(converted := made(), Tool):
         return converted
     if not callable(candidate):
         raise ToolDefinitionError(
             cut(repr(candidate), 60),
-            f"a {type(candidate).__name__} cannot stand in the {where}. Give a function or a Tool.",
+            f"a {type(candidate).__name__} cannot be a tool in the {where}: it carries no name and no JSON Schema. Give "
+            "a function, a Tool, or a pair of an OpenAI tool dictionary and a function.",
         )
     return Tool(func=candidate)
 

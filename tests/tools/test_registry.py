@@ -73,5 +73,5 @@ async def test_what_a_tool_raises_is_told_without_secrets():
 def test_a_name_is_taken_once():
     with pytest.raises(ToolDefinitionError, match="registered already"):
         ToolRegistry(double, double)
-    with pytest.raises(ToolDefinitionError, match="cannot stand in the registry"):
+    with pytest.raises(ToolDefinitionError, match="cannot be a tool in the registry"):
         ToolRegistry(3)

@@ -425,9 +425,9 @@ def test_as_tool_takes_what_a_toolkit_may_hold():
     assert as_tool(Decorated()) is add
 
 
-@pytest.mark.parametrize("candidate", [3, "add", None, {"name": "x"}, [add]])
+@pytest.mark.parametrize("candidate", [3, "add", None, [add]])
 def test_as_tool_refuses_what_cannot_be_called(candidate):
-    with pytest.raises(ToolDefinitionError, match="cannot stand in the toolkit of f"):
+    with pytest.raises(ToolDefinitionError, match="cannot be a tool in the toolkit of f"):
         as_tool(candidate, where="toolkit of f")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.messages import copied
@@ -14,7 +14,7 @@ __all__ = ["process_tools"]
 
 
 def process_tools(
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None, func_name: str, *, strict: bool = False
+    toolkit: Sequence[Any] | None, func_name: str, *, strict: bool = False
 ) -> tuple[list[ToolSpec] | None, dict[str, Tool]]:
     """Return the tools as the provider wants them, and the tools by their names on the wire.
 

@@ -48,7 +48,7 @@ def test_two_tools_of_one_name_are_refused():
 
 
 def test_what_cannot_be_a_tool_is_refused_with_the_function_s_name():
-    with pytest.raises(ToolDefinitionError, match="cannot stand in the toolkit of grade"):
+    with pytest.raises(ToolDefinitionError, match="cannot be a tool in the toolkit of grade"):
         process_tools([search, "add"], "grade")
 
 

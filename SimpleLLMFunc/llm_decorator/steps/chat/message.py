@@ -27,7 +27,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSign
 from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.logger import get_location, push_warning, shown_value
 from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
-from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
 __all__ = [
@@ -178,7 +177,7 @@ def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> lis
 
 def build_chat_messages(
     signature: FunctionSignature,
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None,
+    toolkit: Sequence[Any] | None,
     exclude_params: Sequence[str],
     template_params: Mapping[str, Any] | None = None,
     tools: Sequence[ToolSpec] | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.ReAct import raw_responses
@@ -14,7 +14,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.react import (
     prepare_tools_for_execution,
     react_loop_events,
 )
-from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import Message
 
 __all__ = ["execute_llm_call", "execute_react_loop_streaming", "prepare_tools_for_execution", "react_loop_events"]
@@ -23,7 +22,7 @@ __all__ = ["execute_llm_call", "execute_react_loop_streaming", "prepare_tools_fo
 def execute_react_loop_streaming(
     llm_interface: LLM_Interface,
     messages: list[Message],
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None,
+    toolkit: Sequence[Any] | None,
     max_tool_calls: int,
     stream: bool,
     llm_kwargs: Mapping[str, Any],

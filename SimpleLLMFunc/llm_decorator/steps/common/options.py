@@ -16,7 +16,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples, Thinking
-from SimpleLLMFunc.tools import Tool
 
 __all__ = ["CHAT_ONLY", "FUNCTION_ONLY", "Options"]
 
@@ -72,7 +71,7 @@ class Options:
     """
 
     llm_interface: LLM_Interface | None = None
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None = None
+    toolkit: Sequence[Any] | None = None
     max_tool_calls: int = 5
     system_prompt_template: str | None = None
     user_prompt_template: str | None = None

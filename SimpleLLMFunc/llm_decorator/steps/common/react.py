@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent
@@ -19,7 +19,7 @@ __all__ = ["execute_llm_call", "prepare_tools_for_execution", "prepare_toolset",
 
 
 def prepare_tools_for_execution(
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None, func_name: str
+    toolkit: Sequence[Any] | None, func_name: str
 ) -> tuple[list[ToolSpec] | None, dict[str, Tool]]:
     """Return the tools in wire form (None where there are none) and what runs, by the name on the wire."""
     return process_tools(toolkit, func_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
@@ -18,7 +18,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.react import (
     react_loop_events,
 )
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
-from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Message, ToolSpec
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
@@ -86,7 +85,7 @@ async def retry_llm_call(
 async def execute_react_loop(
     llm_interface: LLM_Interface,
     messages: list[Message],
-    toolkit: Sequence[Tool | Callable[..., Any] | dict[str, Any]] | None,
+    toolkit: Sequence[Any] | None,
     max_tool_calls: int,
     llm_kwargs: Mapping[str, Any],
     func_name: str,
