@@ -132,6 +132,7 @@ async def react_events(
         else:
             again = await review(reply, list(history)) if review else None
             if again is None:
+                reply = run.replaced or reply
                 answer = build_assistant_response_message(reply)
                 yield run.tell(MessageAppended(turn, *copied([answer])))
                 yield run.tell(RunFinished(reply, [*history, answer], run.usage, turn, downgrades=run.downgrades))

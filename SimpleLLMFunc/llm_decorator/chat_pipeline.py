@@ -10,12 +10,14 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import EmptyReview
-from SimpleLLMFunc.errors import RunAborted
+from SimpleLLMFunc.errors import ConfigError, RunAborted
 from SimpleLLMFunc.interface.http.openai_client import to_openai
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.chat import message, react, response
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.runtime import import_module, run_sync
 from SimpleLLMFunc.type import Message
@@ -31,6 +33,13 @@ class ChatPipeline(Pipeline):
     """
 
     kind = "chat"
+
+    def __init__(self, definition: Definition, options: Options) -> None:
+        super().__init__(definition, options)
+        if options.return_mode == "raw" and self.guards.judge_values:
+            raise ConfigError(
+                "guards of the value see the whole text first; leave out return_mode='raw', or the guards."
+            )
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same chat with other options."""
@@ -50,8 +59,9 @@ class ChatPipeline(Pipeline):
 
     async def _events(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
         async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+            await self.guard(run)
             request = await message.first_request(run, self.options, self.tools)  # 3
-            review = EmptyReview(run, self.options.retry_times, self.tools)
+            review = EmptyReview(run, self.options.retry_times, self.tools, guards=self.guards)
             async with aclosing(react.react_loop_events(run, request, self.tools, review)) as events:  # 4
                 async for event in events:
                     yield event
@@ -63,6 +73,7 @@ class ChatPipeline(Pipeline):
             await import_module("openai.types.chat")  # takes the better part of a second
         try:
             async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+                await self.guard(run)
                 request = await message.first_request(run, options, self.tools)  # 3
                 messages += request.messages
                 responses = react.execute_react_loop_streaming(  # 4
@@ -76,14 +87,18 @@ class ChatPipeline(Pipeline):
                     run=run,
                     request=request,
                     tools=self.tools,
-                    review=EmptyReview(run, options.retry_times, self.tools),
+                    review=EmptyReview(run, options.retry_times, self.tools, guards=self.guards),
                 )
                 pairs = response.process_chat_response_stream(  # 5
                     responses, options.return_mode, messages, run.func_name, options.stream
                 )
                 async with aclosing(pairs):
                     async for content, history in pairs:
-                        yield (to_openai(content) if is_raw else content), history
+                        if not self.guards.judge_values:
+                            yield (to_openai(content) if is_raw else content), history
+            if self.guards.judge_values and run.reply is not None:
+                yield run.reply.text, copied(messages)  # a guard had to see all of it first
+                yield "", copied(messages)
         except RunAborted:
             if not is_raw:
                 yield "", copied(messages)  # ended, not failed: the history holds what had arrived

@@ -122,16 +122,18 @@ class FunctionPipeline(Pipeline):
 
     async def _events(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
         async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+            await self.guard(run)
             request = await prompt.first_request(run, self.parts)  # 3
-            review = response.FunctionReview(run, self.parts)  # 5: reads every reply of the loop
+            review = response.FunctionReview(run, self.parts, self.guards)  # 5: reads every reply of the loop
             async with aclosing(react.answer_events(run, request, self.tools, review)) as events:  # 4
                 async for event in events:
                     yield event
 
     async def _reply(self, run: FunctionRun) -> ChatCompletion:
         async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
+            await self.guard(run)
             request = await prompt.first_request(run, self.parts)  # 3
-            review = response.FunctionReview(run, self.parts)  # 5: reads every reply of the loop
+            review = response.FunctionReview(run, self.parts, self.guards)  # 5: reads every reply of the loop
             reply = await react.execute_react_loop(  # 4
                 request.llm,
                 request.messages,
@@ -198,14 +200,16 @@ class FunctionPipeline(Pipeline):
     def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the growing values of a call, the last one complete; for `str` each new piece of text."""
         run = self.start(args, kwargs, stream=True)
-        return growing_values(self.events_of(run), run, self.output, self.options.repair)
+        is_held = self.guards.judge_values
+        return growing_values(self.events_of(run), run, self.output, self.options.repair, is_held=is_held)
 
     def items(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the items of a call of a function that gives an iterator, each when it is complete."""
         run = self.start(args, kwargs, stream=True)
         output = self.definition.output
         quotes = QuoteCheck(run.arguments) if output.quotes else None
-        return list_items(self.events_of(run), run, output, self.options.repair, quotes)
+        is_held = self.guards.judge_values
+        return list_items(self.events_of(run), run, output, self.options.repair, quotes, is_held=is_held)
 
     @staticmethod
     def value_of(run: FunctionRun) -> Any:

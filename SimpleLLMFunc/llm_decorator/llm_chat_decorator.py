@@ -62,6 +62,7 @@ def llm_chat(
     abort_signal: Abort | None = None,
     check_arguments: bool = True,
     thinking: Thinking | None = None,
+    guards: Sequence[Callable[..., Any]] | None = None,
     **llm_kwargs: Any,
 ) -> ChatDecorator: ...
 def llm_chat(
@@ -82,6 +83,7 @@ def llm_chat(
     abort_signal: Abort | None = None,
     check_arguments: bool = True,
     thinking: Thinking | None = None,
+    guards: Sequence[Callable[..., Any]] | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a documented function into a dialogue: the docstring is the system prompt.
@@ -116,6 +118,7 @@ def llm_chat(
             them (``"3"`` is an int, None is no str); they are not converted.
         thinking: how much the model thinks before it answers: "off", "low", "medium", "high", or a number of tokens; None
             leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
+        guards: functions that see the arguments before the model is asked, or the value after; see `SimpleLLMFunc.guards`.
         **llm_kwargs: request parameters, which go to the provider; as of `llm_function`.
 
     Raises:

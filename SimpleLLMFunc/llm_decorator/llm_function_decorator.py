@@ -96,6 +96,7 @@ def llm_function(
     sample: float = 0.0,
     thinking: Thinking | None = None,
     think_first: bool = False,
+    guards: Sequence[Callable[..., Any]] | None = None,
     **llm_kwargs: Any,
 ) -> FunctionDecorator: ...
 def llm_function(
@@ -131,6 +132,7 @@ def llm_function(
     sample: float = 0.0,
     thinking: Thinking | None = None,
     think_first: bool = False,
+    guards: Sequence[Callable[..., Any]] | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a typed, documented function into a call to a language model.
@@ -189,6 +191,7 @@ def llm_function(
         thinking: how much the model thinks before it answers: "off", "low", "medium", "high", or a number of tokens; None
             leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
         think_first: ask for the reasons, in a field of free text, before the value; they stand in `Result.thinking`.
+        guards: functions that see the arguments before the model is asked, or the value after; see `SimpleLLMFunc.guards`.
         **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
             those that only your service knows: its entries stand at the top level of the request's body.
 

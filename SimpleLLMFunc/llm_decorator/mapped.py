@@ -133,10 +133,10 @@ class MappedFunction(Generic[R_co]):
         Raises:
             UsageError: one request is not what answers a row.
         """
-        if self._answers is not self.pipeline or self.pipeline.definition.output.quotes:
+        if self._answers is not self.pipeline or self.pipeline.definition.output.quotes or self.pipeline.guards:
             raise UsageError(
-                f"{self.name}: a row is answered by several requests, by plain code, or by quotes that are looked for in "
-                "the arguments, and a batch file holds one request a row. Use f.map() without engine=."
+                f"{self.name}: a row is answered by several requests, by plain code, by quotes that are looked for in the "
+                "arguments, or under guards, and a batch file holds one request a row. Use f.map() without engine=."
             )
         return self.pipeline.preview(args, dict(kwargs))
 

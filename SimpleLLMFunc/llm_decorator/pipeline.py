@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -11,7 +13,7 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionKind, FunctionMetadata, function_version, signature_text
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
-from SimpleLLMFunc.base.run import Preview, RunIdentity
+from SimpleLLMFunc.base.run import Guards, Preview, RunIdentity
 from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -48,6 +50,7 @@ class Pipeline(ABC):
         self.options = options
         self.tools: Toolset = prepare_toolset(options, definition.name)
         self.later: dict[str, Any] = {}
+        self.guards = Guards(options.guards)
 
     def followed_by(self, pipeline: P, options: Mapping[str, Any] = _NO_OPTIONS) -> P:
         """Return `pipeline`, which knows what has been changed since the decorator of that which is the function's own there.
@@ -118,6 +121,21 @@ class Pipeline(ABC):
         """
         if self.options.check_arguments:
             self.definition.argument_checks.check(arguments, self.history_param)
+
+    async def guard(self, run: FunctionRun) -> None:
+        """Let the guards see the arguments of a run, and perhaps change them.
+
+        Raises:
+            ContentBlocked: a guard says so.
+            SignatureError: what a guard changed does not fit.
+        """
+        if not self.guards:
+            return
+        arguments, run.changes = await self.guards.arguments(run.arguments)
+        if run.changes:
+            self.check(arguments)
+            bound = inspect.BoundArguments(run.signature.signature, OrderedDict(arguments))
+            run.signature = run.signature._replace(bound_args=bound)
 
     # --- the views that functions and chats have in common ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.base.run.abort import Abort, AbortSignal, RunLimits
+from SimpleLLMFunc.base.run.guards import Block, Change, Guards
 from SimpleLLMFunc.base.run.journaled import (
     JOURNAL,
     Journal,
@@ -39,8 +40,11 @@ __all__ = [
     "AnswerReview",
     "AnswerSource",
     "AnyReview",
+    "Block",
+    "Change",
     "EmptyReview",
     "EventSink",
+    "Guards",
     "Journal",
     "JournaledCall",
     "JournaledRun",

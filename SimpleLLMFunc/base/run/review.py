@@ -7,14 +7,25 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.messages import extract_usage_from_response
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
+from SimpleLLMFunc.base.run.guards import Guards
 from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, remember_refusal
 from SimpleLLMFunc.base.run.run import Run
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.errors import BadRequest, EmptyResponseError, OutputTruncated, ResponseParseError, Violation, cut
+from SimpleLLMFunc.errors import (
+    BadRequest,
+    ContentBlocked,
+    EmptyResponseError,
+    OutputTruncated,
+    ResponseParseError,
+    Violation,
+    cut,
+)
 from SimpleLLMFunc.interface.wires import refused_in
 from SimpleLLMFunc.logger import get_location, push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
@@ -93,18 +104,32 @@ class AnyReview:
 
 
 class EmptyReview(AnyReview):
-    """Asks again when the model answered with nothing.
+    """Asks again when the model answered with nothing, or a guard says so.
 
     Args:
         run: the run.
         retry_times: further attempts after an empty answer.
         tools: of the run.
+        guards: judge the value.
+        max_reasks: how often an answer may be sent back.
     """
 
-    def __init__(self, run: Run, retry_times: int, tools: Toolset | None = None) -> None:
+    description = ""
+
+    def __init__(
+        self,
+        run: Run,
+        retry_times: int,
+        tools: Toolset | None = None,
+        *,
+        guards: Guards | None = None,
+        max_reasks: int = 2,
+    ) -> None:
         super().__init__(run, tools)
         self.retry_times = retry_times
-        self._empty = 0
+        self.max_reasks = max_reasks
+        self.guards = guards
+        self._empty = self._reasked = 0
 
     async def __call__(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
         """Accept the reply (None), or return what to ask next.
@@ -128,10 +153,53 @@ class EmptyReview(AnyReview):
         """Say whether the model answered with nothing; one that only thought has, and its thoughts stand elsewhere."""
         return not reply.text.strip()
 
-    async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:  # noqa: ARG002
-        """Judge a reply that has text; here any is accepted."""
-        self.note(reply)
+    async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
+        """Judge a reply that has text; here any is accepted that the guards accept."""
+        try:
+            parsed = await self.guarded(reply, Parsed(reply.text), str, TypeAdapter(str))
+        except ResponseParseError as error:
+            return self.rejected(reply, error, messages)
+        if parsed.value != reply.text:
+            self.run.replaced = reply.with_message(content=parsed.value)
+        self.note(reply, repairs=parsed.repairs)
         return None
+
+    async def guarded(
+        self, reply: ChatCompletion, parsed: Parsed[Any], kind: Any, adapter: TypeAdapter[Any]
+    ) -> Parsed[Any]:
+        """Return the value as the guards let it pass.
+
+        Raises:
+            ContentBlocked: a guard says so.
+            ResponseParseError: a guard wants another answer.
+        """
+        if not self.guards:
+            return parsed
+        try:
+            value, changes = await self.guards.value(parsed.value, self.run.arguments, reply.text, kind, adapter)
+        except ContentBlocked as error:
+            self.note(reply, violations=[("", "an answer that the guards accept", error.reason)])
+            raise
+        return Parsed(value, [*parsed.repairs, *self.run.changes, *changes])
+
+    def rejected(self, reply: ChatCompletion, error: ResponseParseError, messages: list[Message]) -> list[Message]:
+        """Return what to ask after an answer that does not fit.
+
+        Raises:
+            ResponseParseError: it may not be asked for again.
+        """
+        self.note(reply, violations=error.violations)
+        if self._reasked >= self.max_reasks or not self.run.may_ask_again:
+            raise error
+        self._reasked += 1
+        push_warning(f"{self.run.func_name!r} got an answer that does not fit and asks again: {error}", get_location())
+        # In prompt mode the model has read the description already.
+        description = "" if self.run.output_mode == "prompt" else self.description
+        return [
+            *messages,
+            {"role": "assistant", "content": cut(reply.text, SHOWN_ANSWER)},
+            {"role": "user", "content": violations_text(error.violations, description)},
+        ]
 
 
 class AnswerReview(EmptyReview):
@@ -146,6 +214,7 @@ class AnswerReview(EmptyReview):
         max_reasks: how often a bad answer may be sent back.
         description: the wanted type in words, for a model that has only seen its schema.
         quotes: looks for the quotes of an answer in the arguments; None where the type has none.
+        guards: judge the value.
     """
 
     def __init__(
@@ -159,14 +228,13 @@ class AnswerReview(EmptyReview):
         max_reasks: int,
         description: str,
         quotes: QuoteCheck | None = None,
+        guards: Guards | None = None,
     ) -> None:
-        super().__init__(run, retry_times, tools)
+        super().__init__(run, retry_times, tools, guards=guards, max_reasks=max_reasks)
         self.spec = spec
         self.repair: RepairLevel = repair
-        self.max_reasks = max_reasks
         self.description = description
         self.quotes = quotes
-        self._reasked = 0
 
     async def __call__(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
         """As `EmptyReview`; for `-> None` an empty answer is as good as any."""
@@ -190,12 +258,9 @@ class AnswerReview(EmptyReview):
         try:
             parsed = await self.read(reply)
             await check_quotes(self.quotes, parsed.value, self.spec.return_type, text=reply.text)
+            parsed = await self.guarded(reply, parsed, self.spec.return_type, self.spec.adapter)
         except ResponseParseError as error:
-            self.note(reply, violations=error.violations)
-            if self._reasked >= self.max_reasks or not self.run.may_ask_again:
-                raise
-            self._reasked += 1
-            return self._ask_again(reply.text, error, messages)
+            return self.rejected(reply, error, messages)
         self.run.parsed = parsed
         self.note(reply, repairs=parsed.repairs)
         return None
@@ -207,16 +272,6 @@ class AnswerReview(EmptyReview):
             ResponseParseError: no one value fits.
         """
         return await read_answer(self.spec, reply.text, self.repair, mode=self.run.output_mode)
-
-    def _ask_again(self, text: str, error: ResponseParseError, messages: list[Message]) -> list[Message]:
-        push_warning(f"{self.run.func_name!r} got an answer that does not fit and asks again: {error}", get_location())
-        # In prompt mode the model has read the description already.
-        description = "" if self.run.output_mode == "prompt" else self.description
-        return [
-            *messages,
-            {"role": "assistant", "content": cut(text, SHOWN_ANSWER)},
-            {"role": "user", "content": violations_text(error.violations, description)},
-        ]
 
 
 async def check_quotes(

@@ -27,7 +27,7 @@ from SimpleLLMFunc.base.events import (
 )
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
-from SimpleLLMFunc.base.parsing import OutputMode, Parsed
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed, Repair
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run.abort import Abort, RunLimits
 from SimpleLLMFunc.base.run.journaled import JOURNAL, JournaledRun, RunIdentity
@@ -74,6 +74,8 @@ class Run:
         finished: the last event of a run that has found its answer.
         known_by: by which arguments a journal knows the run; None for those of `metadata`.
         journal: writes the run down and gives it again; None outside of a `durable` block.
+        changes: what guards changed before the model was asked.
+        replaced: the accepted reply of a chat as a guard changed it.
     """
 
     def __init__(
@@ -104,6 +106,8 @@ class Run:
         self.last: ReplyReceived | None = None
         self.parsed: Parsed[Any] | None = None
         self.finished: RunFinished | None = None
+        self.changes: list[Repair] = []
+        self.replaced: ChatCompletion | None = None
         self.output_mode: OutputMode = "text"
         self.output_mode_reason = ""
         self.known_by: Any = None
@@ -115,6 +119,11 @@ class Run:
         self._time_limit: Spent | None = None
         self._listening: Block[AttemptListener | None] | None = None
         self._deadline_scope: AbstractContextManager[Deadline] | None = None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments by parameter name, defaults applied; none where it is no call of a function."""
+        return {}
 
     def metadata(self) -> RunMetadata:
         """Return who runs and with what; only asked for where somebody watches."""

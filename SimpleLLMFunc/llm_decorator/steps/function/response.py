@@ -7,7 +7,7 @@ from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, Repair, RepairLevel
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run import AnswerReview, refuses_mode, remember_refusal
+from SimpleLLMFunc.base.run import AnswerReview, Guards, refuses_mode, remember_refusal
 from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
 from SimpleLLMFunc.errors import BadRequest, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
@@ -77,11 +77,12 @@ class FunctionReview(AnswerReview):
     Args:
         run: the run; the accepted answer is written there, too.
         parts: of the function.
+        guards: of the function.
     """
 
     run: FunctionRun
 
-    def __init__(self, run: FunctionRun, parts: FunctionParts) -> None:
+    def __init__(self, run: FunctionRun, parts: FunctionParts, guards: Guards | None = None) -> None:
         options, output = parts.options, parts.output
         super().__init__(
             run,
@@ -92,6 +93,7 @@ class FunctionReview(AnswerReview):
             max_reasks=options.max_reasks,
             description=parts.fixed.return_type,
             quotes=QuoteCheck(run.arguments) if output.quotes else None,
+            guards=guards,
         )
         self.parts = parts
 

@@ -40,11 +40,17 @@ class _AnswerPieces:
 
 
 async def growing_values(
-    events: AsyncGenerator[ReActEvent, None], run: Run, output: OutputSpec, repair: RepairLevel
+    events: AsyncGenerator[ReActEvent, None],
+    run: Run,
+    output: OutputSpec,
+    repair: RepairLevel,
+    *,
+    is_held: bool = False,
 ) -> AsyncGenerator[Any, None]:
     """Yield ever larger parts of the answer, and the complete value at last; for plain text each new piece.
 
-    An answer that is asked for again begins anew. An abort ends the stream.
+    An answer that is asked for again begins anew. An abort ends the stream. Where it `is_held`, the complete value alone
+    is given out: a guard has to see it first.
     """
     reader = pieces = None
     shown: Any = _NOTHING
@@ -55,7 +61,7 @@ async def growing_values(
                 if is_plain and isinstance(event, ReplyDelta):
                     if event.text:
                         yield event.text
-                elif isinstance(event, TurnStarted):
+                elif isinstance(event, TurnStarted) and not is_held:
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
                     is_plain = output.is_text and run.output_mode == "text"
                     # The beginning of a label may be that of another one.
@@ -81,10 +87,12 @@ async def list_items(
     output: OutputSpec,
     repair: RepairLevel,
     quotes: QuoteCheck | None,
+    *,
+    is_held: bool = False,
 ) -> AsyncGenerator[Any, None]:
     """Yield each item of the answer as soon as it is complete and validated.
 
-    After the first item nothing is asked again.
+    After the first item nothing is asked again. Where it `is_held`, all come at the end: a guard has to see them first.
 
     Raises:
         ResponseParseError: an item does not fit, or the whole answer is not the list that was given out.
@@ -99,7 +107,7 @@ async def list_items(
                     if given:
                         raise StreamInterrupted("", reason=f"the answer began anew after {counted(len(given), 'item')}")
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
-                    reader = ItemReader(output, repair=repair, mode=run.output_mode)
+                    reader = None if is_held else ItemReader(output, repair=repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     for item in reader.feed(pieces.of(event)):
                         if not await _is_quoted(item, len(given), output, quotes):
