@@ -100,6 +100,7 @@ async def react_events(
     yield run.tell(RunStarted(run.trace_id, copied(history)))
     while True:
         is_last = rounds >= tools.max_rounds or repetition.is_over
+        request = tools.searched(request)
         yield run.tell(TurnStarted(turn, SentRequest(request, run.stream, is_last) if is_observed else None))
         try:
             async with aclosing(model_turn(run, request, turn, is_last=is_last)) as turn_events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -11,7 +11,7 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.wires import STATE
-from SimpleLLMFunc.tools import NotConfirmed, Tool
+from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolSearch
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
 
 __all__ = ["ModelRequest", "Review", "ToolMap", "ToolPolicy", "ToolWords", "Toolset"]
@@ -176,6 +176,8 @@ class Toolset:
         max_rounds: how often they are run; the calls of one reply are one round. 0 offers none.
         offered: "native" calls, "json" actions, or "auto": what suits the model.
         policy: how they run.
+        search: of a large toolkit the specs are those of the search alone, and what it finds is offered from then on.
+        hidden, hidden_strict: the specs of the tools that can be found.
     """
 
     tool_map: ToolMap = field(default_factory=dict)
@@ -184,7 +186,30 @@ class Toolset:
     max_rounds: int = 5
     offered: Literal["auto", "native", "json"] = "auto"
     policy: ToolPolicy = field(default_factory=ToolPolicy)
+    search: ToolSearch | None = None
+    hidden: Sequence[ToolSpec] = ()
+    hidden_strict: Sequence[ToolSpec] = ()
 
     def specs_for(self, llm: LLM_Interface) -> list[ToolSpec] | None:
         """Return the form of the specs that this provider wants."""
-        return self.strict_specs if llm.profile.strict and not llm.wants_schema else self.specs
+        return self.strict_specs if self._is_strict(llm) else self.specs
+
+    @property
+    def every_spec(self) -> list[ToolSpec]:
+        """The specs of all tools, found or not; what the function is made of."""
+        return [*self.hidden] if self.search is not None else self.specs or []
+
+    def searched(self, request: ModelRequest) -> ModelRequest:
+        """Return the request with the tools that were found in its conversation, beside those of the specs."""
+        if self.search is None or not (request.tools or request.actions):
+            return request
+        names = set(self.search.found_in(request.messages))
+        hidden = self.hidden_strict if self._is_strict(request.llm) else self.hidden
+        found = [*(self.specs_for(request.llm) or ()), *(each for each in hidden if each["function"]["name"] in names)]
+        if request.actions is not None:
+            request = replace(request, actions=replace(request.actions, tools=found))
+        return replace(request, tools=found)
+
+    @staticmethod
+    def _is_strict(llm: LLM_Interface) -> bool:
+        return llm.profile.strict and not llm.wants_schema

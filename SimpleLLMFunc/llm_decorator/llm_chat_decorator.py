@@ -63,6 +63,7 @@ def llm_chat(
     check_arguments: bool = True,
     thinking: Thinking | None = None,
     guards: Sequence[Callable[..., Any]] | None = None,
+    toolkit_search: bool | Callable[..., Any] | None = None,
     **llm_kwargs: Any,
 ) -> ChatDecorator: ...
 def llm_chat(
@@ -84,6 +85,7 @@ def llm_chat(
     check_arguments: bool = True,
     thinking: Thinking | None = None,
     guards: Sequence[Callable[..., Any]] | None = None,
+    toolkit_search: bool | Callable[..., Any] | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a documented function into a dialogue: the docstring is the system prompt.
@@ -119,6 +121,8 @@ def llm_chat(
         thinking: how much the model thinks before it answers: "off", "low", "medium", "high", or a number of tokens; None
             leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
         guards: functions that see the arguments before the model is asked, or the value after; see `SimpleLLMFunc.guards`.
+        toolkit_search: True offers the model one tool instead of the toolkit, which finds tools by BM25 over their names and
+            descriptions; those found are offered from the next turn on. A function ``(query, tools)`` finds them its way.
         **llm_kwargs: request parameters, which go to the provider; as of `llm_function`.
 
     Raises:

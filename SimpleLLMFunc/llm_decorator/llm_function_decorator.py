@@ -97,6 +97,7 @@ def llm_function(
     thinking: Thinking | None = None,
     think_first: bool = False,
     guards: Sequence[Callable[..., Any]] | None = None,
+    toolkit_search: bool | Callable[..., Any] | None = None,
     **llm_kwargs: Any,
 ) -> FunctionDecorator: ...
 def llm_function(
@@ -133,6 +134,7 @@ def llm_function(
     thinking: Thinking | None = None,
     think_first: bool = False,
     guards: Sequence[Callable[..., Any]] | None = None,
+    toolkit_search: bool | Callable[..., Any] | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a typed, documented function into a call to a language model.
@@ -192,6 +194,8 @@ def llm_function(
             leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
         think_first: ask for the reasons, in a field of free text, before the value; they stand in `Result.thinking`.
         guards: functions that see the arguments before the model is asked, or the value after; see `SimpleLLMFunc.guards`.
+        toolkit_search: True offers the model one tool instead of the toolkit, which finds tools by BM25 over their names and
+            descriptions; those found are offered from the next turn on. A function ``(query, tools)`` finds them its way.
         **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
             those that only your service knows: its entries stand at the top level of the request's body.
 

@@ -93,7 +93,7 @@ class MappedFunction(Generic[R_co]):
         says how long to try (deadlines, re-asks) is none of it either.
         """
         pipeline, options = self.pipeline, self.pipeline.options
-        output, tools = pipeline.definition.output, pipeline.tools.specs
+        output, tools = pipeline.definition.output, pipeline.tools.every_spec
         # In the words of 1.0, so that what it has answered need not be asked for again.
         described = build_return_type_description(output.return_type, as_identity=True)
         llm = resolve_llm(options.llm_interface)

@@ -161,7 +161,7 @@ class Pipeline(ABC):
     ) -> Preview:
         """Return the exact request of a call, without sending it; `params` as in `start`."""
         llm = resolve_llm(self.options.llm_interface)
-        request = self.planned(self.start(args, kwargs, params=params), llm)
+        request = self.tools.searched(self.planned(self.start(args, kwargs, params=params), llm))
         wire = request.wire(is_last=self.options.max_tool_calls == 0)
         messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
         asked = {"tools": tools, "response_format": response_format, "stream": stream, **wire}
@@ -193,7 +193,7 @@ class Pipeline(ABC):
     @cached_property
     def _metadata(self) -> FunctionMetadata:
         own, _, _, docstring, name = self.definition.metadata
-        tools = self.tools.specs or []
+        tools = self.tools.every_spec
         return FunctionMetadata(
             name=name,
             kind=self.kind,

@@ -7,6 +7,8 @@ from SimpleLLMFunc.tools.names import wire_name, wire_names
 from SimpleLLMFunc.tools.registry import ToolRegistry
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.schemas import ArgumentsError
+from SimpleLLMFunc.tools.search import ToolSearch
+from SimpleLLMFunc.tools.similar_texts import SimilarTexts
 from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
 __all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext", "ToolRegistry", "as_tool", "tool"]
@@ -15,6 +17,8 @@ __all__ += [
     "Confirm",
     "NobodyToAsk",
     "NotConfirmed",
+    "SimilarTexts",
+    "ToolSearch",
     "in_thread",
     "is_agreed",
     "mcp",

@@ -16,9 +16,8 @@ from pydantic import BaseModel, EmailStr
 from SimpleLLMFunc import ConfigError, ImgUrl, SignatureError, UsageError, llm_function
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
-from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.tools import tool
+from SimpleLLMFunc.tools import SimilarTexts, tool
 from tests.support.golden import golden
 
 NATIVE = PROFILES["openai"]

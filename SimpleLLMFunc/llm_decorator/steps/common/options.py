@@ -108,6 +108,7 @@ class Options:
     think_first: bool = False
     improvement: Any = None
     guards: Sequence[Callable[..., Any]] | None = None
+    toolkit_search: bool | Callable[..., Any] | None = None
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

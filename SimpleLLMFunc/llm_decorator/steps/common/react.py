@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.ReAct import execute_llm, react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, ToolPolicy, Toolset
 from SimpleLLMFunc.base.run import Run
+from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.utils import process_tools
-from SimpleLLMFunc.tools import Tool
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.tools import Tool, ToolSearch
 from SimpleLLMFunc.type import Message, ToolSpec
 
 __all__ = ["execute_llm_call", "prepare_tools_for_execution", "prepare_toolset", "react_loop_events"]
+
+MANY_TOOLS: Final = 40
+"""A toolkit that is larger is told of in the log, unless it is said how to search it."""
 
 
 def prepare_tools_for_execution(
@@ -34,7 +41,33 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     specs, tool_map = prepare_tools_for_execution(options.toolkit, func_name)
     strict_specs, _ = process_tools(options.toolkit, func_name, strict=True)
     policy = ToolPolicy(options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context)
-    return Toolset(tool_map, specs, strict_specs, options.max_tool_calls, options.tools, policy)
+    tools = Toolset(tool_map, specs, strict_specs, options.max_tool_calls, options.tools, policy)
+    if not options.toolkit_search or not specs:
+        if len(tool_map) > MANY_TOOLS and options.toolkit_search is None:
+            _warn_of_many(func_name, len(tool_map))
+        return tools
+    search = ToolSearch(tool_map, options.toolkit_search)
+    if search.tool.name in tool_map:
+        raise ToolDefinitionError(search.tool.name, f"{func_name} finds tools by one of this name. Give yours another.")
+    offered, own = process_tools([search.tool], func_name)
+    return replace(
+        tools,
+        tool_map={**tool_map, **own},
+        specs=offered,
+        strict_specs=process_tools([search.tool], func_name, strict=True)[0],
+        search=search,
+        hidden=specs,
+        hidden_strict=strict_specs or (),
+    )
+
+
+@lru_cache(maxsize=1_000)
+def _warn_of_many(func_name: str, count: int) -> None:
+    """Say once that a toolkit is large."""
+    push_warning(
+        f"{func_name!r} has {count} tools, and each request holds them all. toolkit_search=True offers one tool that finds "
+        "the others; toolkit_search=False leaves it at that."
+    )
 
 
 def react_loop_events(

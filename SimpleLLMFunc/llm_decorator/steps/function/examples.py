@@ -23,9 +23,9 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
-from SimpleLLMFunc.llm_decorator.steps.function.example_choice import SimilarTexts
 from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.runtime import LARGE
+from SimpleLLMFunc.tools import SimilarTexts
 
 __all__ = [
     "Example",

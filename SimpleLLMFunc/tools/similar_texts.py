@@ -1,4 +1,4 @@
-"""Which of many examples are most like the arguments at hand: similarity of text, without a model."""
+"""Which of many texts are most like another one, without a model: for examples in the prompt, and for tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["SimilarTexts"]
+__all__ = ["SimilarTexts", "best_of"]
 
 _K1 = 1.2
 _B = 0.75
@@ -47,14 +47,22 @@ class SimilarTexts:
                 weight = rarity * times * (_K1 + 1) / (times + room)
                 self._weights.setdefault(piece, []).append((number, weight))
 
-    def nearest(self, text: str, count: int) -> list[int]:
-        """Return the numbers of the `count` most similar texts, the most similar one last; of equals the later one is."""
+    def scores(self, text: str) -> list[float]:
+        """Return how much each of the texts has in common with `text`; 0 for nothing."""
         scores = [0.0] * self._count
         for piece in dict.fromkeys(_pieces(text)):
             for number, weight in self._weights.get(piece, ()):
                 scores[number] += weight
-        best = heapq.nlargest(count, range(self._count), key=lambda number: (scores[number], -number))
-        return best[::-1]
+        return scores
+
+    def nearest(self, text: str, count: int) -> list[int]:
+        """Return the numbers of the `count` most similar texts, the most similar one last; of equals the later one is."""
+        return best_of(self.scores(text), count)[::-1]
+
+
+def best_of(scores: Sequence[float], count: int) -> list[int]:
+    """Return the numbers of the `count` highest scores, the highest first; of equals the earlier one."""
+    return heapq.nlargest(count, range(len(scores)), key=lambda number: (scores[number], -number))
 
 
 def _pieces(text: str) -> list[str]:
