@@ -370,7 +370,7 @@ class _Arguments:
 def _find(call: ToolCall, round_: _Round) -> Tool:
     candidate = round_.tool_map.get(call.function.name)
     if candidate is None:
-        known = ", ".join(round_.tool_map) or "none"
+        known = cut(", ".join(round_.tool_map), 1000) or "none"
         raise _NotRunError(round_.policy.words.unknown(call.function.name, known), "unknown_tool")
     return as_tool(candidate)
 
