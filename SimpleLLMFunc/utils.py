@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
+import pickle
+import pkgutil
+import sys
 import types
-from collections.abc import AsyncGenerator, AsyncIterable, Coroutine, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
 from dataclasses import MISSING, fields
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Block", "ScopedVar", "get_last_item_of_async_generator", "in_context", "set_fields", "stepped"]
+__all__ = [
+    "Block",
+    "ScopedVar",
+    "found_by",
+    "get_last_item_of_async_generator",
+    "in_context",
+    "pickled_by_value",
+    "set_fields",
+    "stepped",
+]
 
 T = TypeVar("T")
 
@@ -133,3 +146,38 @@ def set_fields(instance: Any, state: list[Any]) -> None:
         object.__setattr__(instance, field.name, value)
     for field, value in zip(known, state, strict=False):
         object.__setattr__(instance, field.name, value)
+
+
+def found_by(thing: Any) -> str | None:
+    """Return ``module:name`` under which every process finds a thing, None where there is none, as in a script."""
+    module, qualname = (getattr(thing, name, None) for name in ("__module__", "__qualname__"))
+    if not module or not qualname or module == "__main__" or "<" in qualname:
+        return None
+    name = f"{module}:{qualname}"
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    return name
+
+
+def pickled_by_value(make: Callable[..., Any], *parts: Any) -> tuple[Any, ...] | None:
+    """Return what `__reduce__` gives for a thing that ``make(*parts)`` makes again; None without cloudpickle.
+
+    It goes along by value also where the pickle around it is the standard library's.
+    """
+    for name in ("cloudpickle", "ray.cloudpickle", "pyspark.cloudpickle"):
+        if name in sys.modules:
+            break
+    else:
+        name = "cloudpickle"
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        return None
+    return _made_again, (module.dumps((make, parts)),)
+
+
+def _made_again(data: bytes) -> Any:
+    make, parts = pickle.loads(data)  # noqa: S301 - the pickle around it holds it
+    return make(*parts)

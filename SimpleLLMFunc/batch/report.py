@@ -210,6 +210,22 @@ class MapReport(Shown, Generic[R_co]):
 
         return to_frame(self, self.frame)
 
+    def to_arrow(self) -> Any:
+        """Return the rows as a `pyarrow.RecordBatchReader`, batch by batch; what takes Arrow takes the report itself too.
+
+        Columns are those of a Parquet file: `polars.DataFrame(report)`, `pyarrow.table(report)`, DuckDB's ``FROM report``.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+        """
+        from SimpleLLMFunc.batch.rows import arrow_reader
+
+        return arrow_reader(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Give the rows by the Arrow stream protocol."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def write(self, path: str | PathLike[str]) -> None:
         """Write the rows as JSONL, CSV or Parquet, as the name of the file says.
 

@@ -23,6 +23,7 @@ from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import AsyncImproving, Improving
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.llm_decorator.shipped import reduced
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.views import shown_signature, view
 from SimpleLLMFunc.logger import border
@@ -87,9 +88,8 @@ class _Decorated(Generic[L]):
         asked = "" if llm is None else f", {llm.model_name}"
         return f"<{type(self).__name__} {self.__qualname__}{shown_signature(self)}{asked}>"
 
-    def __reduce__(self) -> str:
-        # As a function: by its name. A bound or changed one has none, and pickle says so.
-        return self.__qualname__
+    def __reduce__(self) -> Any:
+        return reduced(self)
 
     @border
     def as_tool(self, name: str | None = None) -> Tool:

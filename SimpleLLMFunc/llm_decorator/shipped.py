@@ -18,8 +18,9 @@ from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.tools import FunctionTool
+from SimpleLLMFunc.utils import found_by, pickled_by_value
 
-__all__ = ["Parts", "Reducer", "parts_of", "pipeline_of_name", "pipeline_of_parts", "reducers_of"]
+__all__ = ["Parts", "Reducer", "parts_of", "pipeline_of_name", "pipeline_of_parts", "reduced", "reducers_of"]
 
 Parts = tuple[Callable[..., FunctionPipeline], tuple[Any, ...]]
 """What makes the pipeline again: a function, and its arguments."""
@@ -43,6 +44,24 @@ def parts_of(pipeline: FunctionPipeline) -> Parts:
         raise ConfigError(
             f"{pipeline.definition.name}: plain code beside a method needs the object, which does not travel. Decorate a function."
         )
+    return pipeline_of_parts, _described(pipeline, llm)
+
+
+def reduced(function: Any) -> Any:
+    """Return what `__reduce__` gives for a decorated function: its name, or all it promises where no name leads to it.
+
+    That takes cloudpickle. A bound method has neither.
+    """
+    pipeline = function._pipeline  # noqa: SLF001 - of our own object
+    definition = pipeline.definition
+    if _name_of(pipeline) is None and function._instance is None and not definition.is_method:  # noqa: SLF001
+        parts = _described(pipeline, pipeline.options.llm_interface)
+        return pickled_by_value(_function_again, type(function), (pipeline_of_parts, parts)) or function.__qualname__
+    return function.__qualname__
+
+
+def _described(pipeline: Any, llm: LLM_Interface | None) -> tuple[Any, ...]:
+    """Return the arguments of `pipeline_of_parts` for a function or chat."""
     signature, hints, _, docstring, func_name = pipeline.definition.metadata
     # Who watches and who may abort is here; what arrives there are the questions.
     options = replace(pipeline.options, llm_interface=llm, watching=None, abort_signal=None)
@@ -57,7 +76,8 @@ def parts_of(pipeline: FunctionPipeline) -> Parts:
         ],
         return_annotation=inspect.Signature.empty,
     )
-    return pipeline_of_parts, (module, func_name, docstring, signature, hints, options)
+    is_async = inspect.iscoroutinefunction(pipeline.definition.func)
+    return module, func_name, docstring, signature, hints, options, type(pipeline), is_async
 
 
 def pipeline_of_name(name: str, llm: LLM_Interface | None) -> FunctionPipeline:
@@ -78,18 +98,29 @@ def pipeline_of_name(name: str, llm: LLM_Interface | None) -> FunctionPipeline:
 
 
 def pipeline_of_parts(
-    module: str, name: str, docstring: str, signature: inspect.Signature, hints: dict[str, Any], options: Options
-) -> FunctionPipeline:
-    """Return the pipeline of a function that promises just this."""
+    module: str,
+    name: str,
+    docstring: str,
+    signature: inspect.Signature,
+    hints: dict[str, Any],
+    options: Options,
+    kind: type[Any] = FunctionPipeline,
+    is_async: bool = False,
+) -> Any:
+    """Return the pipeline of a function or chat that promises just this."""
 
-    def stand_in() -> None:
+    def plain() -> None:
         raise NotImplementedError  # the body is a model
 
+    async def coroutine() -> None:
+        raise NotImplementedError
+
+    stand_in = coroutine if is_async else plain
     stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = module, name, name
     stand_in.__doc__ = docstring
     stand_in.__annotations__ = hints
     stand_in.__signature__ = signature  # type: ignore[attr-defined]
-    return FunctionPipeline(Definition(stand_in, None), options)
+    return kind(Definition(stand_in, None), options)
 
 
 def reducers_of(pipeline: FunctionPipeline) -> dict[type, Reducer]:
@@ -107,7 +138,7 @@ def reducers_of(pipeline: FunctionPipeline) -> dict[type, Reducer]:
 
 
 def _reduced_tool(tool: FunctionTool[..., Any]) -> tuple[Any, ...]:
-    name = _found_by(tool)
+    name = found_by(tool)
     if name is not None and resolve_name(name) is tool:
         return resolve_name, (name,)
     return _tool_again, (type(tool), dict(vars(tool)))
@@ -130,18 +161,5 @@ def _function_again(kind: Callable[[FunctionPipeline], Any], parts: Parts) -> An
 
 def _name_of(pipeline: FunctionPipeline) -> str | None:
     """Return by which name the function is found in every process, None where by none."""
-    name = None if pipeline.definition.is_method else _found_by(pipeline.definition.func)
+    name = None if pipeline.definition.is_method else found_by(pipeline.definition.func)
     return name if name is not None and getattr(resolve_name(name), "_pipeline", None) is pipeline else None
-
-
-def _found_by(thing: Any) -> str | None:
-    """Return the name under which something is found in its module, None where there is none."""
-    module, qualname = (getattr(thing, name, None) for name in ("__module__", "__qualname__"))
-    if not module or not qualname or module == "__main__" or "<" in qualname:
-        return None
-    name = f"{module}:{qualname}"
-    try:
-        resolve_name(name)
-    except (ImportError, AttributeError, ValueError):
-        return None
-    return name

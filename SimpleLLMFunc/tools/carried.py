@@ -11,8 +11,6 @@ from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.logger import shown_error
 from SimpleLLMFunc.tools.schemas import underlying
 
-__all__ = ["CarriedTool", "carried_tool"]
-
 _SCHEMAS = "tool_call_schema, args_schema, function_schema, metadata, inputs, args, input_schema, parameters"
 
 

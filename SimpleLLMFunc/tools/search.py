@@ -11,8 +11,6 @@ from SimpleLLMFunc.tools.similar_texts import SimilarTexts, best_of
 from SimpleLLMFunc.tools.tool import Tool
 from SimpleLLMFunc.type import Message, ToolCall, content_text
 
-__all__ = ["FIND_TOOLS", "ToolSearch"]
-
 FIND_TOOLS: Final = "find_tools"
 _MOST_FOUND: Final = 8
 _LEAST: Final = 0.4

@@ -9,8 +9,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["SimilarTexts", "best_of"]
-
 _K1 = 1.2
 _B = 0.75
 _LONGEST = 5_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import pkgutil
 import types
 from collections.abc import Callable, Mapping
 from types import NoneType
@@ -27,6 +28,7 @@ from SimpleLLMFunc.tools.schemas import (
     strict_parameters,
 )
 from SimpleLLMFunc.type import ToolSpec
+from SimpleLLMFunc.utils import found_by, pickled_by_value
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -317,7 +319,17 @@ class FunctionTool(Tool, Generic[P, R]):
         # As functions are: by name. The name leads to this object, not to the function inside it.
         if self._instance is not None:
             return getattr, (self._instance, self._func.__name__)
-        return getattr(self, "__qualname__", self.name)
+        name = getattr(self, "__qualname__", self.name)
+        found = found_by(self)
+        if found is not None and pkgutil.resolve_name(found) is self:
+            return name
+        return pickled_by_value(_made_again, type(self), dict(vars(self))) or name
+
+
+def _made_again(kind: type[FunctionTool[..., Any]], facts: dict[str, Any]) -> FunctionTool[..., Any]:
+    made = object.__new__(kind)
+    vars(made).update(facts)
+    return made
 
 
 class _Unbound:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_reader, parquet_packages, write_parquet
 from SimpleLLMFunc.batch.rows.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
 from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
-from SimpleLLMFunc.batch.rows.frames import PARQUET, input_record, parquet_packages, to_frame, write_parquet
+from SimpleLLMFunc.batch.rows.frames import input_record, to_frame
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again
 from SimpleLLMFunc.batch.rows.text_files import is_packed, opened, suffix_of
@@ -24,6 +25,7 @@ __all__ = [
     "Rows",
     "RowsAgain",
     "Table",
+    "arrow_reader",
     "can_read_again",
     "error_text",
     "input_record",

@@ -23,6 +23,7 @@ from itertools import islice
 from typing import Any
 
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.arrow import arrow_length, is_arrow
 from SimpleLLMFunc.batch.rows.frames import frame_kind
 from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, as_told, read_rows
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
@@ -55,15 +56,18 @@ class Feed:
         self._arguments = arguments
         is_frame = frame_kind(source) is not None
         self.frame: Any = source if is_frame else None
-        is_told = is_frame or isinstance(source, (str, os.PathLike, RowSource, bytes, bytearray, Mapping))
+        is_stream = is_arrow(source)
+        is_told = is_frame or is_stream or isinstance(source, (str, os.PathLike, RowSource, bytes, bytearray, Mapping))
         is_plain = not is_told and isinstance(source, Iterable) and not isinstance(source, AsyncIterable)
         self.rows: Sequence[Any] | RowsAgain | None = None
         if is_plain and isinstance(source, Sequence):
             self.rows = source
-        elif is_frame or (isinstance(source, (str, os.PathLike, RowSource)) and can_read_again(source)):
+        elif is_told and not isinstance(source, (bytes, bytearray, Mapping)) and can_read_again(source):
             self.rows = RowsAgain(source)
         self.total: int | None = None
-        if isinstance(source, Sized) and (is_plain or is_frame):
+        if is_stream:
+            self.total = arrow_length(source)
+        elif isinstance(source, Sized) and (is_plain or is_frame):
             self.total = len(source)
 
     async def counted(self) -> int | None:

@@ -1,55 +1,33 @@
-"""Data frames and Parquet: read without importing what the user did not import, written in the kind that was given."""
+"""Data frames: read without importing what the user did not import, written in the kind that was given."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time
-from itertools import islice
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.batch.rows.columns import ROW, Reported, Table, plain
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line, load_extra
 
 FrameKind: TypeAlias = Literal["pandas", "polars"]
 
-PARQUET = (".parquet", ".pq")
-"""How files of Parquet end."""
-
-_BATCH = 1024
 _WHOLE = range(-(2**63), 2**63)
-
-
-def parquet_packages(what: str) -> tuple[Any, Any]:
-    """Import pyarrow and its Parquet.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    return load_extra("pyarrow", "frames", purpose=what), load_extra("pyarrow.parquet", "frames", purpose=what)
 
 
 # --- in --------------------------------------------------------------------------------------------------
 
 
 def frame_kind(source: Any) -> FrameKind | None:
-    """Say whose frame `source` is, None for whatever is no frame; imports nothing.
-
-    Raises:
-        UsageError: a lazy frame, or one column without a name of its own.
-    """
+    """Say whose frame `source` is, None for what is no frame; imports nothing."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(source, getattr(pandas, "DataFrame", ())):
         return "pandas"
-    if polars is not None:
-        if isinstance(source, getattr(polars, "DataFrame", ())):
-            return "polars"
-        if isinstance(source, getattr(polars, "LazyFrame", ())):
-            raise UsageError("rows is a polars LazyFrame. Give .collect() of it.")
+    if polars is not None and isinstance(source, getattr(polars, "DataFrame", ())):
+        return "polars"
     return None
 
 
@@ -64,10 +42,10 @@ def frame_records(frame: Any) -> Iterator[dict[str, Any]]:
     if twice:
         raise ConfigError(f"the frame has two columns {twice[0]!r}. Rename one of them.")
     rows = frame.itertuples(index=False, name=None) if frame_kind(frame) == "pandas" else frame.iter_rows()
-    return (dict(zip(columns, map(_value, row), strict=True)) for row in rows)
+    return (dict(zip(columns, map(plain_cell, row), strict=True)) for row in rows)
 
 
-def _value(cell: Any) -> Any:
+def plain_cell(cell: Any) -> Any:
     """Return a cell as a plain Python value; what stands for a missing one becomes None."""
     if cell is None or type(cell) in (str, int, bool):
         return cell
@@ -79,35 +57,6 @@ def _value(cell: Any) -> Any:
         if hasattr(cell, name):
             return getattr(cell, name)()
     return cell
-
-
-def parquet_records(path: Path) -> Generator[dict[str, Any], None, None]:
-    """Yield the rows of a Parquet file as dicts, a thousand read at a time.
-
-    Raises:
-        ConfigError: pyarrow is not installed, or the file is none.
-    """
-    _, parquet = parquet_packages("Reading Parquet")
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                for record in batch.to_pylist():
-                    yield {str(name): _value(cell) for name, cell in record.items()}
-    except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's own are among these
-        raise ConfigError(f"{str(path)!r} cannot be read as Parquet: {error}") from error
-
-
-def parquet_length(path: Path) -> int:
-    """Return how many rows a Parquet file says that it has.
-
-    Raises:
-        ConfigError: pyarrow is not installed, or the file is none.
-    """
-    _, parquet = parquet_packages("Reading Parquet")
-    try:
-        return int(parquet.read_metadata(path).num_rows)
-    except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's own are among these
-        raise ConfigError(f"{str(path)!r} cannot be read as Parquet: {error}") from error
 
 
 # --- out -------------------------------------------------------------------------------------------------
@@ -200,63 +149,3 @@ def _as_text(cell: Any) -> str | None:
     if cell is None or isinstance(cell, str):
         return cell
     return json.dumps(plain(cell), ensure_ascii=False)
-
-
-# --- Parquet out -----------------------------------------------------------------------------------------
-
-
-def write_parquet(report: Reported, path: Path) -> None:
-    """Write a report as Parquet, a thousand rows at a time.
-
-    The rows are gone through twice: what is in the columns of the input shows only then.
-
-    Raises:
-        ConfigError: pyarrow is not installed, or a number is too large for a column.
-    """
-    arrow, parquet = parquet_packages("Writing Parquet")
-    kinds: dict[str, set[type]] = {}
-    for row in report.rows:
-        for name, cell in input_record(row.row).items():
-            kinds.setdefault(name, set()).add(type(cell))
-    table = Table(report.return_type, kinds)
-    result_kinds: dict[str, set[type]] = {}
-    for row in report.rows:
-        for name, cell in table.cells(row).items():
-            result_kinds.setdefault(name, set()).add(type(cell))
-    every = {**kinds, **{name: result_kinds.get(name, set()) for name in table.columns}}
-    schema = arrow.schema([(name, _arrow_type(arrow, found)) for name, found in every.items()])
-    with parquet.ParquetWriter(path, schema) as writer:
-        rows = iter(report.rows)
-        while chunk := list(islice(rows, _BATCH)):
-            records = [{**input_record(row.row), **table.cells(row)} for row in chunk]
-            columns = [
-                arrow.array([_arrow_cell(record.get(field.name), field.type, arrow) for record in records], field.type)
-                for field in schema
-            ]
-            writer.write_batch(arrow.record_batch(columns, schema=schema))
-
-
-def _arrow_type(arrow: Any, kinds: set[type]) -> Any:
-    known = kinds - {type(None)}
-    for python, made in (
-        ({bool}, arrow.bool_()),
-        ({int}, arrow.int64()),
-        ({int, float}, arrow.float64()),
-        ({float}, arrow.float64()),
-    ):
-        if known == python:
-            return made
-    return arrow.string()
-
-
-def _arrow_cell(cell: Any, kind: Any, arrow: Any) -> Any:
-    if cell is None:
-        return None
-    if kind == arrow.string():
-        if isinstance(cell, (date, datetime, time)):
-            cell = cell.isoformat()
-        text = cell if isinstance(cell, str) else json.dumps(plain(cell), ensure_ascii=False)
-        return text if text.isascii() else text.encode("utf-8", "replace").decode()
-    if kind == arrow.int64() and cell not in _WHOLE:
-        raise ConfigError(f"the number {cell} does not fit into a column of Parquet. Write the rows as .jsonl.")
-    return float(cell) if kind == arrow.float64() else cell

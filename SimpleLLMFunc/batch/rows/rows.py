@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, frame_records, parquet_records
+from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_records, is_arrow, parquet_records
+from SimpleLLMFunc.batch.rows.frames import frame_kind, frame_records
 from SimpleLLMFunc.batch.rows.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 
 Rows: TypeAlias = Any
-"""What `f.map` takes: an iterable or async iterable, a path, a pandas or polars frame, a `RowSource`."""
+"""What `f.map` takes: an iterable or async iterable, a path, a pandas or polars frame, what streams Arrow, a `RowSource`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
 
     Args:
         source: an iterable; a str or Path of a file (.jsonl, .ndjson, .csv, .tsv, also with .gz; .parquet); a pandas or
-            polars frame; a `RowSource`. `Feed` takes async iterables too.
+            polars frame; what streams Arrow batches: a pyarrow table or reader, a DuckDB relation, a polars LazyFrame, a
+            data set of Hugging Face; a `RowSource`. `Feed` takes async iterables too.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -75,10 +77,12 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
         return _from_file(file_rows(path), path.name)
     if frame_kind(source) is not None:
         return _from_records(frame_records(source))
+    if is_arrow(source):
+        return _from_records(arrow_records(source))
     if isinstance(source, (bytes, bytearray, Mapping)) or not isinstance(source, Iterable):
         raise UsageError(
             f"rows is a {type(source).__name__}. Give a list or another iterable of rows, the path of a JSONL, CSV or "
-            "Parquet file, or a pandas or polars frame."
+            "Parquet file, a pandas or polars frame, or what streams Arrow batches."
         )
     return _from_iterable(source)
 

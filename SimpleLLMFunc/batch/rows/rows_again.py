@@ -9,7 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.batch.rows.frames import PARQUET, frame_kind, parquet_length
+from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_length, is_arrow, parquet_length
+from SimpleLLMFunc.batch.rows.frames import frame_kind
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, file_rows, read_rows
 from SimpleLLMFunc.batch.rows.text_files import suffix_of
 from SimpleLLMFunc.errors import SimpleLLMFuncError
@@ -30,6 +31,8 @@ def can_read_again(source: Rows) -> bool:
         return can_read_again(source.source)
     if isinstance(source, (str, os.PathLike)) or frame_kind(source) is not None:
         return True
+    if is_arrow(source):
+        return arrow_length(source) is not None  # a table: a query may give others, a reader is read once
     return isinstance(source, Iterable) and not isinstance(source, Iterator)
 
 
@@ -45,6 +48,8 @@ def count_rows(source: Rows, is_over: Callable[[], bool] = lambda: False) -> int
         return total if total is None or source.limit is None else min(total, source.limit)
     if frame_kind(source) is not None:
         return len(source)
+    if is_arrow(source):
+        return arrow_length(source)
     if not isinstance(source, (str, os.PathLike)):
         return len(source) if isinstance(source, Sized) and isinstance(source, Iterable) else None
     path = Path(source)
@@ -61,7 +66,7 @@ def count_rows(source: Rows, is_over: Callable[[], bool] = lambda: False) -> int
 
 
 class RowsAgain:
-    """The rows of a file or of a frame, read once more where somebody looks at one.
+    """The rows of a file or a table, read once more where somebody looks at one.
 
     One after the other is fast, forwards and backwards; a row from the middle takes as long as all that are before it.
 
