@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import price_of
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
@@ -99,6 +100,27 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         Raises:
             ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
         """
+
+    async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
+        """Return a vector for each text, in their order.
+
+        A model made of models asks its first one: vectors of two models cannot be compared.
+
+        Args:
+            texts: sent in as many requests as it takes.
+            deadline: seconds for all of it; None for no limit.
+            **params: go to the provider as they are (`dimensions`; of Gemini `outputDimensionality`, `taskType`).
+
+        Raises:
+            ConfigError: it gives none.
+            ProviderError: the service failed or refused.
+        """
+        if self.members:
+            return await self.members[0].embed(texts, deadline=deadline, **params)
+        raise ConfigError(
+            f"{self.model_name or type(self).__name__} gives no embeddings. OpenAICompatible('text-embedding-3-small'), "
+            "Gemini('gemini-embedding-001') and LocalModel(path) do."
+        )
 
     def render(
         self,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.config import ProviderEntry, read_provider_file
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.attempts import (
     APIKeyPool,
     Call,
@@ -20,12 +21,33 @@ from SimpleLLMFunc.interface.attempts import (
     Limits,
     LimitSettings,
     entry_from_file,
+    read_vectors,
 )
+from SimpleLLMFunc.interface.body_json import encode
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop
 from SimpleLLMFunc.interface.profile import Profile, find_profile
-from SimpleLLMFunc.interface.wires import CHAT, Asked, Wire, check_base_url, extra_headers_of, number
+from SimpleLLMFunc.interface.spending import (
+    Deadline,
+    charge_question,
+    estimate_text_tokens,
+    is_limited,
+    load_prices,
+    require_prices,
+)
+from SimpleLLMFunc.interface.wires import (
+    CHAT,
+    MOST_TEXTS,
+    Asked,
+    Wire,
+    check_base_url,
+    embedding_request,
+    extra_headers_of,
+    number,
+)
 from SimpleLLMFunc.logger import border, redact
+from SimpleLLMFunc.type import Usage
 
 __all__ = ["FIRST_BYTE_SECONDS", "KEY_SECONDS", "ServiceModel"]
 
@@ -180,6 +202,58 @@ class ServiceModel(HttpModel):
     def _of_wire(cls, wire: str | None) -> Any:  # noqa: ARG003 - a class that speaks one has nothing to choose
         """Return what makes a model of an entry."""
         return cls
+
+    # --- embeddings --------------------------------------------------------------------------------------
+
+    @border
+    async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
+        """Return a vector for each text, in their order; a hundred texts go out in a request, one after the other.
+
+        The keys, limits and budgets are those of chats; `api_params` are not sent.
+
+        Raises:
+            ProviderError: the service failed or refused.
+            ConfigError: it has no embeddings, or there is no key.
+            BudgetExceeded: a budget is used up.
+            DeadlineExceeded: `deadline` passed.
+        """
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise UsageError("embed takes a list of texts.")
+        self._check_whole()
+        found: list[list[float]] = []
+        clock = self._clock(deadline)
+        for start in range(0, len(texts), MOST_TEXTS):
+            found += await self._embedded(texts[start : start + MOST_TEXTS], params, clock)
+        return found
+
+    async def _embedded(self, texts: Sequence[str], params: Mapping[str, Any], clock: Deadline) -> list[list[float]]:
+        path, body = embedding_request(self.wire.name, self.model_name, texts, params, self.api_version or "v1beta")
+        call = Call(Asked([], None, None, {}), self.wire, clock, stream=False, path=path, timeout=self.timeout)
+        call.body = encode(body)
+        call.data = None if self._client is None else body
+        call.tokens = tokens = sum(map(estimate_text_tokens, texts))
+        await (require_prices(self) if is_limited("usd") else load_prices(self))
+        charge = charge_question(tokens, self.price(Usage(input_tokens=tokens)) or 0.0)
+        with charge:
+            usage: Usage | None = None
+            try:
+                vectors, told = await self._vectors(call, len(texts))
+                usage = Usage(input_tokens=tokens if told is None else told)
+                usage = replace(usage, cost=self.price(usage))
+            finally:
+                charge.settle(usage, was_sent=not charge.prepaid)
+        return vectors
+
+    async def _vectors(self, call: Call, count: int) -> tuple[list[list[float]], int | None]:
+        while True:
+            try:
+                try:
+                    reply = await self._send(call)
+                    return await read_vectors(reply, self.model_name, call.tries, count)
+                finally:
+                    await self._give_back(call)
+            except AttemptFailed as failed:
+                await self._pause(call, failed)
 
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         self._check_whole()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for 
 
 __all__ = ["FunctionPipeline"]
 
-_EXAMPLES = {"examples", "max_examples"}
+_EXAMPLES = {"examples", "max_examples", "embeddings"}
 
 
 class FunctionPipeline(Pipeline):

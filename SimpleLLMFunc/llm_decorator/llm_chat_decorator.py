@@ -64,6 +64,7 @@ def llm_chat(
     thinking: Thinking | None = None,
     guards: Sequence[Callable[..., Any]] | None = None,
     toolkit_search: bool | Callable[..., Any] | None = None,
+    embeddings: LLM_Interface | None = None,
     **llm_kwargs: Any,
 ) -> ChatDecorator: ...
 def llm_chat(
@@ -86,6 +87,7 @@ def llm_chat(
     thinking: Thinking | None = None,
     guards: Sequence[Callable[..., Any]] | None = None,
     toolkit_search: bool | Callable[..., Any] | None = None,
+    embeddings: LLM_Interface | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a documented function into a dialogue: the docstring is the system prompt.
@@ -123,6 +125,7 @@ def llm_chat(
         guards: functions that see the arguments before the model is asked, or the value after; see `SimpleLLMFunc.guards`.
         toolkit_search: True offers the model one tool instead of the toolkit, which finds tools by BM25 over their names and
             descriptions; those found are offered from the next turn on. A function ``(query, tools)`` finds them its way.
+        embeddings: a model whose `embed` finds tools, instead of BM25.
         **llm_kwargs: request parameters, which go to the provider; as of `llm_function`.
 
     Raises:

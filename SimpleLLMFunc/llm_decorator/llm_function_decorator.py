@@ -98,6 +98,7 @@ def llm_function(
     think_first: bool = False,
     guards: Sequence[Callable[..., Any]] | None = None,
     toolkit_search: bool | Callable[..., Any] | None = None,
+    embeddings: LLM_Interface | None = None,
     **llm_kwargs: Any,
 ) -> FunctionDecorator: ...
 def llm_function(
@@ -135,6 +136,7 @@ def llm_function(
     think_first: bool = False,
     guards: Sequence[Callable[..., Any]] | None = None,
     toolkit_search: bool | Callable[..., Any] | None = None,
+    embeddings: LLM_Interface | None = None,
     **llm_kwargs: Any,
 ) -> Any:
     """Turn a typed, documented function into a call to a language model.
@@ -196,6 +198,8 @@ def llm_function(
         guards: functions that see the arguments before the model is asked, or the value after; see `SimpleLLMFunc.guards`.
         toolkit_search: True offers the model one tool instead of the toolkit, which finds tools by BM25 over their names and
             descriptions; those found are offered from the next turn on. A function ``(query, tools)`` finds them its way.
+        embeddings: a model whose `embed` compares texts: it finds tools, and chooses examples in calls (`preview` and
+            batch files choose by words, as all do without it).
         **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
             those that only your service knows: its entries stand at the top level of the request's body.
 

@@ -115,11 +115,11 @@ def pipeline_of_parts(
     async def coroutine() -> None:
         raise NotImplementedError
 
-    stand_in = coroutine if is_async else plain
+    stand_in: Any = coroutine if is_async else plain
     stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = module, name, name
     stand_in.__doc__ = docstring
     stand_in.__annotations__ = hints
-    stand_in.__signature__ = signature  # type: ignore[attr-defined]
+    stand_in.__signature__ = signature
     return kind(Definition(stand_in, None), options)
 
 

@@ -8,7 +8,7 @@ from SimpleLLMFunc.tools.registry import ToolRegistry
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.tools.search import ToolSearch
-from SimpleLLMFunc.tools.similar_texts import SimilarTexts
+from SimpleLLMFunc.tools.similar_texts import SimilarTexts, TextIndex, best_of
 from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
 __all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext", "ToolRegistry", "as_tool", "tool"]
@@ -18,7 +18,9 @@ __all__ += [
     "NobodyToAsk",
     "NotConfirmed",
     "SimilarTexts",
+    "TextIndex",
     "ToolSearch",
+    "best_of",
     "in_thread",
     "is_agreed",
     "mcp",

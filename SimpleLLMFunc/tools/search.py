@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.tools.running import in_thread, run_callable
-from SimpleLLMFunc.tools.similar_texts import SimilarTexts, best_of
+from SimpleLLMFunc.tools.running import run_callable
+from SimpleLLMFunc.tools.similar_texts import Embed, TextIndex, best_of
 from SimpleLLMFunc.tools.tool import Tool
 from SimpleLLMFunc.type import Message, ToolCall, content_text
 
@@ -23,19 +23,20 @@ class ToolSearch:
 
     Args:
         tools: those that can be found, by their names on the wire.
-        how: True for BM25 over names and descriptions; or a function ``(query, tools) -> [tool or name, …]``, sync or
+        how: True for a search of names and descriptions; or a function ``(query, tools) -> [tool or name, …]``, sync or
             async, the best first.
+        embed: compares texts by vectors; None by BM25.
 
     Attributes:
         tool: what the model is offered.
     """
 
-    def __init__(self, tools: Mapping[str, Tool], how: bool | Callable[..., Any]) -> None:
+    def __init__(self, tools: Mapping[str, Tool], how: bool | Callable[..., Any], embed: Embed | None = None) -> None:
         if how is not True and not callable(how):
             raise ConfigError(f"toolkit_search is True or a function (query, tools), not {how!r}.")
         self._tools = tools
         self._how = None if isinstance(how, bool) else how
-        self._texts: SimilarTexts | None = None
+        self._index = TextIndex([_text_of(name, tool) for name, tool in tools.items()], embed)
         self.tool = Tool(
             self.find,
             FIND_TOOLS,
@@ -48,7 +49,9 @@ class ToolSearch:
         if self._how is not None:
             found = self._names(await run_callable(self._how, [query, list(self._tools.values())], {}))
         else:
-            found = await in_thread(self._by_words, query)
+            scores, names = await self._index.scores(query), list(self._tools)
+            least = _LEAST * max(scores)
+            found = [names[number] for number in best_of(scores, _MOST_FOUND) if scores[number] > least]
         lines = [f"{name}: {cut(' '.join(self._tools[name].description.split()), _MOST_CHARS)}" for name in found]
         return "\n".join(lines) or "No tool fits. Say it in other words, or answer without a tool."
 
@@ -66,13 +69,6 @@ class ToolSearch:
                 lines = (content_text(told.get("content")) or "").splitlines()
                 found |= dict.fromkeys(line.partition(":")[0] for line in lines)
         return [name for name in found if name in self._tools]
-
-    def _by_words(self, query: str) -> list[str]:
-        if self._texts is None:
-            self._texts = SimilarTexts([_text_of(name, tool) for name, tool in self._tools.items()])
-        scores, names = self._texts.scores(query), list(self._tools)
-        least = _LEAST * max(scores)
-        return [names[number] for number in best_of(scores, _MOST_FOUND) if scores[number] > least]
 
     def _names(self, found: Any) -> list[str]:
         if isinstance(found, str) or not isinstance(found, Iterable):

@@ -7,7 +7,11 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from operator import mul
+from typing import TypeAlias
+
+from SimpleLLMFunc.runtime import in_thread
 
 _K1 = 1.2
 _B = 0.75
@@ -56,6 +60,40 @@ class SimilarTexts:
     def nearest(self, text: str, count: int) -> list[int]:
         """Return the numbers of the `count` most similar texts, the most similar one last; of equals the later one is."""
         return best_of(self.scores(text), count)[::-1]
+
+
+Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[list[list[float]]]]
+"""``await embed(texts)`` gives a vector for each."""
+
+
+class TextIndex:
+    """Texts, scored by how like another one they are: by their vectors where there is an `embed`, else by their words."""
+
+    def __init__(self, texts: Sequence[str], embed: Embed | None = None) -> None:
+        self._texts = texts
+        self._embed = embed
+        self._words: SimilarTexts | None = None
+        self._vectors: list[list[float]] | None = None
+
+    async def scores(self, text: str) -> list[float]:
+        """Return a score for each of the texts, the higher the more alike; what is asked for first embeds them all."""
+        if self._embed is None:
+            return await in_thread(self._by_words, text)
+        if self._vectors is None:
+            self._vectors = [_unit(vector) for vector in await self._embed(self._texts)]
+        (asked,) = await self._embed([text])
+        vectors, unit = self._vectors, _unit(asked)
+        return await in_thread(lambda: [sum(map(mul, unit, vector)) for vector in vectors])
+
+    def _by_words(self, text: str) -> list[float]:
+        if self._words is None:
+            self._words = SimilarTexts(self._texts)
+        return self._words.scores(text)
+
+
+def _unit(vector: list[float]) -> list[float]:
+    length = math.hypot(*vector) or 1.0
+    return [number / length for number in vector]
 
 
 def best_of(scores: Sequence[float], count: int) -> list[int]:

@@ -25,7 +25,7 @@ from SimpleLLMFunc.interface.attempts.listener import (
     tell_failed_try,
 )
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
-from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
+from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply, read_vectors
 from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 
@@ -54,6 +54,7 @@ __all__ = [
     "part_of_rates",
     "read_chunks",
     "read_reply",
+    "read_vectors",
     "real_calls_asked_for",
     "retried",
     "tell_downgrade",

@@ -428,6 +428,8 @@ class HttpModel(LLM_Interface):
 
     async def _asks_otherwise(self, call: Call, error: BadRequest) -> bool:
         """Write the request in another way where the service has said that it wants one; return whether."""
+        if not call.asked.messages:
+            return False  # embeddings
         states = [key for message in call.asked.messages if (key := state_key(message)) and key not in self._refused]
         if refuses_state(error) and states:
             if len(self._refused) > _MOST_REFUSED:

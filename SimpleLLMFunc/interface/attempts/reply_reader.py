@@ -14,11 +14,19 @@ from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFu
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, HttpReply, read_all
-from SimpleLLMFunc.interface.wires import EventReader, Kept, Received, Wire, chunk_of_reply, header_number
+from SimpleLLMFunc.interface.wires import (
+    EventReader,
+    Kept,
+    Received,
+    Wire,
+    chunk_of_reply,
+    header_number,
+    read_embeddings,
+)
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
-__all__ = ["check_status", "read_chunks", "read_reply"]
+__all__ = ["check_status", "read_chunks", "read_reply", "read_vectors"]
 
 _AFTER_END_SECONDS = 5.0
 """How long the usage and ``[DONE]`` may follow the last finish reason."""
@@ -69,6 +77,13 @@ async def read_reply(
     if cost is None or completion.usage is None:
         return completion
     return replace(completion, usage=completion.usage.with_cost(cost))
+
+
+async def read_vectors(reply: HttpReply, model: str, tries: int, count: int) -> tuple[list[list[float]], int | None]:
+    """Return the vectors of a reply and the tokens that they took; see `read_embeddings`."""
+    body = await read_all(reply)
+    received = _received(reply, model, tries)
+    return await off_loop_if_large(len(body), lambda: read_embeddings(body, received, count))
 
 
 def _received(reply: HttpReply, model: str, tries: int, kept: Kept = _NOTHING) -> Received:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -151,6 +151,24 @@ class CachedLLM(ModelInFront):
                 raise clock.retold(error) from error.__cause__
         if assembler.is_complete:
             await self._keep(key, _with_downgrades(assembler.completion(), noted), clock)
+
+    async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
+        """Return the kept vectors, and ask for those that are not kept; errors as in `chat`."""
+        clock = self._clock(deadline)
+        asked = answering_models(self.llm)[0]
+        about = ["embed", asked.provider, asked.base_url, asked.model_name, params]
+        keys = {text: key_of([*about, text]) for text in texts}
+        found = await self._in_time(clock, lambda: {text: self._store.get(key) for text, key in keys.items()})
+        missing = [text for text, kept in found.items() if kept is None]
+        if missing:
+            fresh = await self.llm.embed(missing, deadline=clock.left(), **params)
+            new = {text: encode(vector) for text, vector in zip(missing, fresh, strict=True)}
+            found |= new
+            with suppress(
+                DeadlineExceeded
+            ):  # the vectors are there: that they are still being written is no reason to fail
+                await self._in_time(clock, lambda: [self._store.put(keys[text], data) for text, data in new.items()])
+        return [decode(found[text] or b"[]") for text in texts]
 
     def _clock(self, deadline: float | None) -> Deadline:
         clock = Deadline.after(deadline).stricter(current_deadline())

@@ -166,6 +166,22 @@ class LocalModel(LLM_Interface):
                     text += chunk.text
                     yield _told_if_cut(chunk, text, bounded)
 
+    async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
+        """Return a vector for each text, from a second server of the same weights that gives embeddings (``--embeddings``).
+
+        Give the path of weights that were made for embeddings. Of the models known by name, which write, it is the mean
+        over the tokens: enough to try things out.
+
+        Raises:
+            ConfigError: the weights cannot be had or are none; the extra "local" is missing.
+            ProviderError: the model failed.
+            DeadlineExceeded: `deadline` passed, the start included.
+        """
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        client = await self._client(clock, embeddings=True)
+        with self._said_as_asked(clock):
+            return await client.embed(texts, deadline=clock.left(), **params)
+
     def render(
         self,
         messages: Sequence[Message],
@@ -232,10 +248,12 @@ class LocalModel(LLM_Interface):
         except DeadlineExceeded as error:
             raise DeadlineExceeded(deadline.seconds, partial=error.partial, doing="the local model wrote") from error
 
-    async def _client(self, deadline: Deadline) -> OpenAICompatible:
+    async def _client(self, deadline: Deadline, *, embeddings: bool = False) -> OpenAICompatible:
         deadline.check("starting the local model")
         path = self._path()
         options = ServerOptions(self.model_name, path, self._threads or default_threads(), self._room)
+        if embeddings:
+            options = replace(options, embeddings="mean" if self._weights else "own")
         limit = asyncio.timeout(deadline.left())
         try:
             async with limit:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RunAborted, SimpleLLMFuncError
@@ -46,12 +46,15 @@ class ServerOptions:
         path: the weights.
         threads: processors it computes on.
         context_window: tokens it reads and writes together.
+        embeddings: "own" or "mean": it gives embeddings and nothing else, pooled as the weights say or as the mean over
+            the tokens; empty for a model that writes.
     """
 
     name: str
     path: Path
     threads: int
     context_window: int
+    embeddings: Literal["", "own", "mean"] = ""
 
 
 class LocalServer:
@@ -307,6 +310,11 @@ def _params(llama: Any, options: ServerOptions, key: str, port: int) -> Any:
     params.cache_ram_mib = 0
     params.warmup = False
     params.fit_params = False
+    if options.embeddings:
+        params.embedding = True
+        if options.embeddings == "mean":
+            params.pooling_type = llama.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        params.n_batch = params.n_ubatch = options.context_window  # a text is read in one piece
     return params
 
 

@@ -7,6 +7,7 @@ reasoning in the text, the errors of services.
 from __future__ import annotations
 
 from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
+from SimpleLLMFunc.interface.wires.embeddings import MOST_TEXTS, embedding_request, read_embeddings
 from SimpleLLMFunc.interface.wires.failures.headers import header_number
 from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
@@ -29,6 +30,7 @@ from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireReques
 
 __all__ = [
     "CHAT",
+    "MOST_TEXTS",
     "STATE",
     "Asked",
     "ChatCompletionsWire",
@@ -50,6 +52,7 @@ __all__ = [
     "check_options",
     "chunk_of_reply",
     "citations_in",
+    "embedding_request",
     "endpoint",
     "extra_headers_of",
     "failure_of",
@@ -58,6 +61,7 @@ __all__ = [
     "new_call_id",
     "number",
     "put_right",
+    "read_embeddings",
     "read_error",
     "refused_in",
     "refuses_state",

@@ -109,6 +109,7 @@ class Options:
     improvement: Any = None
     guards: Sequence[Callable[..., Any]] | None = None
     toolkit_search: bool | Callable[..., Any] | None = None
+    embeddings: LLM_Interface | None = None
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,6 +119,8 @@ class Options:
                 f"llm_interface must be an LLM_Interface such as OpenAICompatible(...) or LocalModel(), "
                 f"not {_kind_of(given.llm_interface)}."
             )
+        if given.embeddings is not None and not isinstance(given.embeddings, LLM_Interface):
+            raise ConfigError(f"embeddings must be an LLM_Interface, not {_kind_of(given.embeddings)}.")
         _check_one_of("output_mode", self.output_mode, get_args(OutputMode))
         _check_one_of("repair", self.repair, get_args(RepairLevel))
         _check_one_of("on_tool_error", self.on_tool_error, ("report", "raise"))

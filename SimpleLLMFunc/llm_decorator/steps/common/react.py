@@ -46,7 +46,8 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
         if len(tool_map) > MANY_TOOLS and options.toolkit_search is None:
             _warn_of_many(func_name, len(tool_map))
         return tools
-    search = ToolSearch(tool_map, options.toolkit_search)
+    embed = None if options.embeddings is None else options.embeddings.embed
+    search = ToolSearch(tool_map, options.toolkit_search, embed)
     if search.tool.name in tool_map:
         raise ToolDefinitionError(search.tool.name, f"{func_name} finds tools by one of this name. Give yours another.")
     offered, own = process_tools([search.tool], func_name)

@@ -43,6 +43,7 @@ class FunctionRun(Run):
 
     Attributes:
         context: the context variables of the call; the run sees them, whoever reads it.
+        example_numbers: of the examples to show, where embeddings chose them.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class FunctionRun(Run):
         self.template_params = template_params if template_params is not None else options.template_params
         self.params = {**options.params, **params} if params else options.params
         self.context = copy_context()
+        self.example_numbers: list[int] | None = None
 
     @property
     def arguments(self) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenEx
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.runtime import LARGE
-from SimpleLLMFunc.tools import SimilarTexts
+from SimpleLLMFunc.tools import SimilarTexts, TextIndex, best_of
 
 __all__ = [
     "Example",
@@ -196,6 +196,7 @@ class Examples:
     ) -> None:
         self._reader = reader
         self._most = most
+        self._index: TextIndex | None = None
         if reader.output.is_none:
             raise SignatureError(f"{reader.name} returns None: there is no answer that an example could show.")
         self.given: GivenExamples = given
@@ -227,12 +228,26 @@ class Examples:
         """Whether choosing may take longer than an event loop should be held up."""
         return len(self.all) > self._most and self._size > LARGE
 
-    def chosen(self, arguments: Mapping[str, Any]) -> list[tuple[int, Example]]:
-        """Return the examples to show with their numbers: all in order, or the most similar ones, the nearest last."""
+    def chosen(self, arguments: Mapping[str, Any], numbers: Sequence[int] | None = None) -> list[tuple[int, Example]]:
+        """Return the examples to show with their numbers: all in order, or the most similar ones, the nearest last.
+
+        Args:
+            arguments: of the call.
+            numbers: those that `nearest` gave.
+        """
         if len(self.all) <= self._most:
             return list(enumerate(self.all))
-        numbers = self._texts.nearest(_text_of(arguments), self._most) if self._most else []
+        if numbers is None:
+            numbers = self._texts.nearest(_text_of(arguments), self._most) if self._most else []
         return [(number, self.all[number]) for number in numbers]
+
+    async def nearest(self, arguments: Mapping[str, Any], embed: Any) -> list[int] | None:
+        """Return the numbers of the examples that are most similar by the vectors of `embed`; None where all are shown."""
+        if len(self.all) <= self._most or not self._most:
+            return None
+        if self._index is None:
+            self._index = TextIndex([_text_of(example.arguments) for example in self.all], embed)
+        return best_of(await self._index.scores(_text_of(arguments)), self._most)[::-1]
 
     def definition(self) -> dict[str, Any]:
         """Return what the answers depend on, as plain data: part of the function's version."""

@@ -47,7 +47,7 @@ from SimpleLLMFunc.tools.schemas import taken_apart
 from SimpleLLMFunc.type import ContentPart, Message
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
-    from SimpleLLMFunc.llm_decorator.steps.function.examples import Examples
+    from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Examples
 
 __all__ = [
     "FixedPrompt",
@@ -315,6 +315,8 @@ async def first_request(run: FunctionRun, parts: FunctionParts) -> ModelRequest:
         ConfigError: there is no model to ask.
     """
     llm = resolve_llm(parts.options.llm_interface)
+    if parts.examples is not None and parts.options.embeddings is not None:
+        run.example_numbers = await parts.examples.nearest(run.arguments, parts.options.embeddings.embed)
     is_slow = takes_long_to_write(run.arguments, run.signature.type_hints)
     if is_slow or (parts.examples is not None and parts.examples.choice_is_slow):
         return await in_thread(build_request, run, parts, llm)
@@ -348,8 +350,9 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
     if answer_tool is None:
         actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)
     if parts.examples is not None:
+        examples = parts.examples.chosen(run.arguments, run.example_numbers)
         messages[1:1] = _example_messages(
-            parts, parts.examples, run.arguments, mode, as_action=actions is not None, in_json=shape is not None
+            parts, examples, mode, as_action=actions is not None, in_json=shape is not None
         )
     request = ModelRequest(
         llm,
@@ -380,20 +383,14 @@ def _shape_of(
 
 
 def _example_messages(
-    parts: FunctionParts,
-    examples: Examples,
-    arguments: Mapping[str, Any],
-    mode: OutputMode,
-    *,
-    as_action: bool,
-    in_json: bool,
+    parts: FunctionParts, examples: Sequence[tuple[int, Example]], mode: OutputMode, *, as_action: bool, in_json: bool
 ) -> list[Message]:
     """Return a question and an answer for each example to show, in the form that the output mode asks for.
 
     Where tools are offered as JSON actions, an answer is one of them.
     """
     messages: list[Message] = []
-    for number, example in examples.chosen(arguments):
+    for number, example in examples:
         messages.append(build_user_message(example.arguments, parts.fixed.hints, parts.options.user_prompt_template))
         if as_action:
             action = json.dumps({"answer": example.answer}, ensure_ascii=False)
