@@ -1,12 +1,13 @@
 """Decorated functions offered to others: as MCP tools."""
 
+from SimpleLLMFunc.serve.browser import BrowserStream
 from SimpleLLMFunc.serve.http import fastapi_errors, serve_functions
 from SimpleLLMFunc.serve.http_callers import KEYS_VARIABLE, Callers, hash_of, new_key
 from SimpleLLMFunc.serve.mcp import decorated_functions, serve_http, serve_mcp, serve_stdio
 from SimpleLLMFunc.serve.offer import Decorated
 from SimpleLLMFunc.serve.stdio import protocol_streams
 
-__all__ = ["decorated_functions", "fastapi_errors", "serve_mcp"]
+__all__ = ["BrowserStream", "decorated_functions", "fastapi_errors", "serve_mcp"]
 __all__ += [
     "KEYS_VARIABLE",
     "Callers",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers
@@ -65,10 +66,11 @@ def http_app(
 
     ``POST /functions/{name}`` takes the arguments as a JSON object and gives ``{"value": …}``, with trace id, usage and
     cost; ``POST /functions/{name}/stream`` gives server-sent events; ``GET /openapi.json`` describes both,
-    and ``GET /`` is a page that says it to people.
+    and ``GET /`` is a page that says it to people. Web pages talk to ``POST /chats/{name}/ag-ui`` and ``…/ai-sdk``, of functions
+    to ``/functions/{name}/…``; see `BrowserStream`.
 
     Args:
-        functions: by name, or a module, which offers all it has.
+        functions: functions and chats by name, or a module, which offers all it has.
         callers: who may call, and how much; without any, only this machine may, by its own names.
         deadline: seconds for one call; None for no limit.
         max_body: bytes that a request may bring.
@@ -87,14 +89,18 @@ def http_app(
     from starlette.exceptions import HTTPException
     from starlette.routing import Route
 
-    chosen = functions if isinstance(functions, Mapping) else decorated_functions(functions)
-    api = Api(offers(chosen), callers or Callers(), deadline=deadline, max_body=max_body, title=title)
+    given = functions if isinstance(functions, Mapping) else decorated_functions(functions, kinds=(*FUNCTIONS, *CHATS))
+    chosen = {name: each for name, each in given.items() if not isinstance(each, CHATS)}
+    chats = {name: each for name, each in given.items() if isinstance(each, CHATS)}
+    api = Api(offers(chosen), callers or Callers(), deadline=deadline, max_body=max_body, title=title, chats=chats)
     routes = [
         Route("/", api.page, methods=["GET"]),
         Route("/health", api.health, methods=["GET"]),
         Route("/openapi.json", api.document, methods=["GET"]),
         Route("/functions/{name}", api.call, methods=["POST"]),
         Route("/functions/{name}/stream", api.stream, methods=["POST"]),
+        Route("/functions/{name}/{protocol}", api.browser, methods=["POST"]),
+        Route("/chats/{name}/{protocol}", api.browser, methods=["POST"]),
     ]
     if journal is not None:
         door = WaitingDoor(api, Path(journal).expanduser())

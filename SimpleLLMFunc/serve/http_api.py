@@ -15,10 +15,12 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.errors import SchemaError, cut
+from SimpleLLMFunc.errors import SchemaError, SignatureError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
+from SimpleLLMFunc.llm_decorator.kinds import Chat
 from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
 from SimpleLLMFunc.runtime import THIS_MACHINE, cancelled, in_thread, off_loop_if_large, unless_gone
+from SimpleLLMFunc.serve.browser import PROTOCOLS, BrowserStream
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, problem_response
 from SimpleLLMFunc.serve.http_openapi import openapi_document
@@ -41,10 +43,18 @@ class Api:
     """What answers the requests: the paths of the server, as functions of a request."""
 
     def __init__(
-        self, known: Mapping[str, Offer], callers: Callers, *, deadline: float | None, max_body: int, title: str
+        self,
+        known: Mapping[str, Offer],
+        callers: Callers,
+        *,
+        deadline: float | None,
+        max_body: int,
+        title: str,
+        chats: Mapping[str, Chat],
     ) -> None:
         self.callers = callers
         self._offers = known
+        self._chats = chats
         self._title = title
         self._deadline = deadline
         self._max_body = max_body
@@ -90,24 +100,55 @@ class Api:
                 return _json_response({}, status=499)  # nobody reads it
             text = task.result()
         except Problem as problem:
-            self._log(offer, caller, problem.status, began)
+            self._log(offer.name, caller, problem.status, began)
             raise
-        self._log(offer, caller, 200, began)
+        self._log(offer.name, caller, 200, began)
         return _response(text)
 
     async def stream(self, request: Request) -> Response:
         """Answer in server-sent events."""
-        from starlette.responses import Response
-
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
-        events = Events(self._pieces(offer, args, kwargs), caller)
+        return self._streamed(offer.name, caller, Events(self._pieces(offer, args, kwargs), caller), began)
+
+    async def browser(self, request: Request) -> Response:
+        """Answer a web page in the protocol that the path names."""
+        began = time.monotonic()
+        caller = self._admitted(request)
+        name, protocol = request.path_params["name"], request.path_params["protocol"]
+        known: Mapping[str, Any] = self._chats
+        if request.url.path.split("/")[-3] != "chats":
+            known = {each: offer.function for each, offer in self._offers.items()}
+        if name not in known or protocol not in PROTOCOLS:
+            raise Problem(
+                404, f"There is no {cut(name, 100)!r} for {cut(protocol, 20)}. There are: {', '.join(known)}."
+            )
+        if caller is not None:
+            await caller.take()
+        body = await self._body(request)
+        try:
+            stream = BrowserStream(known[name], json.loads(body), protocol)
+        except ValueError as error:
+            raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
+        except (UsageError, SignatureError) as error:
+            raise Problem(422, str(error), "ArgumentsError") from None
+        return self._streamed(name, caller, Events(self._unnamed(stream), caller, stream.headers), began)
+
+    async def _unnamed(self, stream: BrowserStream) -> AsyncGenerator[tuple[str, str], None]:
+        with deadline_scope(self._deadline):
+            async with aclosing(stream.data()) as lines:
+                async for line in lines:
+                    yield "", line
+
+    def _streamed(self, name: str, caller: Caller | None, events: Events, began: float) -> Response:
+        from starlette.responses import Response
+
         log = self._log
 
         class Streamed(Response):
             async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
                 status = await events.respond(scope, receive, send)
-                log(offer, caller, status, began)
+                log(name, caller, status, began)
 
         return Streamed()
 
@@ -130,9 +171,9 @@ class Api:
         """Seconds for one call."""
         return self._deadline
 
-    def _log(self, offer: Offer, caller: Caller | None, status: int, began: float) -> None:
+    def _log(self, name: str, caller: Caller | None, status: int, began: float) -> None:
         who = caller.name if caller is not None else "this machine"
-        push_info(f"{who} called {offer.name}: {status} after {time.monotonic() - began:.3f} s")
+        push_info(f"{who} called {name}: {status} after {time.monotonic() - began:.3f} s")
 
     # --- who asks, and what ---
 

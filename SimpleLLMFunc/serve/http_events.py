@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -23,6 +23,7 @@ __all__ = ["Events", "problem_response"]
 
 _PING_SECONDS: Final = 15.0
 _QUEUED: Final = 16
+_HEADERS: Final = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"}
 
 _Item: TypeAlias = "tuple[str, str] | Problem | None"
 """An event by name and data (JSON), what went wrong, or the end."""
@@ -31,8 +32,14 @@ _Item: TypeAlias = "tuple[str, str] | Problem | None"
 class Events:
     """A stream of events on its way to one caller; the run ends when the caller is gone."""
 
-    def __init__(self, events: AsyncGenerator[tuple[str, str], None], caller: Caller | None) -> None:
+    def __init__(
+        self,
+        events: AsyncGenerator[tuple[str, str], None],
+        caller: Caller | None,
+        headers: Mapping[str, str] = _HEADERS,
+    ) -> None:
         self._events = events
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._caller = caller
         self._queue: asyncio.Queue[_Item] = asyncio.Queue(_QUEUED)
 
@@ -60,8 +67,7 @@ class Events:
         if isinstance(first, Problem):
             await problem_response(first)(scope, receive, send)
             return first.status
-        headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.start", "status": 200, "headers": self._headers})
         status = 200
         event: _Item = first
         while event is not None:
@@ -87,7 +93,7 @@ class Events:
 
 def _sse(name: str, data: str) -> bytes:
     # JSON has no line breaks of its own, so one line of data is enough.
-    return f"event: {name}\ndata: {data}\n\n".encode()
+    return f"event: {name}\ndata: {data}\n\n".encode() if name else f"data: {data}\n\n".encode()
 
 
 def problem_response(problem: Problem) -> Response:

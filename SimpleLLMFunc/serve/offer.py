@@ -35,18 +35,21 @@ Decorated: TypeAlias = Function
 _MAX_ERROR_CHARS: Final = 2000
 
 
-def decorated_functions(module: ModuleType, names: Iterable[str] = ()) -> dict[str, Decorated]:
+def decorated_functions(
+    module: ModuleType, names: Iterable[str] = (), kinds: tuple[type, ...] = FUNCTIONS
+) -> dict[str, Any]:
     """Return the decorated functions of a module, by name.
 
     Args:
         module: what it imported from elsewhere is left out, unless its `__all__` lists it.
         names: those wanted; none for all of them but the private ones.
+        kinds: chats are left out where they are none of these.
 
     Raises:
         ConfigError: a name is not there or no decorated function, or the module has none at all.
     """
     wanted = list(names)
-    found = {name: value for name, value in vars(module).items() if isinstance(value, FUNCTIONS)}
+    found = {name: value for name, value in vars(module).items() if isinstance(value, kinds)}
     if wanted:
         for name in wanted:
             if name not in found:
@@ -84,6 +87,7 @@ class Offer:
 
     Attributes:
         name: what it is called from outside.
+        function: as it was decorated.
         pipeline: what the function is made of.
         answers: what answers its calls.
         tool: the function as a tool: description, schema of the parameters, check of the arguments.
@@ -97,6 +101,7 @@ class Offer:
 
     def __init__(self, name: str, function: Decorated) -> None:
         self.name = name
+        self.function = function
         self.tool = Tool(func=function, name=name)
         self.is_iterator = isinstance(function, STREAMS)
         self.pipeline = pipeline_of(function)

@@ -7,11 +7,13 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
 from SimpleLLMFunc.cli.load import complete_target, load_module, split_target
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS
 from SimpleLLMFunc.serve import Decorated, decorated_functions, protocol_streams, serve_http, serve_stdio
 from SimpleLLMFunc.tools.mcp import require_mcp
 
@@ -65,17 +67,18 @@ def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | No
         asyncio.run(serve_stdio(functions, *streams, name=name))
 
 
-def functions_of(targets: Sequence[str]) -> dict[str, Decorated]:
+def functions_of(targets: Sequence[str], kinds: tuple[type, ...] = FUNCTIONS) -> dict[str, Any]:
     """Return the decorated functions that the targets name, by name.
 
     Args:
         targets: ``module`` for all of its functions, ``module:name`` for one; after the latter, a word without a colon is
             another name in that module.
+        kinds: of functions that may be named.
 
     Raises:
         ConfigError: no such module or function, nothing to offer, or two functions of one name.
     """
-    found: dict[str, Decorated] = {}
+    found: dict[str, Any] = {}
     module_name = ""  # whose functions a bare word names; empty where it names a module
     for target in targets:
         module, name = split_target(target)
@@ -83,7 +86,7 @@ def functions_of(targets: Sequence[str]) -> dict[str, Decorated]:
             module_name = module
         elif module_name:
             module, name = module_name, module
-        for each, function in decorated_functions(load_module(module), [name] if name else []).items():
+        for each, function in decorated_functions(load_module(module), [name] if name else [], kinds).items():
             if found.setdefault(each, function) is not function:
                 raise ConfigError(f"two of the functions are called {each!r}. Rename one, or serve them apart.")
     return found

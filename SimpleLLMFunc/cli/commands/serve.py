@@ -11,6 +11,7 @@ import click
 from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.load import complete_target, split_target
 from SimpleLLMFunc.errors import counted
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.serve import KEYS_VARIABLE, Callers, hash_of, new_key, serve_functions
 
 __all__ = ["serve_command"]
@@ -73,10 +74,11 @@ def serve_command(
     journal: Path | None,
     name: str | None,
 ) -> None:
-    """Offer the functions under @llm_function in MODULE, or only those named, over HTTP.
+    """Offer the functions and chats in MODULE, or only those named, over HTTP.
 
     \b
     simplellmfunc serve shop                    # POST /functions/NAME, /functions/NAME/stream; GET /openapi.json
+    simplellmfunc serve shop:talk               # a chat, for web pages: POST /chats/NAME/ag-ui, /chats/NAME/ai-sdk
     simplellmfunc serve shop:grade --callers callers.json --host 0.0.0.0
     simplellmfunc serve --new-key alice
 
@@ -88,7 +90,7 @@ def serve_command(
     if not targets:
         raise click.UsageError("Name a module, or a function: simplellmfunc serve MODULE[:NAME]")
     callers = Callers.load(callers_file)
-    functions = functions_of(targets)
+    functions = functions_of(targets, (*FUNCTIONS, *CHATS))
 
     def announce(address: str) -> None:
         who = f"{counted(len(callers), 'caller')} with keys" if callers else "this machine only, no keys"

@@ -1,0 +1,379 @@
+"""Runs as streams that web pages read: AG-UI events, and the data stream of Vercel's AI SDK.
+
+Source: AG-UI 1.0, events over server-sent events; AI SDK 5 and later, "UI message stream protocol", version v1.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic_core import to_jsonable_python
+
+from SimpleLLMFunc.base.events import (
+    ReActEvent,
+    ReplyDelta,
+    RunFinished,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnStarted,
+)
+from SimpleLLMFunc.base.run import watching
+from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
+from SimpleLLMFunc.llm_decorator.kinds import Chat, Function, answers_of, is_function, takes_a_file
+from SimpleLLMFunc.logger import push_error, shown_traceback
+from SimpleLLMFunc.serve.http_problem import problem_of
+from SimpleLLMFunc.type import Message, content_text
+
+Protocol: TypeAlias = Literal["ag-ui", "ai-sdk"]
+
+PROTOCOLS: Final[Mapping[str, Mapping[str, str]]] = {
+    "ag-ui": {"content-type": "text/event-stream", "cache-control": "no-store"},
+    "ai-sdk": {
+        "content-type": "text/event-stream",
+        "cache-control": "no-store",
+        "x-vercel-ai-ui-message-stream": "v1",
+    },
+}
+"""The headers of each protocol."""
+
+_OF_THE_SDK: Final = {"id", "messages", "trigger", "messageId"}
+_Event: TypeAlias = dict[str, Any]
+
+
+class BrowserStream:
+    """The run of a chat or a function as bytes for a web page; an async iterable, for any ASGI framework.
+
+    ``StreamingResponse(stream, headers=stream.headers)`` of Starlette and FastAPI,
+    ``StreamingHttpResponse(stream, headers=stream.headers)`` of Django. The last message of the page is the chat's message, or
+    a function's first parameter; the messages before it are the chat's history, without system messages, which are the
+    server's own. Further parameters come from ``forwardedProps`` (AG-UI) or from further keys of the body (AI SDK). Text,
+    thinking, tool calls and their results are shown as they happen; a value that is no text comes at the end. A failure
+    is an event too, without secrets. When the page leaves, the run is cancelled.
+
+    Args:
+        function: an `@llm_chat` or `@llm_function`.
+        body: of the request, as data.
+        protocol: "ag-ui" or "ai-sdk".
+
+    Attributes:
+        headers: of the response.
+
+    Raises:
+        UsageError: the body is none of the protocol.
+        ConfigError: a parameter takes the path of a file, which a page must not name.
+        SignatureError: the arguments do not fit the function.
+    """
+
+    def __init__(self, function: Chat | Function, body: Any, protocol: Protocol = "ag-ui") -> None:
+        if protocol not in PROTOCOLS:
+            raise ConfigError(f'protocol is "ag-ui" or "ai-sdk", not {protocol!r}.')
+        self.headers = dict(PROTOCOLS[protocol])
+        self._pipeline: Any = function._pipeline  # noqa: SLF001 - of our own object
+        self._source: Any = answers_of(function) if is_function(function) else self._pipeline
+        self._arguments = _arguments(self._pipeline, body, protocol)
+        self._pipeline.start((), dict(self._arguments))  # what does not fit is told before anything is sent
+        writer = _AgUi if protocol == "ag-ui" else _AiSdk
+        self._writer = writer(body, is_text=self._is_text(), is_held=self._pipeline.guards.judge_values)
+
+    def _is_text(self) -> bool:
+        return isinstance(self._pipeline, ChatPipeline) or self._pipeline.definition.output.is_text
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.data()) as lines:
+            async for line in lines:
+                yield f"data: {line}\n\n".encode()
+
+    async def data(self) -> AsyncGenerator[str, None]:
+        """Yield the data of the server-sent events."""
+        for event in self._writer.begin():
+            yield json.dumps(event)
+        try:
+            with watching(lambda _trace_id, _event: None):  # so that the last event holds the value
+                async with aclosing(self._source.events((), dict(self._arguments))) as events:
+                    async for event in events:
+                        for told in self._writer.tell(event):
+                            yield json.dumps(told)
+        except Exception as error:  # noqa: BLE001 - the page must hear of a fault of a tool, or of ours
+            problem = problem_of(error)
+            if problem.status == 500:
+                push_error(f"a run for a browser failed: {shown_traceback(error)}")
+            for told in self._writer.failed(problem.to_dict()["detail"], problem.kind):
+                yield json.dumps(told)
+        if isinstance(self._writer, _AiSdk):
+            yield "[DONE]"
+
+
+class _Writer:
+    """Turns the events of a run into those of a protocol; text and thinking are parts that begin and end."""
+
+    def __init__(self, body: Mapping[str, Any], *, is_text: bool, is_held: bool) -> None:
+        self.thread = str(body.get("threadId") or uuid.uuid4())
+        self.run = str(body.get("runId") or uuid.uuid4())
+        self._is_text = is_text
+        self._is_held = is_held
+        self._open: tuple[str, str] | None = None  # text or thinking, and its id
+        self._parts = 0
+        self.turn = 0
+
+    def begin(self) -> list[_Event]:
+        raise NotImplementedError
+
+    def tell(self, event: ReActEvent) -> list[_Event]:
+        match event:
+            case TurnStarted(turn=turn) if turn != self.turn:
+                before, self.turn = self.turn, turn
+                return [*self._closed(), *self.turned(is_first=not before)]
+            case ReplyDelta():
+                shown = event.text if self._is_text and not self._is_held else ""
+                return [*self._grown("thinking", event.thinking), *self._grown("text", shown)]
+            case ToolCallStarted(call=call):
+                try:
+                    arguments = json.loads(call.function.arguments or "{}")
+                except ValueError:
+                    arguments = call.function.arguments
+                return [*self._closed(), *self.called(call.id, call.function.name, arguments)]
+            case ToolCallFinished(call=call, content=content, failed=failed):
+                text = content if isinstance(content, str) else content_text(content) or ""
+                return self.answered(call.id, text, failed=failed)
+            case RunFinished():
+                held = self._grown("text", event.reply.text) if self._is_text and self._is_held else []
+                value = None if self._is_text else to_jsonable_python(event.value, by_alias=True, fallback=str)
+                return [*held, *self._closed(), *self.finished(value)]
+            case _:
+                return []
+
+    def _grown(self, kind: str, delta: str) -> list[_Event]:
+        if not delta:
+            return []
+        told: list[_Event] = []
+        if self._open is None or self._open[0] != kind:
+            self._parts += 1
+            part = f"{self.run}-{self._parts}"
+            told = [*self._closed(), *self.part_begins(kind, part)]
+            self._open = (kind, part)
+        return [*told, self.part_grows(kind, self._open[1], delta)]
+
+    def _closed(self) -> list[_Event]:
+        if self._open is None:
+            return []
+        (kind, part), self._open = self._open, None
+        return self.part_ends(kind, part)
+
+    # --- what a protocol says ---
+
+    def turned(self, *, is_first: bool) -> list[_Event]:
+        del is_first
+        return []
+
+    def part_begins(self, kind: str, part: str) -> list[_Event]:
+        raise NotImplementedError
+
+    def part_grows(self, kind: str, part: str, delta: str) -> _Event:
+        raise NotImplementedError
+
+    def part_ends(self, kind: str, part: str) -> list[_Event]:
+        raise NotImplementedError
+
+    def called(self, call: str, name: str, arguments: Any) -> list[_Event]:
+        raise NotImplementedError
+
+    def answered(self, call: str, text: str, *, failed: bool) -> list[_Event]:
+        raise NotImplementedError
+
+    def finished(self, value: Any) -> list[_Event]:
+        raise NotImplementedError
+
+    def failed(self, message: str, kind: str) -> list[_Event]:
+        raise NotImplementedError
+
+
+class _AgUi(_Writer):
+    def begin(self) -> list[_Event]:
+        return [{"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run}]
+
+    def part_begins(self, kind: str, part: str) -> list[_Event]:
+        if kind == "text":
+            return [{"type": "TEXT_MESSAGE_START", "messageId": part, "role": "assistant"}]
+        return [
+            {"type": "REASONING_START", "messageId": part},
+            {"type": "REASONING_MESSAGE_START", "messageId": part, "role": "reasoning"},
+        ]
+
+    def part_grows(self, kind: str, part: str, delta: str) -> _Event:
+        name = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
+        return {"type": name, "messageId": part, "delta": delta}
+
+    def part_ends(self, kind: str, part: str) -> list[_Event]:
+        names = ["TEXT_MESSAGE_END"] if kind == "text" else ["REASONING_MESSAGE_END", "REASONING_END"]
+        return [{"type": name, "messageId": part} for name in names]
+
+    def called(self, call: str, name: str, arguments: Any) -> list[_Event]:
+        return [
+            {
+                "type": "TOOL_CALL_START",
+                "toolCallId": call,
+                "toolCallName": name,
+                "parentMessageId": f"{self.run}-turn-{self.turn}",
+            },
+            {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": json.dumps(arguments)},
+            {"type": "TOOL_CALL_END", "toolCallId": call},
+        ]
+
+    def answered(self, call: str, text: str, *, failed: bool) -> list[_Event]:
+        del failed  # the text says so
+        said = {"messageId": f"{self.run}-{call}-result", "toolCallId": call, "content": text, "role": "tool"}
+        return [{"type": "TOOL_CALL_RESULT", **said}]
+
+    def finished(self, value: Any) -> list[_Event]:
+        result = {} if value is None else {"result": value}
+        return [{"type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run, **result}]
+
+    def failed(self, message: str, kind: str) -> list[_Event]:
+        return [*self._closed(), {"type": "RUN_ERROR", "message": message, **({"code": kind} if kind else {})}]
+
+
+class _AiSdk(_Writer):
+    def begin(self) -> list[_Event]:
+        return [{"type": "start", "messageId": self.run}]
+
+    def turned(self, *, is_first: bool) -> list[_Event]:
+        return [*([] if is_first else [{"type": "finish-step"}]), {"type": "start-step"}]
+
+    def part_begins(self, kind: str, part: str) -> list[_Event]:
+        return [{"type": f"{_PARTS[kind]}-start", "id": part}]
+
+    def part_grows(self, kind: str, part: str, delta: str) -> _Event:
+        return {"type": f"{_PARTS[kind]}-delta", "id": part, "delta": delta}
+
+    def part_ends(self, kind: str, part: str) -> list[_Event]:
+        return [{"type": f"{_PARTS[kind]}-end", "id": part}]
+
+    def called(self, call: str, name: str, arguments: Any) -> list[_Event]:
+        # The page knows no types of our tools.
+        said = {"toolCallId": call, "toolName": name, "dynamic": True}
+        return [
+            {"type": "tool-input-start", **said},
+            {"type": "tool-input-available", **said, "input": arguments},
+        ]
+
+    def answered(self, call: str, text: str, *, failed: bool) -> list[_Event]:
+        if failed:
+            return [{"type": "tool-output-error", "toolCallId": call, "errorText": text, "dynamic": True}]
+        return [{"type": "tool-output-available", "toolCallId": call, "output": text, "dynamic": True}]
+
+    def finished(self, value: Any) -> list[_Event]:
+        result = [] if value is None else [{"type": "data-result", "data": value}]
+        return [*result, {"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
+
+    def failed(self, message: str, kind: str) -> list[_Event]:
+        del kind
+        return [*self._closed(), {"type": "error", "errorText": message}]
+
+
+_PARTS: Final = {"text": "text", "thinking": "reasoning"}
+
+
+# --- what the page sent ----------------------------------------------------------------------------------
+
+
+def _arguments(pipeline: Any, body: Any, protocol: Protocol) -> dict[str, Any]:
+    """Return the arguments that a request is."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("messages"), list) or not body["messages"]:
+        raise UsageError("the body must be an object with messages, as the clients of the protocol send it.")
+    read = _ag_ui_messages if protocol == "ag-ui" else _ai_sdk_messages
+    messages = [message for given in body["messages"] for message in read(given)]
+    if not messages or messages[-1]["role"] != "user":
+        raise UsageError("the last message must be the user's.")
+    forwarded = body.get("forwardedProps") if protocol == "ag-ui" else body
+    extras = forwarded if isinstance(forwarded, Mapping) else {}
+    signature, hints, *_ = pipeline.definition.metadata
+    history = pipeline.history_param
+    found: dict[str, Any] = {}
+    asked: str | None = None
+    for name, parameter in signature.parameters.items():
+        if name == history or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            continue
+        if takes_a_file(hints.get(name)):
+            raise ConfigError(
+                f"{pipeline.definition.name} cannot be offered: its parameter {name!r} takes a file's path."
+            )
+        if name in extras and name not in _OF_THE_SDK:
+            found[name] = extras[name]
+        elif asked is None:
+            asked = name
+    if asked is None:
+        raise UsageError(f"{pipeline.definition.name} has no parameter for the user's message.")
+    return {**found, asked: messages[-1]["content"], **({history: messages[:-1]} if history else {})}
+
+
+def _ag_ui_messages(given: Any) -> list[Message]:
+    match given:
+        case {"role": "user", "content": content}:
+            return [{"role": "user", "content": _text(content)}]
+        case {"role": "assistant"}:
+            calls = [
+                {"id": str(call["id"]), "type": "function", "function": dict(call["function"])}
+                for call in given.get("toolCalls") or ()
+                if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping) and "id" in call
+            ]
+            return _assistant(_text(given.get("content") or ""), calls)
+        case {"role": "tool", "toolCallId": call, "content": content}:
+            return [{"role": "tool", "tool_call_id": str(call), "content": _text(content)}]
+        case {"role": str()}:
+            return []  # what the server says to the model is its own; thoughts and activities are none of the history
+    raise UsageError("a message is none of the protocol.")
+
+
+def _ai_sdk_messages(given: Any) -> list[Message]:
+    match given:
+        case {"role": "user", "parts": list(parts)}:
+            return [{"role": "user", "content": _text(parts)}]
+        case {"role": "assistant", "parts": list(parts)}:
+            calls: list[dict[str, Any]] = []
+            results: list[Message] = []
+            told: list[Message] = []
+            texts: list[str] = []
+            for part in [*parts, {"type": "step-start"}]:
+                kind = str(part.get("type")) if isinstance(part, Mapping) else ""
+                if kind == "text":
+                    texts.append(str(part.get("text", "")))
+                elif kind == "dynamic-tool" or kind.startswith("tool-"):
+                    call = {"id": str(part.get("toolCallId")), "type": "function"}
+                    name = str(part.get("toolName") or kind.removeprefix("tool-"))
+                    calls.append({**call, "function": {"name": name, "arguments": json.dumps(part.get("input") or {})}})
+                    output = part.get("errorText") or part.get("output") or ""
+                    shown = output if isinstance(output, str) else json.dumps(output)
+                    results.append({"role": "tool", "tool_call_id": call["id"], "content": shown})
+                elif kind == "step-start":
+                    told += [*_assistant("".join(texts), calls), *results]
+                    texts, calls, results = [], [], []
+            return told
+        case {"role": str()}:
+            return []
+    raise UsageError("a message is none of the protocol.")
+
+
+def _assistant(text: str, calls: list[dict[str, Any]]) -> list[Message]:
+    message: Any = {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}
+    return [message] if text or calls else []
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message.
+
+    Raises:
+        UsageError: it holds something else, such as an image.
+    """
+    if isinstance(content, str):
+        return content
+    parts = [part if isinstance(part, Mapping) else {} for part in content] if isinstance(content, list) else [{}]
+    other = next((str(part.get("type")) for part in parts if part.get("type") != "text"), None)
+    if other is not None:
+        raise UsageError(f"a message holds a part of the type {other!r}; only text is taken from a page.")
+    return "".join(str(part.get("text", "")) for part in parts)
