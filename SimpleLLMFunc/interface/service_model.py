@@ -27,6 +27,7 @@ from SimpleLLMFunc.interface.body_json import encode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import Profile, find_profile
 from SimpleLLMFunc.interface.spending import (
     Deadline,
@@ -232,7 +233,8 @@ class ServiceModel(HttpModel):
         call.body = encode(body)
         call.data = None if self._client is None else body
         call.tokens = tokens = sum(map(estimate_text_tokens, texts))
-        await (require_prices(self) if is_limited("usd") else load_prices(self))
+        model: LLM_Interface = self
+        await (require_prices(model) if is_limited("usd") else load_prices(model))
         charge = charge_question(tokens, self.price(Usage(input_tokens=tokens)) or 0.0)
         with charge:
             usage: Usage | None = None

@@ -167,8 +167,12 @@ class CachedLLM(ModelInFront):
             with suppress(
                 DeadlineExceeded
             ):  # the vectors are there: that they are still being written is no reason to fail
-                await self._in_time(clock, lambda: [self._store.put(keys[text], data) for text, data in new.items()])
+                await self._in_time(clock, lambda: self._put_all({keys[text]: data for text, data in new.items()}))
         return [decode(found[text] or b"[]") for text in texts]
+
+    def _put_all(self, answers: Mapping[bytes, bytes]) -> None:
+        for key, answer in answers.items():
+            self._store.put(key, answer)
 
     def _clock(self, deadline: float | None) -> Deadline:
         clock = Deadline.after(deadline).stricter(current_deadline())
