@@ -232,7 +232,8 @@ class FunctionPipeline(Pipeline):
         from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, Examples
 
         reader = ExampleReader(definition.name, definition.as_called()[0], definition.hints, definition.output)
-        return Examples(options.examples, reader, options.max_examples, definition.folder)
+        embed = None if options.embeddings is None else options.embeddings.embed
+        return Examples(options.examples, reader, options.max_examples, definition.folder, embed)
 
     @cached_property
     def parts(self) -> prompt.FunctionParts:

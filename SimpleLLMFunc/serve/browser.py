@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final, Literal, TypeAlias
 
@@ -44,6 +44,7 @@ PROTOCOLS: Final[Mapping[str, Mapping[str, str]]] = {
 
 _OF_THE_SDK: Final = {"id", "messages", "trigger", "messageId"}
 _Event: TypeAlias = dict[str, Any]
+_Fact: TypeAlias = tuple[Any, ...]
 
 
 class BrowserStream:
@@ -78,11 +79,8 @@ class BrowserStream:
         self._source: Any = answers_of(function) if is_function(function) else self._pipeline
         self._arguments = _arguments(self._pipeline, body, protocol)
         self._pipeline.start((), dict(self._arguments))  # what does not fit is told before anything is sent
-        writer = _AgUi if protocol == "ag-ui" else _AiSdk
-        self._writer = writer(body, is_text=self._is_text(), is_held=self._pipeline.guards.judge_values)
-
-    def _is_text(self) -> bool:
-        return isinstance(self._pipeline, ChatPipeline) or self._pipeline.definition.output.is_text
+        self._writer = _Writer(_ag_ui if protocol == "ag-ui" else _ai_sdk, body)
+        self._ends = ["[DONE]"] if protocol == "ai-sdk" else []
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         async with aclosing(self.data()) as lines:
@@ -91,60 +89,69 @@ class BrowserStream:
 
     async def data(self) -> AsyncGenerator[str, None]:
         """Yield the data of the server-sent events."""
-        for event in self._writer.begin():
-            yield json.dumps(event)
+        pipeline, writer = self._pipeline, self._writer
+        is_text = isinstance(pipeline, ChatPipeline) or pipeline.definition.output.is_text
+        for told in writer.say(("start",)):
+            yield json.dumps(told)
         try:
             with watching(lambda _trace_id, _event: None):  # so that the last event holds the value
                 async with aclosing(self._source.events((), dict(self._arguments))) as events:
                     async for event in events:
-                        for told in self._writer.tell(event):
+                        for told in writer.tell(event, is_text=is_text, is_held=pipeline.guards.judge_values):
                             yield json.dumps(told)
         except Exception as error:  # noqa: BLE001 - the page must hear of a fault of a tool, or of ours
             problem = problem_of(error)
             if problem.status == 500:
                 push_error(f"a run for a browser failed: {shown_traceback(error)}")
-            for told in self._writer.failed(problem.to_dict()["detail"], problem.kind):
+            for told in [*writer.closed(), *writer.say(("failed", problem.to_dict()["detail"], problem.kind))]:
                 yield json.dumps(told)
-        if isinstance(self._writer, _AiSdk):
-            yield "[DONE]"
+        for line in self._ends:
+            yield line
 
 
 class _Writer:
     """Turns the events of a run into those of a protocol; text and thinking are parts that begin and end."""
 
-    def __init__(self, body: Mapping[str, Any], *, is_text: bool, is_held: bool) -> None:
+    def __init__(self, say: Callable[[_Writer, _Fact], list[_Event]], body: Mapping[str, Any]) -> None:
         self.thread = str(body.get("threadId") or uuid.uuid4())
         self.run = str(body.get("runId") or uuid.uuid4())
-        self._is_text = is_text
-        self._is_held = is_held
+        self.turn = 0
+        self._say = say
         self._open: tuple[str, str] | None = None  # text or thinking, and its id
         self._parts = 0
-        self.turn = 0
 
-    def begin(self) -> list[_Event]:
-        raise NotImplementedError
+    def say(self, *facts: _Fact) -> list[_Event]:
+        """Return what the protocol says of the facts."""
+        return [event for fact in facts for event in self._say(self, fact)]
 
-    def tell(self, event: ReActEvent) -> list[_Event]:
+    def tell(self, event: ReActEvent, *, is_text: bool, is_held: bool) -> list[_Event]:
+        """Return what a page is told of an event.
+
+        Args:
+            event: of the run.
+            is_text: the answer is text, and not the JSON of a value.
+            is_held: it is shown at the end, when guards have seen it.
+        """
         match event:
             case TurnStarted(turn=turn) if turn != self.turn:
                 before, self.turn = self.turn, turn
-                return [*self._closed(), *self.turned(is_first=not before)]
+                return [*self.closed(), *self.say(("turn", before))]
             case ReplyDelta():
-                shown = event.text if self._is_text and not self._is_held else ""
-                return [*self._grown("thinking", event.thinking), *self._grown("text", shown)]
+                text = event.text if is_text and not is_held else ""
+                return [*self._grown("thinking", event.thinking), *self._grown("text", text)]
             case ToolCallStarted(call=call):
                 try:
                     arguments = json.loads(call.function.arguments or "{}")
                 except ValueError:
                     arguments = call.function.arguments
-                return [*self._closed(), *self.called(call.id, call.function.name, arguments)]
+                return [*self.closed(), *self.say(("call", call.id, call.function.name, arguments))]
             case ToolCallFinished(call=call, content=content, failed=failed):
                 text = content if isinstance(content, str) else content_text(content) or ""
-                return self.answered(call.id, text, failed=failed)
+                return self.say(("result", call.id, text, failed))
             case RunFinished():
-                held = self._grown("text", event.reply.text) if self._is_text and self._is_held else []
-                value = None if self._is_text else to_jsonable_python(event.value, by_alias=True, fallback=str)
-                return [*held, *self._closed(), *self.finished(value)]
+                held = self._grown("text", event.reply.text) if is_text and is_held else []
+                value = None if is_text else to_jsonable_python(event.value, by_alias=True, fallback=str)
+                return [*held, *self.closed(), *self.say(("end", value))]
             case _:
                 return []
 
@@ -155,125 +162,78 @@ class _Writer:
         if self._open is None or self._open[0] != kind:
             self._parts += 1
             part = f"{self.run}-{self._parts}"
-            told = [*self._closed(), *self.part_begins(kind, part)]
+            told = [*self.closed(), *self.say(("begins", kind, part))]
             self._open = (kind, part)
-        return [*told, self.part_grows(kind, self._open[1], delta)]
+        return [*told, *self.say(("grows", *self._open, delta))]
 
-    def _closed(self) -> list[_Event]:
-        if self._open is None:
-            return []
-        (kind, part), self._open = self._open, None
-        return self.part_ends(kind, part)
-
-    # --- what a protocol says ---
-
-    def turned(self, *, is_first: bool) -> list[_Event]:
-        del is_first
-        return []
-
-    def part_begins(self, kind: str, part: str) -> list[_Event]:
-        raise NotImplementedError
-
-    def part_grows(self, kind: str, part: str, delta: str) -> _Event:
-        raise NotImplementedError
-
-    def part_ends(self, kind: str, part: str) -> list[_Event]:
-        raise NotImplementedError
-
-    def called(self, call: str, name: str, arguments: Any) -> list[_Event]:
-        raise NotImplementedError
-
-    def answered(self, call: str, text: str, *, failed: bool) -> list[_Event]:
-        raise NotImplementedError
-
-    def finished(self, value: Any) -> list[_Event]:
-        raise NotImplementedError
-
-    def failed(self, message: str, kind: str) -> list[_Event]:
-        raise NotImplementedError
+    def closed(self) -> list[_Event]:
+        """Return what ends the part that is open."""
+        part, self._open = self._open, None
+        return [] if part is None else self.say(("ends", *part))
 
 
-class _AgUi(_Writer):
-    def begin(self) -> list[_Event]:
-        return [{"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run}]
-
-    def part_begins(self, kind: str, part: str) -> list[_Event]:
-        if kind == "text":
+def _ag_ui(run: _Writer, fact: _Fact) -> list[_Event]:
+    of_run = {"threadId": run.thread, "runId": run.run}
+    match fact:
+        case ("start",):
+            return [{"type": "RUN_STARTED", **of_run}]
+        case ("begins", "text", part):
             return [{"type": "TEXT_MESSAGE_START", "messageId": part, "role": "assistant"}]
-        return [
-            {"type": "REASONING_START", "messageId": part},
-            {"type": "REASONING_MESSAGE_START", "messageId": part, "role": "reasoning"},
-        ]
-
-    def part_grows(self, kind: str, part: str, delta: str) -> _Event:
-        name = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
-        return {"type": name, "messageId": part, "delta": delta}
-
-    def part_ends(self, kind: str, part: str) -> list[_Event]:
-        names = ["TEXT_MESSAGE_END"] if kind == "text" else ["REASONING_MESSAGE_END", "REASONING_END"]
-        return [{"type": name, "messageId": part} for name in names]
-
-    def called(self, call: str, name: str, arguments: Any) -> list[_Event]:
-        return [
-            {
-                "type": "TOOL_CALL_START",
-                "toolCallId": call,
-                "toolCallName": name,
-                "parentMessageId": f"{self.run}-turn-{self.turn}",
-            },
-            {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": json.dumps(arguments)},
-            {"type": "TOOL_CALL_END", "toolCallId": call},
-        ]
-
-    def answered(self, call: str, text: str, *, failed: bool) -> list[_Event]:
-        del failed  # the text says so
-        said = {"messageId": f"{self.run}-{call}-result", "toolCallId": call, "content": text, "role": "tool"}
-        return [{"type": "TOOL_CALL_RESULT", **said}]
-
-    def finished(self, value: Any) -> list[_Event]:
-        result = {} if value is None else {"result": value}
-        return [{"type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run, **result}]
-
-    def failed(self, message: str, kind: str) -> list[_Event]:
-        return [*self._closed(), {"type": "RUN_ERROR", "message": message, **({"code": kind} if kind else {})}]
+        case ("begins", _, part):
+            start = {"type": "REASONING_MESSAGE_START", "messageId": part, "role": "reasoning"}
+            return [{"type": "REASONING_START", "messageId": part}, start]
+        case ("grows", kind, part, delta):
+            name = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
+            return [{"type": name, "messageId": part, "delta": delta}]
+        case ("ends", kind, part):
+            names = ["TEXT_MESSAGE_END"] if kind == "text" else ["REASONING_MESSAGE_END", "REASONING_END"]
+            return [{"type": name, "messageId": part} for name in names]
+        case ("call", call, name, arguments):
+            # The calls of one turn are one message: a client sends them back as that.
+            parent = {"parentMessageId": f"{run.run}-turn-{run.turn}"}
+            return [
+                {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, **parent},
+                {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": json.dumps(arguments)},
+                {"type": "TOOL_CALL_END", "toolCallId": call},
+            ]
+        case ("result", call, text, _):
+            told = {"messageId": f"{run.run}-{call}-result", "toolCallId": call, "content": text, "role": "tool"}
+            return [{"type": "TOOL_CALL_RESULT", **told}]
+        case ("end", value):
+            return [{"type": "RUN_FINISHED", **of_run, **({} if value is None else {"result": value})}]
+        case ("failed", message, kind):
+            return [{"type": "RUN_ERROR", "message": message, **({"code": kind} if kind else {})}]
+    return []
 
 
-class _AiSdk(_Writer):
-    def begin(self) -> list[_Event]:
-        return [{"type": "start", "messageId": self.run}]
-
-    def turned(self, *, is_first: bool) -> list[_Event]:
-        return [*([] if is_first else [{"type": "finish-step"}]), {"type": "start-step"}]
-
-    def part_begins(self, kind: str, part: str) -> list[_Event]:
-        return [{"type": f"{_PARTS[kind]}-start", "id": part}]
-
-    def part_grows(self, kind: str, part: str, delta: str) -> _Event:
-        return {"type": f"{_PARTS[kind]}-delta", "id": part, "delta": delta}
-
-    def part_ends(self, kind: str, part: str) -> list[_Event]:
-        return [{"type": f"{_PARTS[kind]}-end", "id": part}]
-
-    def called(self, call: str, name: str, arguments: Any) -> list[_Event]:
-        # The page knows no types of our tools.
-        said = {"toolCallId": call, "toolName": name, "dynamic": True}
-        return [
-            {"type": "tool-input-start", **said},
-            {"type": "tool-input-available", **said, "input": arguments},
-        ]
-
-    def answered(self, call: str, text: str, *, failed: bool) -> list[_Event]:
-        if failed:
-            return [{"type": "tool-output-error", "toolCallId": call, "errorText": text, "dynamic": True}]
-        return [{"type": "tool-output-available", "toolCallId": call, "output": text, "dynamic": True}]
-
-    def finished(self, value: Any) -> list[_Event]:
-        result = [] if value is None else [{"type": "data-result", "data": value}]
-        return [*result, {"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
-
-    def failed(self, message: str, kind: str) -> list[_Event]:
-        del kind
-        return [*self._closed(), {"type": "error", "errorText": message}]
+def _ai_sdk(run: _Writer, fact: _Fact) -> list[_Event]:
+    match fact:
+        case ("start",):
+            return [{"type": "start", "messageId": run.run}]
+        case ("turn", before):
+            return [*([{"type": "finish-step"}] if before else []), {"type": "start-step"}]
+        case ("begins" | "ends" as what, kind, part):
+            end = "start" if what == "begins" else "end"
+            return [{"type": f"{_PARTS[kind]}-{end}", "id": part}]
+        case ("grows", kind, part, delta):
+            return [{"type": f"{_PARTS[kind]}-delta", "id": part, "delta": delta}]
+        case ("call", call, name, arguments):
+            # The page knows no types of our tools.
+            told = {"toolCallId": call, "toolName": name, "dynamic": True}
+            return [{"type": "tool-input-start", **told}, {"type": "tool-input-available", **told, "input": arguments}]
+        case ("result", call, text, failed):
+            said = (
+                {"type": "tool-output-error", "errorText": text}
+                if failed
+                else {"type": "tool-output-available", "output": text}
+            )
+            return [{**said, "toolCallId": call, "dynamic": True}]
+        case ("end", value):
+            result = [] if value is None else [{"type": "data-result", "data": value}]
+            return [*result, {"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
+        case ("failed", message, _):
+            return [{"type": "error", "errorText": message}]
+    return []
 
 
 _PARTS: Final = {"text": "text", "thinking": "reasoning"}

@@ -8,13 +8,14 @@ from SimpleLLMFunc.tools.registry import ToolRegistry
 from SimpleLLMFunc.tools.running import in_thread, run_callable
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.tools.search import ToolSearch
-from SimpleLLMFunc.tools.similar_texts import SimilarTexts, TextIndex, best_of
+from SimpleLLMFunc.tools.similar_texts import Embed, SimilarTexts, TextIndex, best_of
 from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
 __all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext", "ToolRegistry", "as_tool", "tool"]
 __all__ += [
     "AnsweredInstead",
     "Confirm",
+    "Embed",
     "NobodyToAsk",
     "NotConfirmed",
     "SimilarTexts",

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import mul
 from typing import TypeAlias
 
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
 
 _K1 = 1.2
 _B = 0.75
@@ -77,15 +77,17 @@ class TextIndex:
 
     async def scores(self, text: str) -> list[float]:
         """Return a score for each of the texts, the higher the more alike; what is asked for first embeds them all."""
+        size = sum(map(len, self._texts))
         if self._embed is None:
-            return await in_thread(self._by_words, text)
+            return await off_loop_if_large(size, lambda: self.by_words(text))
         if self._vectors is None:
             self._vectors = [_unit(vector) for vector in await self._embed(self._texts)]
         (asked,) = await self._embed([text])
         vectors, unit = self._vectors, _unit(asked)
         return await in_thread(lambda: [sum(map(mul, unit, vector)) for vector in vectors])
 
-    def _by_words(self, text: str) -> list[float]:
+    def by_words(self, text: str) -> list[float]:
+        """Return the scores by BM25."""
         if self._words is None:
             self._words = SimilarTexts(self._texts)
         return self._words.scores(text)

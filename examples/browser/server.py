@@ -5,7 +5,9 @@ python server.py                  # http://127.0.0.1:8000; the model is the one 
 """
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -13,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from SimpleLLMFunc import llm_chat
+from SimpleLLMFunc import ChatPair, Message, fill, llm_chat
 from SimpleLLMFunc.serve import BrowserStream
-from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, tool_calls
 
 HERE = Path(__file__).parent
 
@@ -25,7 +27,7 @@ def weather(city: str) -> str:
     return f"rain in {city}"
 
 
-def double(request):
+def double(request: ScriptedRequest) -> str | dict[str, Any]:
     """Answer as a model might: ask the tool first, then tell what it said; count the user's messages."""
     if request.messages[-1]["role"] == "tool":
         asked = sum(message["role"] == "user" for message in request.messages)
@@ -37,8 +39,9 @@ MODEL = None if os.environ.get("SIMPLELLMFUNC_MODEL") else ScriptedLLM(double, r
 
 
 @llm_chat(llm_interface=MODEL, toolkit=[weather], stream=True)
-async def talk(history: list, message: str):
+def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
     """Answer questions about the weather."""
+    return fill()
 
 
 async def answer(request: Request) -> Response:

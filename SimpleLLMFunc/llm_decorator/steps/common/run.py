@@ -43,7 +43,7 @@ class FunctionRun(Run):
 
     Attributes:
         context: the context variables of the call; the run sees them, whoever reads it.
-        example_numbers: of the examples to show, where embeddings chose them.
+        example_numbers: of the examples to show, where there are more.
     """
 
     def __init__(

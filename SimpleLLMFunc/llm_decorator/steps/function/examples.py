@@ -24,8 +24,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arg
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.logger import shown_value
-from SimpleLLMFunc.runtime import LARGE
-from SimpleLLMFunc.tools import SimilarTexts, TextIndex, best_of
+from SimpleLLMFunc.tools import Embed, TextIndex, best_of
 
 __all__ = [
     "Example",
@@ -177,6 +176,7 @@ class Examples:
         reader: of the function.
         most: how many are shown; of more the most similar ones are chosen.
         beside: a folder to look for a relative path in, where the working directory has no such file.
+        embed: compares the arguments by vectors; None by BM25.
 
     Attributes:
         given: the same, with the lines of a file in place of its path.
@@ -193,10 +193,11 @@ class Examples:
         reader: ExampleReader,
         most: int,
         beside: Path | None = None,
+        embed: Embed | None = None,
     ) -> None:
         self._reader = reader
         self._most = most
-        self._index: TextIndex | None = None
+        self._embed = embed
         if reader.output.is_none:
             raise SignatureError(f"{reader.name} returns None: there is no answer that an example could show.")
         self.given: GivenExamples = given
@@ -214,39 +215,31 @@ class Examples:
                     f"{reader.name}: examples is a {type(given).__name__}. Give a list of (arguments, value), or a path."
                 )
             self.all = [reader.read(pair, f"examples[{number}]") for number, pair in enumerate(given)]
-        self._size = sum(len(_text_of(example.arguments)) for example in self.all)
 
     def __len__(self) -> int:
         return len(self.all)
 
     @cached_property
-    def _texts(self) -> SimilarTexts:
-        return SimilarTexts([_text_of(example.arguments) for example in self.all])
-
-    @property
-    def choice_is_slow(self) -> bool:
-        """Whether choosing may take longer than an event loop should be held up."""
-        return len(self.all) > self._most and self._size > LARGE
+    def _index(self) -> TextIndex:
+        return TextIndex([_text_of(example.arguments) for example in self.all], self._embed)
 
     def chosen(self, arguments: Mapping[str, Any], numbers: Sequence[int] | None = None) -> list[tuple[int, Example]]:
         """Return the examples to show with their numbers: all in order, or the most similar ones, the nearest last.
 
         Args:
             arguments: of the call.
-            numbers: those that `nearest` gave.
+            numbers: those that `nearest` gave; None chooses by words.
         """
         if len(self.all) <= self._most:
             return list(enumerate(self.all))
         if numbers is None:
-            numbers = self._texts.nearest(_text_of(arguments), self._most) if self._most else []
+            numbers = best_of(self._index.by_words(_text_of(arguments)), self._most)[::-1]
         return [(number, self.all[number]) for number in numbers]
 
-    async def nearest(self, arguments: Mapping[str, Any], embed: Any) -> list[int] | None:
-        """Return the numbers of the examples that are most similar by the vectors of `embed`; None where all are shown."""
-        if len(self.all) <= self._most or not self._most:
+    async def nearest(self, arguments: Mapping[str, Any]) -> list[int] | None:
+        """Return the numbers of the examples that are most similar, the nearest last; None where all are shown."""
+        if len(self.all) <= self._most:
             return None
-        if self._index is None:
-            self._index = TextIndex([_text_of(example.arguments) for example in self.all], embed)
         return best_of(await self._index.scores(_text_of(arguments)), self._most)[::-1]
 
     def definition(self) -> dict[str, Any]:

@@ -315,10 +315,9 @@ async def first_request(run: FunctionRun, parts: FunctionParts) -> ModelRequest:
         ConfigError: there is no model to ask.
     """
     llm = resolve_llm(parts.options.llm_interface)
-    if parts.examples is not None and parts.options.embeddings is not None:
-        run.example_numbers = await parts.examples.nearest(run.arguments, parts.options.embeddings.embed)
-    is_slow = takes_long_to_write(run.arguments, run.signature.type_hints)
-    if is_slow or (parts.examples is not None and parts.examples.choice_is_slow):
+    if parts.examples is not None:
+        run.example_numbers = await parts.examples.nearest(run.arguments)
+    if takes_long_to_write(run.arguments, run.signature.type_hints):
         return await in_thread(build_request, run, parts, llm)
     return build_request(run, parts, llm)
 
