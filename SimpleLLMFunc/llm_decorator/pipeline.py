@@ -213,7 +213,7 @@ class Pipeline(ABC):
     @cached_property
     def identity(self) -> RunIdentity:
         """By what a journal knows the function: what it was decorated with is its own, what came later are options."""
-        options, specs = self.options, self.tools.specs or []
+        options, specs = self.options, self.tools.every_spec
         has_others = "toolkit" in self.later
         asked = [
             options.output_mode,
