@@ -23,7 +23,7 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import ConfigError, RunPaused, UsageError
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.kinds import Chat, Function, answers_of, is_function, takes_a_file
 from SimpleLLMFunc.logger import push_error, shown_traceback
@@ -56,6 +56,9 @@ class BrowserStream:
     server's own. Further parameters come from ``forwardedProps`` (AG-UI) or from further keys of the body (AI SDK). Text,
     thinking, tool calls and their results are shown as they happen; a value that is no text comes at the end. A failure
     is an event too, without secrets. When the page leaves, the run is cancelled.
+
+    Inside a `durable` block a run that pauses tells the page what waits for an approval (the outcome ``interrupt`` of AG-UI's
+    RUN_FINISHED, parts ``data-approval`` of the AI SDK), and then raises `RunPaused`; `SimpleLLMFunc.journal.answer` settles it.
 
     Args:
         function: an `@llm_chat` or `@llm_function`.
@@ -99,6 +102,12 @@ class BrowserStream:
                     async for event in events:
                         for told in writer.tell(event, is_text=is_text, is_held=pipeline.guards.judge_values):
                             yield json.dumps(told)
+        except RunPaused as paused:
+            for told in [*writer.closed(), *writer.say(("paused", paused.pending))]:
+                yield json.dumps(told)
+            for line in self._ends:
+                yield line
+            raise
         except Exception as error:  # noqa: BLE001 - the page must hear of a fault of a tool, or of ours
             problem = problem_of(error)
             if problem.status == 500:
@@ -201,6 +210,16 @@ def _ag_ui(run: _Writer, fact: _Fact) -> list[_Event]:
             return [{"type": "TOOL_CALL_RESULT", **told}]
         case ("end", value):
             return [{"type": "RUN_FINISHED", **of_run, **({} if value is None else {"result": value})}]
+        case ("paused", pending):
+            interrupts = [
+                {
+                    "id": each["call_id"],
+                    "reason": each["why"],
+                    "message": f"{each['tool']} {json.dumps(each['arguments'])}",
+                }
+                for each in pending
+            ]
+            return [{"type": "RUN_FINISHED", **of_run, "outcome": {"type": "interrupt", "interrupts": interrupts}}]
         case ("failed", message, kind):
             return [{"type": "RUN_ERROR", "message": message, **({"code": kind} if kind else {})}]
     return []
@@ -231,6 +250,9 @@ def _ai_sdk(run: _Writer, fact: _Fact) -> list[_Event]:
         case ("end", value):
             result = [] if value is None else [{"type": "data-result", "data": value}]
             return [*result, {"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
+        case ("paused", pending):
+            waiting = [{"type": "data-approval", "id": each["call_id"], "data": each} for each in pending]
+            return [*waiting, {"type": "finish-step"}, {"type": "finish", "finishReason": "other"}]
         case ("failed", message, _):
             return [{"type": "error", "errorText": message}]
     return []

@@ -11,9 +11,11 @@ from pydantic import BaseModel
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
 from SimpleLLMFunc.guards import no_match
+from SimpleLLMFunc.journal import RunPaused, answer, durable, pause_run
 from SimpleLLMFunc.serve import BrowserStream
 from SimpleLLMFunc.serve.http import http_app
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.tools import tool
 from SimpleLLMFunc.type import ImgPath
 
 
@@ -264,6 +266,38 @@ async def test_a_page_that_leaves_cancels_the_run():
     await asyncio.wait_for(began.wait(), 5)
     page.cancel()
     await asyncio.wait_for(ended.wait(), 5)
+
+
+@pytest.mark.parametrize("protocol", ["ag-ui", "ai-sdk"])
+async def test_a_page_is_told_what_waits_for_an_approval_and_the_same_block_goes_on(protocol, tmp_path):
+    ran = []
+
+    @tool(confirm=True)
+    def pay(euros: int) -> str:
+        """Pay."""
+        ran.append(euros)
+        return "paid"
+
+    talk = chat(tool_calls(("pay", {"euros": 5})), "Done.").with_options(toolkit=[pay], toolkit_confirm=pause_run)
+    body = AG_UI if protocol == "ag-ui" else AI_SDK
+
+    async def pieces():
+        with durable(tmp_path / "runs.sqlite", key="t"):
+            async for piece in BrowserStream(talk, body, protocol):
+                shown.append(piece.decode())
+
+    shown: list[str] = []
+    with pytest.raises(RunPaused) as paused:
+        await pieces()
+    (waiting,) = paused.value.pending
+    assert waiting["call_id"] in "".join(shown[-4:])
+    assert ("interrupt" if protocol == "ag-ui" else "data-approval") in "".join(shown[-4:])
+    assert not ran
+    answer(tmp_path / "runs.sqlite", "t", waiting["call_id"], True)
+    shown.clear()
+    await pieces()
+    assert ran == [5]
+    assert "Done" in "".join(shown)
 
 
 # --- over HTTP ---

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
-from SimpleLLMFunc.interface.wires.chat import bad_body
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Received
 
@@ -45,7 +44,7 @@ def read_embeddings(body: bytes, received: Received, count: int) -> tuple[list[l
     try:
         data: Any = decode(body)
     except ValueError:
-        raise bad_body(body, received) from None
+        data = None
     found: Any = None
     tokens: Any = None
     if isinstance(data, dict) and isinstance(data.get("data"), list):

@@ -30,7 +30,8 @@ def process_tools(
     tools: dict[str, Tool] = {}
     own: list[ToolSpec] = []
     for candidate in toolkit or ():
-        if isinstance(candidate, dict) and candidate.get("type", "function") != "function":
+        is_bare = isinstance(candidate, dict) and candidate and "function" not in candidate
+        if is_bare and candidate.get("type") != "function":
             own += copied([candidate])  # the service's, which it runs by itself
             continue
         made = as_tool(candidate, where=f"toolkit of {func_name}" if func_name else "toolkit")
