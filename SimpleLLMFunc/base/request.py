@@ -197,7 +197,7 @@ class Toolset:
     @property
     def every_spec(self) -> list[ToolSpec]:
         """The specs of all tools, found or not; what the function is made of."""
-        return [*self.hidden] if self.search is not None else self.specs or []
+        return [*self.hidden, *(self.specs or ())] if self.search is not None else self.specs or []
 
     def searched(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the tools that were found in its conversation, beside those of the specs."""
@@ -207,7 +207,8 @@ class Toolset:
         hidden = self.hidden_strict if self._is_strict(request.llm) else self.hidden
         found = [*(self.specs_for(request.llm) or ()), *(each for each in hidden if each["function"]["name"] in names)]
         if request.actions is not None:
-            request = replace(request, actions=replace(request.actions, tools=found))
+            called = [each for each in found if "function" in each]
+            request = replace(request, actions=replace(request.actions, tools=called))
         return replace(request, tools=found)
 
     @staticmethod

@@ -42,7 +42,7 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     strict_specs, _ = process_tools(options.toolkit, func_name, strict=True)
     policy = ToolPolicy(options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context)
     tools = Toolset(tool_map, specs, strict_specs, options.max_tool_calls, options.tools, policy)
-    if not options.toolkit_search or not specs:
+    if not options.toolkit_search or not tool_map:
         if len(tool_map) > MANY_TOOLS and options.toolkit_search is None:
             _warn_of_many(func_name, len(tool_map))
         return tools
@@ -50,15 +50,16 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     search = ToolSearch(tool_map, options.toolkit_search, embed)
     if search.tool.name in tool_map:
         raise ToolDefinitionError(search.tool.name, f"{func_name} finds tools by one of this name. Give yours another.")
-    offered, own = process_tools([search.tool], func_name)
+    services = [each for each in specs or () if "function" not in each]  # what the service runs by itself stays offered
+    offered, own = process_tools([search.tool, *services], func_name)
     return replace(
         tools,
         tool_map={**tool_map, **own},
         specs=offered,
-        strict_specs=process_tools([search.tool], func_name, strict=True)[0],
+        strict_specs=process_tools([search.tool, *services], func_name, strict=True)[0],
         search=search,
-        hidden=specs,
-        hidden_strict=strict_specs or (),
+        hidden=[each for each in specs or () if "function" in each],
+        hidden_strict=[each for each in strict_specs or () if "function" in each],
     )
 
 
