@@ -114,13 +114,11 @@ class Options:
 
     def __post_init__(self) -> None:
         given: Any = self  # what was really given: callers are not all type-checked
-        if given.llm_interface is not None and not isinstance(given.llm_interface, LLM_Interface):
-            raise ConfigError(
-                f"llm_interface must be an LLM_Interface such as OpenAICompatible(...) or LocalModel(), "
-                f"not {_kind_of(given.llm_interface)}."
-            )
-        if given.embeddings is not None and not isinstance(given.embeddings, LLM_Interface):
-            raise ConfigError(f"embeddings must be an LLM_Interface, not {_kind_of(given.embeddings)}.")
+        for name in ("llm_interface", "embeddings"):
+            if (model := getattr(given, name)) is not None and not isinstance(model, LLM_Interface):
+                raise ConfigError(
+                    f"{name} must be an LLM_Interface such as OpenAICompatible(...) or LocalModel(), not {_kind_of(model)}."
+                )
         _check_one_of("output_mode", self.output_mode, get_args(OutputMode))
         _check_one_of("repair", self.repair, get_args(RepairLevel))
         _check_one_of("on_tool_error", self.on_tool_error, ("report", "raise"))
