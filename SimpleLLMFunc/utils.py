@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pickle
 import pkgutil
 import sys
 import types
@@ -148,17 +147,16 @@ def set_fields(instance: Any, state: list[Any]) -> None:
         object.__setattr__(instance, field.name, value)
 
 
-def found_by(thing: Any) -> str | None:
-    """Return ``module:name`` under which every process finds a thing, None where there is none, as in a script."""
+def found_by(thing: Any) -> tuple[str | None, Any]:
+    """Return ``module:name`` under which every process finds a thing, and what stands there; None where none, as in a script."""
     module, qualname = (getattr(thing, name, None) for name in ("__module__", "__qualname__"))
     if not module or not qualname or module == "__main__" or "<" in qualname:
-        return None
+        return None, None
     name = f"{module}:{qualname}"
     try:
-        pkgutil.resolve_name(name)
+        return name, pkgutil.resolve_name(name)
     except (ImportError, AttributeError, ValueError):
-        return None
-    return name
+        return None, None
 
 
 def pickled_by_value(make: Callable[..., Any], *parts: Any) -> tuple[Any, ...] | None:
@@ -166,18 +164,19 @@ def pickled_by_value(make: Callable[..., Any], *parts: Any) -> tuple[Any, ...] |
 
     It goes along by value also where the pickle around it is the standard library's.
     """
-    for name in ("cloudpickle", "ray.cloudpickle", "pyspark.cloudpickle"):
-        if name in sys.modules:
-            break
-    else:
-        name = "cloudpickle"
+    known = ("cloudpickle", "ray.cloudpickle", "pyspark.cloudpickle")
     try:
-        module = importlib.import_module(name)
+        module = importlib.import_module(next((name for name in known if name in sys.modules), known[0]))
     except ImportError:
         return None
-    return _made_again, (module.dumps((make, parts)),)
+    return module.loads, (module.dumps(_Parts(make, parts)),)
 
 
-def _made_again(data: bytes) -> Any:
-    make, parts = pickle.loads(data)  # noqa: S301 - the pickle around it holds it
-    return make(*parts)
+class _Parts:
+    """Becomes ``make(*parts)`` where it is unpickled."""
+
+    def __init__(self, make: Callable[..., Any], parts: tuple[Any, ...]) -> None:
+        self._reduced = make, parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._reduced

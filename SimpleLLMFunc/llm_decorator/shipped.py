@@ -138,8 +138,8 @@ def reducers_of(pipeline: FunctionPipeline) -> dict[type, Reducer]:
 
 
 def _reduced_tool(tool: FunctionTool[..., Any]) -> tuple[Any, ...]:
-    name = found_by(tool)
-    if name is not None and resolve_name(name) is tool:
+    name, found = found_by(tool)
+    if found is tool:
         return resolve_name, (name,)
     return _tool_again, (type(tool), dict(vars(tool)))
 
@@ -161,5 +161,5 @@ def _function_again(kind: Callable[[FunctionPipeline], Any], parts: Parts) -> An
 
 def _name_of(pipeline: FunctionPipeline) -> str | None:
     """Return by which name the function is found in every process, None where by none."""
-    name = None if pipeline.definition.is_method else found_by(pipeline.definition.func)
-    return name if name is not None and getattr(resolve_name(name), "_pipeline", None) is pipeline else None
+    name, found = (None, None) if pipeline.definition.is_method else found_by(pipeline.definition.func)
+    return name if getattr(found, "_pipeline", None) is pipeline else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import pkgutil
 import types
 from collections.abc import Callable, Mapping
 from types import NoneType
@@ -320,8 +319,7 @@ class FunctionTool(Tool, Generic[P, R]):
         if self._instance is not None:
             return getattr, (self._instance, self._func.__name__)
         name = getattr(self, "__qualname__", self.name)
-        found = found_by(self)
-        if found is not None and pkgutil.resolve_name(found) is self:
+        if found_by(self)[1] is self:
             return name
         return pickled_by_value(_made_again, type(self), dict(vars(self))) or name
 

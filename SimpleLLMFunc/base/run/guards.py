@@ -48,7 +48,10 @@ class Guards:
     """
 
     def __init__(self, given: Sequence[Callable[..., Any]] | None) -> None:
-        guards = [_read(guard) for guard in given or ()]
+        listed: Any = given
+        if listed is not None and (isinstance(listed, str) or not isinstance(listed, Sequence)):
+            raise ConfigError(f"guards must be a list of functions, not {type(listed).__name__}.")
+        guards = [_read(guard) for guard in listed or ()]
         self._before = [guard for guard in guards if guard.given == ("arguments",)]
         self._after = [guard for guard in guards if guard.given != ("arguments",)]
 

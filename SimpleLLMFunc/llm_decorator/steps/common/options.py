@@ -144,8 +144,6 @@ class Options:
                 raise ConfigError(f"{name} must be True or False, not {getattr(given, name)!r}.")
         if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
             raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
-        if given.guards is not None and (isinstance(given.guards, str) or not isinstance(given.guards, Sequence)):
-            raise ConfigError(f"guards must be a list of functions, not {type(given.guards).__name__}.")
         self._check_answering()
         own = [known.name for known in fields(self) if known.name != "llm_kwargs"]
         models = [name for name, value in self.llm_kwargs.items() if isinstance(value, LLM_Interface)]
