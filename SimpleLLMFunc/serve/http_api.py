@@ -125,7 +125,7 @@ class Api:
             )
         if caller is not None:
             await caller.take()
-        body = await self._body(request)
+        body = await self.body(request)
         try:
             stream = BrowserStream(known[name], json.loads(body), protocol)
         except ValueError as error:

@@ -55,6 +55,10 @@ class Confident(Generic[T]):
     escalated: bool = False
     probabilities: dict[Any, float] = field(default_factory=dict)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A pickle of 1.0 has no probabilities.
+        self.__dict__.update({"probabilities": {}, **state})
+
     @property
     def least_agreement(self) -> float:
         """The agreement of the field that is least agreed on; 1.0 where nothing was voted on."""
