@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Mappable
 
 R = TypeVar("R")
@@ -18,7 +19,7 @@ class Relayed(Generic[R]):
         self.signature = function.signature
         self.type_hints = function.type_hints
         self.output = function.output
-        self.repair = function.repair
+        self.repair: RepairLevel = function.repair
         self.has_tools = function.has_tools
         self.definition = function.definition
         self.bind = function.bind

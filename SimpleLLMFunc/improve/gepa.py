@@ -108,7 +108,7 @@ class _Adapter:
 
     def evaluate(self, batch: list[int], candidate: dict[str, str], capture_traces: bool = False) -> Any:
         """Ask the function, told so, for these train cases."""
-        from gepa import EvaluationBatch  # type: ignore[import-not-found, unused-ignore]  # comes with the extra
+        from gepa.core.adapter import EvaluationBatch  # type: ignore[import-not-found, unused-ignore]  # comes with the extra
 
         seen = self.waited(lambda: self._task.tried(_wording(candidate), batch))
         scores = [each.score or 0.0 for each in seen]

@@ -67,4 +67,4 @@ class _BoundView(functools.partial[Any]):
     def __repr__(self) -> str:
         return f"<view {self.func.__name__} of {self.args[0]!r}>"
 
-    __doc__ = property(lambda self: self.func.__doc__)  # pydoc asks the instance
+    __doc__ = property(lambda self: self.func.__doc__)  # pyright: ignore[reportAssignmentType]  # pydoc asks the instance

@@ -143,10 +143,12 @@ def _of_properties(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _call_of(candidate: Any) -> Callable[..., Any] | None:
-    if callable(invoke := getattr(candidate, "ainvoke", None)):  # LangChain takes one dictionary
+    invoke: Any = getattr(candidate, "ainvoke", None)
+    if callable(invoke):  # LangChain takes one dictionary
 
         async def invoked(**arguments: Any) -> Any:
-            return await invoke(arguments)
+            work: Any = invoke(arguments)
+            return await work
 
         return invoked
     if (schema := getattr(candidate, "function_schema", None)) is not None and hasattr(schema, "validator"):

@@ -55,7 +55,11 @@ class PricedModel(Protocol):
 
     model_name: str
     provider: str
-    base_url: str | None
+
+    @property
+    def base_url(self) -> str | None:
+        """Where it is reached, None where there is no address."""
+        ...
 
     @property
     def members(self) -> tuple[Self, ...]:
