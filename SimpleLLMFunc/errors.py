@@ -144,6 +144,13 @@ class _Kind(type):
                 return _rebuild(cls, args[:-1], args[-1][_FACTS])
             return super().__call__(*args, **given)
 
+        @property
+        def __signature__(cls) -> Any:  # what `inspect` shows of a class of errors
+            import inspect  # for those who look
+
+            signature = inspect.signature(cls.__init__)
+            return signature.replace(parameters=list(signature.parameters.values())[1:])
+
 
 class SimpleLLMFuncError(Exception, metaclass=_Kind):
     """The root: ``except SimpleLLMFuncError`` catches whatever this library raises.

@@ -23,13 +23,16 @@ from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.assistant.builtin.reading import read_document
 from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
 from SimpleLLMFunc.batch.ray.cluster import ray_package
-from SimpleLLMFunc.batch.rows.frames import parquet_packages, to_frame
+from SimpleLLMFunc.batch.rows.arrow import parquet_packages
+from SimpleLLMFunc.batch.rows.frames import to_frame
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import check_extra, install_line, load_extra, missing_extra
+from SimpleLLMFunc.improve import Gepa
 from SimpleLLMFunc.interface.local.server import require_llama
 from SimpleLLMFunc.interface.spending import cost
 from SimpleLLMFunc.observability.otel.setup import setup_tracing
 from SimpleLLMFunc.serve.http import http_app
+from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.tools.mcp.server import require_mcp
 
 ROOT = Path(__file__).parent.parent
@@ -128,6 +131,9 @@ PLACES = {
         "pandas or polars, and neither",
     ),
     "xllamacpp": Place(("xllamacpp",), require_llama),
+    "gepa": Place(
+        ("gepa",), lambda: Gepa(ScriptedLLM("x")).propose(SimpleNamespace(), seed=0, options=SimpleNamespace())
+    ),
     "mcp": Place(("mcp",), require_mcp),
     "rapidocr": Place(("rapidocr",), lambda: read_text_in_image(b"")),
     "onnxruntime": Place(("onnxruntime",), lambda: read_text_in_image(b"")),

@@ -33,13 +33,13 @@ __all__ = ["improve_command"]
 @click.option(
     "--proposer", metavar="MODEL", help="A model that proposes other wordings of the docstring; named as in --model."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the split of the cases, and of what is drawn.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Split the cases and draw with this seed.")
 @click.option(
     "--path",
     type=click.Path(path_type=Path),
     help="The file to write; by default FUNCTION.improved.json. The same command goes on where a search was stopped.",
 )
-@click.option("--diff", "shows_diff", is_flag=True, help="Also print the change as a patch of the source file.")
+@click.option("--diff", "shows_diff", is_flag=True, help="Print the change as a patch of the source file, too.")
 @click.option("--concurrency", type=click.IntRange(min=1), help="How many cases are asked at a time.")
 @click.option(
     "--model",

@@ -10,16 +10,23 @@ import json
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
+    MessageAppended,
     ReActEvent,
     ReplyDelta,
+    ReplyReceived,
+    RunFailed,
     RunFinished,
+    RunStarted,
     ToolCallFinished,
+    ToolCallProgress,
     ToolCallStarted,
+    TryFailed,
     TurnStarted,
 )
 from SimpleLLMFunc.base.run import watching
@@ -161,8 +168,12 @@ class _Writer:
                 held = self._grown("text", event.reply.text) if is_text and is_held else []
                 value = None if is_text else to_jsonable_python(event.value, by_alias=True, fallback=str)
                 return [*held, *self.closed(), *self.say(("end", value))]
-            case _:
+            case RunStarted() | TurnStarted() | TryFailed() | ReplyReceived() | AnswerReviewed() | ToolCallProgress():
                 return []
+            case MessageAppended() | RunFailed():
+                return []
+            case _:
+                assert_never(event)
 
     def _grown(self, kind: str, delta: str) -> list[_Event]:
         if not delta:

@@ -821,10 +821,11 @@ def test_options_of_the_other_decorator_are_told_as_that():
 
 
 def test_the_options_are_the_parameters_of_the_decorators():
-    """What `with_options` takes is what the decorator does, and `template_params`."""
+    """What `with_options` takes is what the decorator does, and what is for one version of the function."""
     known = {each.name for each in dataclasses.fields(Options)}
     for decorator, others in ((llm_function, CHAT_ONLY), (llm_chat, FUNCTION_ONLY)):
-        assert set(inspect.signature(decorator).parameters) | {"template_params"} == known - others
+        added = {"template_params", "improvement"} - others
+        assert set(inspect.signature(decorator).parameters) | added == known - others
 
 
 @pytest.mark.parametrize("decorate", [llm_function, llm_function(), llm_chat, llm_chat()])

@@ -74,7 +74,7 @@ async def test_one_that_the_wire_does_not_know_is_refused_before_anything_is_sen
 
 
 def test_a_description_of_a_function_is_no_tool():
-    with pytest.raises(ToolDefinitionError, match="a dict cannot stand in the toolkit of ask"):
+    with pytest.raises(ToolDefinitionError, match="tool 'f': it is a dictionary without something to call"):
         asker(None, {"type": "function", "function": {"name": "f"}}).preview("x")
 
 

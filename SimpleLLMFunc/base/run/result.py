@@ -107,7 +107,7 @@ class Result(Shown, Generic[R]):
     def __repr__(self) -> str:
         """Return what `__rich_repr__` tells, in at most five lines of a terminal; every field is an attribute."""
         told = [
-            f"{name}={cut(repr(value), 160 if name == 'value' else 80)}"
+            f"{name}={cut(repr(value), 200 if name in ('value', 'downgrades') else 80)}"
             for name, value, usual in self.__rich_repr__()
             if usual is ... or value != usual
         ]

@@ -127,7 +127,9 @@ def _filters(command: F) -> F:
 def _order(command: F) -> F:
     command = click.option("--ascending", is_flag=True, help="Begin with the smallest.")(command)
     kinds = click.Choice(get_args(RunOrder))
-    return click.option("--sort", type=kinds, default="started", show_default=True, help="What comes first.")(command)
+    return click.option("--sort", type=kinds, default="started", show_default=True, help="Put these runs first.")(
+        command
+    )
 
 
 class _Traces(click.Group):
@@ -204,7 +206,7 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
 @traces.command(short_help="Mark a run: thumb, score, comment, tags.")
 @click.argument("run")
 @_store
-@click.option("--thumb", type=click.Choice(get_args(Thumb)), help="What you think of it.")
+@click.option("--thumb", type=click.Choice(get_args(Thumb)), help="Say what you think of it.")
 @click.option("--score", type=float, help="A number; what it means is yours.")
 @click.option("--comment", help="A text.")
 @click.option("--tag", "tags", multiple=True, help="A tag; may be given several times, in place of those it had.")

@@ -264,7 +264,7 @@ class HttpModel(LLM_Interface):
         request, _ = self._request(Asked(messages, tools, response_format, params), stream=stream)
         own = Headers({**self._whose, **self._extra_headers})
         # What looks like the name of a variable would be one to a shell.
-        hidden = {*own.secrets, *(name for name, value in own.items() if value.startswith("$"))}
+        hidden = {*own.secrets, *self._whose, *(name for name, value in own.items() if value.startswith("$"))}
         shown = {name: MASK if name in hidden else value for name, value in own.items()}
         return {**self._auth(f"${self._keys.variable}"), **shown, **request.headers}
 

@@ -77,6 +77,7 @@ class Attribute:
     SESSION: Final = "session.id"
     USER: Final = "user.id"
     SPAN_KIND: Final = "openinference.span.kind"
+    PROJECT: Final = "openinference.project.name"
     OPERATION_COST: Final = "operation.cost"
 
     # our own

@@ -9,13 +9,10 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import missing_extra
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.observability.otel import span_sink as otel
+from SimpleLLMFunc.observability.otel.semconv import Attribute
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-
-
-_PROJECT = "openinference.project.name"
-"""Where Phoenix puts the traces. Source: openinference, spec/configuration."""
 
 
 def setup_tracing(
@@ -65,7 +62,9 @@ def setup_tracing(
     resource = Resource.create({"service.name": service_name} if service_name else {})
     name = str(resource.attributes.get("service.name", ""))
     if not name.startswith("unknown_service"):
-        resource = Resource({_PROJECT: name}).merge(resource)  # what the environment says of it comes before
+        resource = Resource({Attribute.PROJECT: name}).merge(
+            resource
+        )  # Phoenix puts the traces there; what the environment says of it comes before
     provider = TracerProvider(resource=resource)
     spans = OTLPSpanExporter(endpoint=_address(endpoint, "traces"), headers=sent_headers)
     provider.add_span_processor(BatchSpanProcessor(spans))

@@ -109,15 +109,11 @@ class Intake:
 
 def size_of(item: Item) -> int:
     """Return about how many characters of text an item holds on to; what another one holds too is not counted again."""
-    match item:
-        case RunStarted(messages=messages):
-            return sum(_length(message.get("content")) for message in messages)
-        case ReplyReceived(reply=reply):
-            return len(reply.text)
-        case ToolCallFinished(content=content):
-            return _length(content)
-        case _:
-            return 0
+    if isinstance(item, RunStarted):
+        return sum(_length(message.get("content")) for message in item.messages)
+    if isinstance(item, ReplyReceived):
+        return len(item.reply.text)
+    return _length(item.content) if isinstance(item, ToolCallFinished) else 0
 
 
 def _length(content: Any) -> int:

@@ -166,23 +166,34 @@ def _following_stream(kind: type) -> type:
     return Following
 
 
-def _is_responses(path: str) -> bool:
-    return path.partition("?")[0].endswith("/responses")
+_MODULES = {
+    "chat": "openai.resources.chat.completions",
+    "responses": "openai.resources.responses.responses",
+    "embeddings": "openai.resources.embeddings",
+}
+"""The package's modules by the part of a client that is made of them."""
+
+
+def _part(path: str) -> str:
+    """Return the name of the part of a client that asks for a path."""
+    last = path.partition("?")[0].rpartition("/")[2]
+    return last if last in _MODULES else "chat"
 
 
 def _module_of(path: str) -> str:
     """Return the name of the package's module that asks for a path; it takes its time to load."""
-    return "openai.resources.responses.responses" if _is_responses(path) else "openai.resources.chat.completions"
+    return _MODULES[_part(path)]
 
 
 def is_loaded(client: Any, path: str) -> bool:
     """Whether the client has what asks for a path; it is made at its first use."""
-    return ("responses" if _is_responses(path) else "chat") in vars(client)
+    return _part(path) in vars(client)
 
 
 def resource_of(client: Any, path: str) -> Any:
     """Return the part of the client that asks for a path."""
-    return client.responses if _is_responses(path) else client.chat.completions
+    part = getattr(client, _part(path))
+    return part.completions if _part(path) == "chat" else part
 
 
 @cache
