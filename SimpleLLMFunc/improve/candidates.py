@@ -65,14 +65,15 @@ def candidates_of(pipeline: FunctionPipeline, train: Sequence[dict[str, Any]], s
     """
     kinds = [_with_examples(pipeline, train, seed), _output_modes(pipeline), _prompts(pipeline), _thinking(pipeline)]
     in_turn = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    return [each for each in in_turn if each is not None and _is_possible(pipeline, each)]
+    return [each for each in in_turn if each is not None and is_possible(pipeline, each)]
 
 
-def _is_possible(pipeline: FunctionPipeline, candidate: Candidate) -> bool:
+def is_possible(pipeline: FunctionPipeline, candidate: Candidate) -> bool:
+    """Return whether the function, and its model, can be asked so."""
     try:
         pipeline.with_options({"improvement": Improvement(candidate.options, is_checked=True)})
     except ConfigError:
-        return False  # this function, or its model, does not have that
+        return False
     return True
 
 

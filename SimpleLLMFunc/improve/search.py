@@ -24,7 +24,7 @@ from SimpleLLMFunc.evaluate import (
     named_scorers,
 )
 from SimpleLLMFunc.improve.asking import Asking, function_requests, removed
-from SimpleLLMFunc.improve.candidates import Candidate, candidates_of, example_lines, joined
+from SimpleLLMFunc.improve.candidates import Candidate, candidates_of, example_lines, is_possible, joined
 from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
 from SimpleLLMFunc.improve.proposals import Proposer, Seen, Wording, as_proposer, reworded, shown_text
 from SimpleLLMFunc.interface.current import resolve_llm
@@ -208,12 +208,13 @@ class _Search:
 
     def _children(self, alive: Sequence[Candidate]) -> list[Candidate]:
         """Return the two best that change different things, together, where neither does harm alone."""
-        least = self._asking.mean(AS_IT_WAS, self._cases)
+        least, pipeline = self._asking.mean(AS_IT_WAS, self._cases), pipeline_of(self._function)
         good = [each for each in alive if self._asking.mean(each, self._cases) >= least]
         for number, second in enumerate(good):
             for first in good[:number]:
                 child = joined(first, second)
-                if child is not None and child.name not in {each.name for each in self._tried}:
+                known = {each.name for each in self._tried}
+                if child is not None and child.name not in known and is_possible(pipeline, child):
                     self._tried.append(child)
                     return [child]
         return []

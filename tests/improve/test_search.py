@@ -109,7 +109,7 @@ def test_on_pure_noise_at_most_5_in_100_searches_claim_a_gain(count):
 def test_at_least_90_in_100_of_what_can_be_found_is_found(count):
     found = searches(count, helped_by_examples)
     assert sum(each.accepted for each in found) >= 0.9 * count
-    assert all(each.changes[0].what == "examples" for each in found if each.accepted)
+    assert all("examples" in {change.what for change in each.changes} for each in found if each.accepted)
 
 
 @pytest.mark.parametrize("count", [SOME, MANY])
