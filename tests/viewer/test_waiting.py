@@ -66,7 +66,7 @@ def test_the_view_in_a_browser(store, journal, browser):
         assert page.get_by_role("listitem").count() == 2
         page.get_by_role("button", name="Approve").click()
         page.get_by_text("What has it done?").wait_for()
-        page.wait_for_function("document.querySelectorAll('[role=listitem]').length === 1")
+        page.get_by_role("listitem").nth(1).wait_for(state="detached")
         page.get_by_role("textbox").fill("receipt 7")
         page.get_by_role("button", name="Answer with the text").click()
         page.get_by_text("Nothing waits").wait_for()
