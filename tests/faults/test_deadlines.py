@@ -20,7 +20,7 @@ import pytest
 
 from SimpleLLMFunc import CachedLLM, FallbackLLM, OpenAICompatible, llm_function
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
-from tests.faults.replies import call, good, says, sends, status
+from tests.faults.replies import call, completion, good, replies, says, sends, status
 from tests.faults.runner import GRACE, leftovers, sockets, warm_up, without_proxies
 from tests.faults.server import FaultServer
 
@@ -58,9 +58,8 @@ async def tokens(tmp_path):
 async def told_limit(tmp_path):
     """The service says that nothing is left until an hour from now."""
     told = {"x_ratelimit_limit_requests": 10, "x_ratelimit_remaining_requests": 0, "x_ratelimit_reset_requests": "1h"}
-    async with served(status(400, **told)) as llm:
-        with contextlib.suppress(SimpleLLMFuncError):
-            await llm.chat(HELLO)
+    async with served(replies(completion("x"), **told)) as llm:
+        await llm.chat(HELLO)
         yield llm, {}
 
 
