@@ -39,7 +39,7 @@ _COST = "x-litellm-response-cost"
 
 _NOTHING = Kept()
 
-_SLICE = 16 * 1024
+_SLICE = 4 * 1024
 """Bytes of a stream that are read in one go; what has arrived at once may be ten times as much."""
 
 _BLANKS = b" \t\r\n"
