@@ -20,18 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.extras import install_line
 
-__all__ = [
-    "MODEL_FORMS",
-    "ProviderEntry",
-    "Settings",
-    "clean_key",
-    "is_local_address",
-    "missing_key_message",
-    "missing_model_message",
-    "read_provider_file",
-    "speaks_chinese",
-]
-
 MODEL_FORMS = (
     "openai:gpt-5-mini, anthropic:claude-sonnet-4-5, gemini:gemini-3.8-flash, local, provider.json:openai/gpt-4o"
 )

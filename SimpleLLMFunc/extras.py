@@ -11,9 +11,6 @@ from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError, cut
 
-__all__ = ["check_extra", "install_line", "load_extra", "missing_extra"]
-
-
 _NAME: Final = "SimpleLLMFunc"
 _PACKAGE: Final = Path(__file__).resolve().parent
 _EXTRA: Final = re.compile(r"""extra\s*==\s*["']([^"']+)""")

@@ -28,8 +28,6 @@ from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, chat_pipeline_of, is_function, pipeline_of
 from SimpleLLMFunc.logger import MASK, looks_secret, redact, shown_error
 
-__all__ = ["LOCK_FILE", "Difference", "LockCheck", "Locked", "check_lock", "lock_of", "read_lock", "write_lock"]
-
 LOCK_FILE: Final = "llm.lock"
 """The name of the file by default, in the working directory."""
 

@@ -11,19 +11,6 @@ from typing import Literal, NamedTuple, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
 
-__all__ = [
-    "Interval",
-    "bootstrap_interval",
-    "calibration_error",
-    "mcnemar_exact",
-    "mean_interval",
-    "paired_permutation",
-    "paired_share_interval",
-    "score_interval",
-    "t_quantile",
-    "wilson_interval",
-]
-
 T = TypeVar("T")
 
 Method = Literal["wilson", "newcombe", "t", "bootstrap", "none"]

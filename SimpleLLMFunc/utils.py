@@ -11,17 +11,6 @@ from contextvars import Context, ContextVar
 from dataclasses import MISSING, fields
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "Block",
-    "ScopedVar",
-    "found_by",
-    "get_last_item_of_async_generator",
-    "in_context",
-    "pickled_by_value",
-    "set_fields",
-    "stepped",
-]
-
 T = TypeVar("T")
 
 

@@ -17,8 +17,6 @@ from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ContentPart, File, ImgPath, ImgUrl
 
-__all__ = ["SessionFiles"]
-
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 _UNSAFE = re.compile(r"[^\w.\- ]+")
 

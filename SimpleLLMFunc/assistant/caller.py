@@ -22,8 +22,6 @@ from SimpleLLMFunc.tools import read_arguments
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec
 
-__all__ = ["LLMCaller"]
-
 FUNC_NAME = "assistant"
 
 

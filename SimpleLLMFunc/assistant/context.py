@@ -15,8 +15,6 @@ from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messag
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ContentPart, Message
 
-__all__ = ["ContextBuilder", "DialogueSession", "DialogueSessions", "new_session_id"]
-
 
 class ContextBuilder:
     """The conversation of one session: the system's instructions, then what was said.

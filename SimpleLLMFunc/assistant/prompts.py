@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ATTACHED", "MEMORY", "SYSTEM_PROMPT"]
-
 SYSTEM_PROMPT: Final = {
     "zh": (
         "你是一个乐于助人的智能助手。请用用户使用的语言, 准确、简洁地回答。\n"

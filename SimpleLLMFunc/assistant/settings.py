@@ -10,8 +10,6 @@ from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
 
-__all__ = ["check_settings"]
-
 _MODEL = "Say which model is asked as llm=OpenAICompatible('gpt-5-mini')"
 _PLACES: Mapping[str, str] = {
     **dict.fromkeys(("llm_interface", "model", "model_name"), _MODEL),

@@ -15,8 +15,6 @@ from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolRegistry
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["AssistantWords", "ToolInvoker"]
-
 MAX_RESULT_CHARS = 65536
 
 

@@ -25,8 +25,6 @@ from SimpleLLMFunc.tools import read_arguments
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import Message
 
-__all__ = ["StreamItem", "Turn"]
-
 StreamItem: TypeAlias = str | ToolCallStarted | ToolCallFinished | dict[str, Any]
 """What `stream_query` yields: pieces of text, starts and ends of tools, and last the result."""
 

@@ -55,8 +55,6 @@ from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
 from SimpleLLMFunc.logger import count_tokens
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
 
-__all__ = ["execute_llm", "model_turn", "raw_responses", "react_events"]
-
 _NO_TOOLS = Toolset()
 _PAUSED = "pause_turn"
 """The service stopped in the middle of its own tools, and goes on where it is sent what it wrote: a round without calls."""

@@ -19,24 +19,6 @@ from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolCall, ToolCallDelta, Usage
 from SimpleLLMFunc.utils import set_fields
 
-__all__ = [
-    "AnswerReviewed",
-    "Attempt",
-    "MessageAppended",
-    "ReActEvent",
-    "ReplyDelta",
-    "ReplyReceived",
-    "RunFailed",
-    "RunFinished",
-    "RunStarted",
-    "ToolCallFinished",
-    "ToolCallProgress",
-    "ToolCallStarted",
-    "TryFailed",
-    "TurnStarted",
-    "to_dict",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:

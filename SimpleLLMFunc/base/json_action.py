@@ -17,8 +17,6 @@ from SimpleLLMFunc.interface.wires import new_call_id
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text
 
-__all__ = ["AnswerText", "JsonActions", "read_actions"]
-
 _SIGNS = frozenset({"tool", "arguments", "answer"})
 _SPACE_AT_END = re.compile(r"(?<!\s)\s+\Z")
 _NO_SIGN = re.compile(r'[^"\\]+')

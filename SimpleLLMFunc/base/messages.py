@@ -23,16 +23,6 @@ from SimpleLLMFunc.type import (
     Usage,
 )
 
-__all__ = [
-    "as_data",
-    "build_assistant_response_message",
-    "build_assistant_tool_message",
-    "build_multimodal_content",
-    "copied",
-    "extract_usage_from_response",
-    "render_value",
-]
-
 T = TypeVar("T")
 
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(defer_build=True))

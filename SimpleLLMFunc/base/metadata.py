@@ -20,16 +20,6 @@ from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = [
-    "FunctionKind",
-    "FunctionMetadata",
-    "RunMetadata",
-    "SentRequest",
-    "code_version",
-    "function_version",
-    "signature_text",
-]
-
 FunctionKind: TypeAlias = Literal["function", "chat", "call", "assistant"]
 """Who asks: an `@llm_function`, an `@llm_chat`, a Call, or the assistant."""
 

@@ -10,13 +10,6 @@ from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, content_text
 
-__all__ = [
-    "extract_content_from_response",
-    "extract_content_from_stream_response",
-    "parse_text",
-    "process_response",
-]
-
 R = TypeVar("R")
 
 

@@ -14,8 +14,6 @@ from SimpleLLMFunc.interface.wires import STATE
 from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolSearch
 from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
 
-__all__ = ["ModelRequest", "Review", "ToolMap", "ToolPolicy", "ToolWords", "Toolset"]
-
 ToolMap: TypeAlias = Mapping[str, Tool | Callable[..., Any]]
 """What runs, by the name on the wire."""
 

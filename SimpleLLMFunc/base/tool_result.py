@@ -17,8 +17,6 @@ from SimpleLLMFunc.base.templates import enclosed, shortened
 from SimpleLLMFunc.tools import wire_name
 from SimpleLLMFunc.type import MULTIMODAL, Audio, ContentPart, File, ImgPath, Multimodal, Text, without_surrogates
 
-__all__ = ["holds_media", "render_result"]
-
 _MAX_NESTED_LISTS: Final = 3
 _MAX_DEPTH: Final = 50
 _MAX_NODES: Final = 200_000

@@ -25,15 +25,6 @@ from SimpleLLMFunc.base.schemas import (
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
 
-__all__ = [
-    "build_type_description_json",
-    "generate_example_object",
-    "get_detailed_type_description",
-    "has_multimodal_content",
-    "is_multimodal_type",
-    "type_identity",
-]
-
 _MEDIA: dict[Any, tuple[str, str]] = {
     Text: ("text", "texts"),
     ImgUrl: ("image", "images"),

@@ -37,8 +37,6 @@ from SimpleLLMFunc.logger import async_log_context
 from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context
 
-__all__ = ["Asker", "closed_with_exec", "closing_questions"]
-
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 _FORM = {

@@ -12,20 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from SimpleLLMFunc.logger import push_warning
 
-__all__ = [
-    "ByPosition",
-    "CallIds",
-    "CallInfo",
-    "CallOutputChunk",
-    "CallOutputType",
-    "CallVars",
-    "DataBase",
-    "ExecutorBackground",
-    "ExecutorHistory",
-    "Language",
-    "LanguageType",
-]
-
 _SPELLINGS = {"zh": "zh", "chinese": "zh", "中文": "zh", "汉语": "zh", "en": "en", "english": "en", "英文": "en"}
 
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.logger import push_warning
 
-__all__ = ["conversation_records"]
-
 _KNOWN_ROLES: Final = frozenset({"user", "assistant", "tool", "system", "developer"})
 
 

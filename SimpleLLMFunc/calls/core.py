@@ -25,8 +25,6 @@ from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.utils import in_context
 
-__all__ = ["CallNode", "CoreCall"]
-
 
 class CallNode(Protocol):
     """What a scheduler knows of the tool behind a step: two texts, and parameters that hold for all its steps."""

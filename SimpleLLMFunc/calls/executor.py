@@ -19,8 +19,6 @@ from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.logger import app_log, async_log_context, border, push_error, push_warning
 from SimpleLLMFunc.utils import in_context
 
-__all__ = ["StepExecutor"]
-
 
 class StepExecutor:
     """Runs one step of a task; all executors of a task share it.

@@ -18,8 +18,6 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, shown_value
 
-__all__ = ["as_call_error", "call_errors"]
-
 _FACTS = (
     "status", "retry_after", "kind", "limit", "spent", "unit", "partial", "reason", "violations", "field", "trace_id",
 )  # fmt: skip

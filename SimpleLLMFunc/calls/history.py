@@ -7,8 +7,6 @@ from typing import Any
 
 from SimpleLLMFunc.calls.call_data import CallVars, ExecutorHistory
 
-__all__ = ["read_history"]
-
 
 def read_history(path: Any, history: Any) -> Any:
     """Return what stands at ``step/key/sub`` in the outputs of earlier steps, None where nothing does.

@@ -22,8 +22,6 @@ from SimpleLLMFunc.tools import Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.tools.schemas import docstring_of, name_of, underlying
 from SimpleLLMFunc.type import FunctionCall, ToolCall
 
-__all__ = ["RunTool", "RunToolInput", "RunToolOutput"]
-
 
 class RunToolInput(DataBase, extra="allow"):
     """The arguments of the callable, by name."""

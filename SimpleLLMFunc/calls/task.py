@@ -25,8 +25,6 @@ from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger import border
 
-__all__ = ["Step", "StepStatus", "Task", "TaskRuntime", "Waiting"]
-
 
 class StepStatus(StrEnum):
     """How a step stands: it runs, has ended well or badly, or waits for values (PARAM)."""

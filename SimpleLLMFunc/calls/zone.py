@@ -8,8 +8,6 @@ from typing import Final
 
 from SimpleLLMFunc.errors import CallError
 
-__all__ = ["DEFAULT_ZONE", "zone_of"]
-
 DEFAULT_ZONE: Final = "Asia/Shanghai"
 
 # What they have been ever since 1991: enough for the time it is now, where there is no database to ask.

@@ -27,8 +27,6 @@ from SimpleLLMFunc.llm_decorator.kinds import (
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.type import ImgUrl, Text
 
-__all__ = ["Runnable", "argument_options", "arguments_of", "function_named"]
-
 Runnable: TypeAlias = Function | Chat
 """What has a model for a body."""
 

@@ -14,8 +14,6 @@ from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.logger import escape_control, redact
 from SimpleLLMFunc.runtime import run_sync
 
-__all__ = ["improve_command"]
-
 
 @click.command(name="improve", short_help="Look for examples and prompts with which a function answers better.")
 @click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target)

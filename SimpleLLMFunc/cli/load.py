@@ -20,8 +20,6 @@ from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut, did_you_m
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.logger import shown_error
 
-__all__ = ["complete_target", "load_module", "load_object", "split_target"]
-
 
 def split_target(target: str) -> tuple[str, str]:
     """Return module and name of ``module:name``; the name is empty where there is none.

@@ -13,8 +13,6 @@ from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import SimpleLLMFuncError, did_you_mean
 from SimpleLLMFunc.logger import is_debugging, redact, shown_traceback
 
-__all__ = ["COMMANDS", "main"]
-
 COMMANDS = {
     "chat": "commands.chat:chat",
     "completion": "completion:completion",

@@ -12,8 +12,6 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.logger import escape_control
 
-__all__ = ["as_json", "echo_json", "echo_text", "echo_value", "jsonable", "printable"]
-
 
 def printable(text: str) -> str:
     """Return text that may go to a terminal: its lines stay, other control characters are shown as escapes."""

@@ -10,8 +10,6 @@ import click
 
 from SimpleLLMFunc.display.tables import text_table
 
-__all__ = ["Row", "show_rows", "show_table"]
-
 State: TypeAlias = Literal["ok", "no", "bad"]
 """Fine; not there, which need not be; wrong."""
 

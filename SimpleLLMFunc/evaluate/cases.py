@@ -15,8 +15,6 @@ from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, recorded_lines
 
-__all__ = ["UNKNOWN", "Case", "Cases", "CheckedCase", "Unknown", "checked_cases", "read_cases"]
-
 
 class Unknown(Enum):
     """The type of `UNKNOWN`."""

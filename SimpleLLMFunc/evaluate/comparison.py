@@ -15,8 +15,6 @@ from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.evaluate.plot import differences_svg
 from SimpleLLMFunc.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval
 
-__all__ = ["Comparison", "Difference", "difference_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

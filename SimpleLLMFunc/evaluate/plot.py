@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-__all__ = ["differences_svg", "scores_svg"]
-
 _ROW = 28
 _LEFT = 190
 _WIDE = 420

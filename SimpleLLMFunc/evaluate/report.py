@@ -18,8 +18,6 @@ from SimpleLLMFunc.evaluate.plot import scores_svg
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.statistics import score_interval
 
-__all__ = ["CaseResult", "EvalReport", "EvaluationFailed", "Outcome", "Score", "compare"]
-
 FORMAT = 1
 KIND = "simplellmfunc-evaluation"
 """Tells the file of a report from any other JSON: what `lock --check` looks for."""

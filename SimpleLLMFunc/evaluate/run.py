@@ -31,18 +31,6 @@ from SimpleLLMFunc.runtime import in_thread, run_sync
 from SimpleLLMFunc.statistics import wilson_interval
 from SimpleLLMFunc.type import NO_USAGE, Confident, Usage
 
-__all__ = [
-    "Asked",
-    "Evaluated",
-    "GradedRun",
-    "Variants",
-    "checked_function",
-    "evaluate",
-    "evaluate_async",
-    "graded_answers",
-    "named_scorers",
-]
-
 Evaluated: TypeAlias = Function
 """What can be evaluated."""
 

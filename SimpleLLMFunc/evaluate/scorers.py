@@ -24,8 +24,6 @@ from SimpleLLMFunc.llm_decorator import fill, llm_function
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["Answered", "Grades", "Scorer", "ScorerLike", "as_scorer", "exact", "fields", "judge"]
-
 _AT_A_TIME = 16
 _INDEX = re.compile(r"\[\d+\]")
 _CLOSE = 1e-9

@@ -29,8 +29,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import Usage
 
-__all__ = ["Asking", "function_requests", "removed"]
-
 _SERVICE = (
     AuthenticationError,
     ConnectionFailed,

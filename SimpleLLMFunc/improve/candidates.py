@@ -25,8 +25,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     SHORT_SYSTEM_PROMPT_TEMPLATE,
 )
 
-__all__ = ["Candidate", "candidates_of", "example_lines", "joined"]
-
 _RETURNED = "\n\nReturn value:\n{return_type_description}"
 
 

@@ -18,8 +18,6 @@ from SimpleLLMFunc.llm_decorator import fill, llm_function
 from SimpleLLMFunc.logger import push_debug, push_warning, shown_error
 from SimpleLLMFunc.runtime import in_thread, run_sync
 
-__all__ = ["Gepa"]
-
 T = TypeVar("T")
 
 _DOCSTRING = "docstring"

@@ -11,8 +11,6 @@ from SimpleLLMFunc.batch.checkpoint import canonical
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate import CheckedCase
 
-__all__ = ["FEWEST", "Parts", "Round", "affordable", "parted", "rounds"]
-
 T = TypeVar("T")
 
 FEWEST = 30

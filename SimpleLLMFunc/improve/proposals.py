@@ -19,8 +19,6 @@ from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Change
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["PROPOSALS", "Proposer", "Seen", "Task", "Wording", "as_proposer", "reworded"]
-
 PROPOSALS = 4
 """Wordings that are asked for."""
 

@@ -37,8 +37,6 @@ from SimpleLLMFunc.logger import border, mask_known
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.statistics import score_interval
 
-__all__ = ["improved"]
-
 _MOST = 24
 """Candidates; more of them find chance rather than gains."""
 

@@ -10,8 +10,6 @@ from SimpleLLMFunc.interface.wires import Wire
 from SimpleLLMFunc.interface.wires.blocks import family_of
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
 
-__all__ = ["Anthropic"]
-
 
 class Anthropic(ServiceModel):
     """A model behind the Messages API; the key is ANTHROPIC_API_KEY, the address ANTHROPIC_BASE_URL (without ``/v1``).

@@ -12,9 +12,6 @@ from pydantic_core import from_json
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["decode", "encode", "mend", "text_size"]
-
-
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 MAX_DEPTH = 200
 """Levels of nesting that are read: what the fast reader takes, and far more than any service sends."""

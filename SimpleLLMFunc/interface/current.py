@@ -17,8 +17,6 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = ["StandIn", "named_model", "resolve_llm", "standing_in", "use_llm", "used_llm"]
-
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
 

@@ -6,8 +6,6 @@ from typing import Literal, TypeAlias
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 
-__all__ = ["Again", "AttemptFailed"]
-
 Again: TypeAlias = Literal["never", "once", "always"]
 """Whether a failure is worth a further try: never, one only, or as many as the caller allows."""
 

@@ -10,8 +10,6 @@ from SimpleLLMFunc.interface.wires import Wire
 from SimpleLLMFunc.interface.wires.gemini import GeminiWire
 from SimpleLLMFunc.interface.wires.parts import gemini_family
 
-__all__ = ["Gemini"]
-
 
 class Gemini(ServiceModel):
     """A model behind Google's generateContent; the key is GOOGLE_API_KEY, else GEMINI_API_KEY.

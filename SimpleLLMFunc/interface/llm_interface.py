@@ -11,8 +11,6 @@ from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import price_of
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
-__all__ = ["LLM_Interface", "answering_models", "given_to"]
-
 
 class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     """A model that can be asked: write `chat` and `chat_stream`, and you have a provider.

@@ -20,8 +20,6 @@ from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import HTTP_LOGGERS, border, redact_logs_of, remember_secret
 from SimpleLLMFunc.runtime import importing
 
-__all__ = ["OpenAICompatible"]
-
 OpenAIWire = Literal["chat", "responses"]
 
 _UNSURE = frozenset({"openai-compatible", "ollama"})

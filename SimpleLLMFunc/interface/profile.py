@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.utils import set_fields
 
-__all__ = ["GENERIC", "PROFILES", "Profile", "find_profile"]
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:

@@ -50,8 +50,6 @@ from SimpleLLMFunc.interface.wires import (
 from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.type import Usage
 
-__all__ = ["FIRST_BYTE_SECONDS", "KEY_SECONDS", "ServiceModel"]
-
 FIRST_BYTE_SECONDS = 600.0
 KEY_SECONDS = 300.0
 

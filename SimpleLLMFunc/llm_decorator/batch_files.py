@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.batch.ray import RayActor
     from SimpleLLMFunc.batch.rows import Rows
 
-__all__ = ["AsyncBatchFiles", "BatchFiles"]
-
 R = TypeVar("R")
 
 

@@ -20,8 +20,6 @@ from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration, CalibrationReport
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["calibrate"]
-
 LEAST_ROWS = 20
 
 _PLAIN = {

@@ -23,8 +23,6 @@ from SimpleLLMFunc.runtime import import_module, run_sync
 from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.utils import in_context
 
-__all__ = ["ChatPipeline"]
-
 
 class ChatPipeline(Pipeline):
     """An `@llm_chat`: the five steps, and the two views of them.

@@ -34,16 +34,6 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.batch import MapOptions, MapReport
     from SimpleLLMFunc.batch.rows import Rows
 
-__all__ = [
-    "AsyncLLMChat",
-    "AsyncLLMFunction",
-    "AsyncLLMStream",
-    "LLMChat",
-    "LLMFunction",
-    "LLMStream",
-    "fill",
-]
-
 L = TypeVar("L", bound=Pipeline)
 P = ParamSpec("P")
 Q = ParamSpec("Q")

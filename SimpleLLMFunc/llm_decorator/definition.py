@@ -30,8 +30,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, quotes_line
 from SimpleLLMFunc.type import confident_type
 
-__all__ = ["Definition", "check_choice", "iterator_kind"]
-
 _SYNC_KINDS = (Iterator, Generator, Iterable)
 _ASYNC_KINDS = (AsyncIterator, AsyncGenerator, AsyncIterable)
 _WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator|Iterable)\s*(?:\[|$)")

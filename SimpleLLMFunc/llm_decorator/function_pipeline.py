@@ -35,8 +35,6 @@ from SimpleLLMFunc.utils import in_context, stepped
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Examples
 
-__all__ = ["FunctionPipeline"]
-
 _EXAMPLES = {"examples", "max_examples", "embeddings"}
 
 

@@ -19,23 +19,6 @@ from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.type import Audio, File, ImgPath
 
-__all__ = [
-    "CHATS",
-    "FILES",
-    "FUNCTIONS",
-    "STREAMS",
-    "Chat",
-    "Function",
-    "answers_of",
-    "chat_pipeline_of",
-    "is_function",
-    "is_offered",
-    "lacks_instance",
-    "mapped",
-    "pipeline_of",
-    "takes_a_file",
-]
-
 STREAMS: Final = (AsyncLLMStream, LLMStream)
 FUNCTIONS: Final = (AsyncLLMFunction, LLMFunction, *STREAMS)
 CHATS: Final = (AsyncLLMChat, LLMChat)

@@ -20,8 +20,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, Thinking
 from SimpleLLMFunc.logger import border
 
-__all__ = ["ChatDecorator", "async_llm_chat", "llm_chat"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -23,8 +23,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples, Thinking
 from SimpleLLMFunc.logger import border
 
-__all__ = ["FunctionDecorator", "async_llm_function", "llm_function"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")

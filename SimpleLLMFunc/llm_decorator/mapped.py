@@ -26,8 +26,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.templates import (
 )
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["MappedFunction"]
-
 R_co = TypeVar("R_co", covariant=True)
 
 

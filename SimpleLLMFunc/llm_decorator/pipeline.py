@@ -25,8 +25,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_toolset
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.type import Usage
 
-__all__ = ["Pipeline"]
-
 P = TypeVar("P", bound="Pipeline")
 
 _NO_OPTIONS: Mapping[str, Any] = {}

@@ -20,8 +20,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.tools import FunctionTool
 from SimpleLLMFunc.utils import found_by, pickled_by_value
 
-__all__ = ["Parts", "Reducer", "parts_of", "pipeline_of_name", "pipeline_of_parts", "reduced", "reducers_of"]
-
 Parts = tuple[Callable[..., FunctionPipeline], tuple[Any, ...]]
 """What makes the pipeline again: a function, and its arguments."""
 

@@ -25,8 +25,6 @@ from SimpleLLMFunc.logger.known import MASK, SHORTEST_SECRET, end_before_secret,
 from SimpleLLMFunc.logger.looks import is_secret_name, mask_looks
 from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl
 
-__all__ = ["escape_control", "redact", "render_arguments", "shown_data"]  # what the reference shows
-
 # --- secrets -------------------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,6 @@ from typing import Any, Protocol, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
 
-__all__ = ["Errands", "waited_for"]
-
 T = TypeVar("T")
 
 

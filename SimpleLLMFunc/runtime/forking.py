@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["ForkAware", "ForkSafeLock", "forks_wait", "renew_if_patched", "renew_in_child"]
-
 _FORK_SECONDS = 2.0
 """How long a fork waits for an import that another thread is doing."""
 

@@ -14,8 +14,6 @@ from SimpleLLMFunc.runtime.threads import import_module
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-__all__ = ["THIS_MACHINE", "address_of", "cancelled", "listening", "serve_until_cancelled", "unless_gone"]
-
 THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
 """The names by which only this machine is reached."""
 

@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_if_patched
 
-__all__ = ["TOO_LATE", "LoopThread", "loop_thread"]
-
 T = TypeVar("T")
 
 EXIT_SECONDS = 2.0

@@ -12,8 +12,6 @@ from weakref import WeakSet, finalize
 
 from SimpleLLMFunc.runtime.forking import renew_in_child
 
-__all__ = ["PerLoop"]
-
 T = TypeVar("T")
 
 Known: TypeAlias = dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]]

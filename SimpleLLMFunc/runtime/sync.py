@@ -18,8 +18,6 @@ from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime.cancellation import waited_for
 from SimpleLLMFunc.runtime.loop_thread import TOO_LATE, LoopThread, loop_thread
 
-__all__ = ["iterate_sync", "run_sync", "submit"]
-
 T = TypeVar("T")
 
 INTERRUPT_SECONDS = 0.5

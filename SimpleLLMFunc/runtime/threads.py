@@ -20,8 +20,6 @@ from weakref import finalize
 
 from SimpleLLMFunc.runtime.forking import forks_wait, renew_in_child
 
-__all__ = ["LARGE", "Worker", "import_module", "importing", "in_thread", "off_loop_if_large"]
-
 T = TypeVar("T")
 
 LARGE: Final = 16 * 1024

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["fastapi_errors", "http_app", "serve_functions"]
-
 _MAX_BODY: Final = 1_000_000
 _DEADLINE: Final = 120.0
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["Api", "McpDoor", "told"]
-
 
 class Api:
     """What answers the requests: the paths of the server, as functions of a request."""

@@ -24,8 +24,6 @@ from SimpleLLMFunc.interface.spending import Spent, budget
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.serve.http_problem import Problem
 
-__all__ = ["KEYS_VARIABLE", "Caller", "CallerEntry", "Callers", "hash_of", "new_key"]
-
 KEYS_VARIABLE: Final = "SIMPLELLMFUNC_SERVE_KEYS"
 """Holds callers as ``name:sha256 name:sha256``, or the same JSON as the file."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["Events", "problem_response"]
-
 _PING_SECONDS: Final = 15.0
 _QUEUED: Final = 16
 _HEADERS: Final = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"}

@@ -16,8 +16,6 @@ from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.serve.http_problem import MEDIA_TYPE, PROBLEM_SCHEMA, STATUSES
 from SimpleLLMFunc.serve.offer import Offer
 
-__all__ = ["openapi_document", "value_schema"]
-
 _USAGE: Final = {
     "type": "object",
     "properties": {

@@ -13,8 +13,6 @@ from SimpleLLMFunc.base.type_resolve import generate_example_object, get_detaile
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.serve.offer import Offer
 
-__all__ = ["PAGE_POLICY", "page_of"]
-
 PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 """What the browser may load for it: nothing."""
 

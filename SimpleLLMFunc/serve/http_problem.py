@@ -26,8 +26,6 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.logger import redact
 
-__all__ = ["MEDIA_TYPE", "PROBLEM_SCHEMA", "STATUSES", "Problem", "problem_of"]
-
 MEDIA_TYPE: Final = "application/problem+json"
 _MOST_CHARS: Final = 2000
 

@@ -27,8 +27,6 @@ from SimpleLLMFunc.runtime import in_thread, submit
 from SimpleLLMFunc.tools import ArgumentsError, Tool, wire_names
 from SimpleLLMFunc.type import Confident
 
-__all__ = ["Decorated", "Offer", "decorated_functions", "offers"]
-
 Decorated: TypeAlias = Function
 """What can be offered."""
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["Lines", "Printer", "protocol_streams"]
-
 
 @contextlib.contextmanager
 def protocol_streams() -> Generator[tuple[int, int], None, None]:

@@ -18,8 +18,6 @@ from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import redacted_cause
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["Schema", "SqliteFile", "check_schema", "is_damage", "made_by", "schema_of", "transaction"]
-
 _HEADER = b"SQLite format 3\x00"
 BUSY_SECONDS = 5.0
 """How long a writer waits for another one."""

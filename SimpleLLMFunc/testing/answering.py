@@ -9,8 +9,6 @@ from typing import Any, Final
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
-__all__ = ["answer_message", "answer_tool_of", "asks_for_action", "schema_of", "tool_calls", "wrapped"]
-
 _ACTION: Final = "Reply with exactly one JSON object and nothing else:"
 
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 
-__all__ = ["text_matching"]
-
 _TRIES: Final = 1000
 
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.testing.scenarios import Request
 from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["least", "no_other_task", "reply_to"]
-
 
 async def reply_to(llm: LLM_Interface, asked: Request, is_streamed: bool, **more: Any) -> ChatCompletion:
     """Ask `llm`, for a whole reply or for a stream, which is put together."""

@@ -10,8 +10,6 @@ from typing import Any
 from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolCall
 
-__all__ = ["assembled", "completion_of", "message_text", "split_reply", "text_chunk"]
-
 _PIECE = re.compile(r"\s*\S{1,4}|\s+")
 """What one chunk holds by default: about what a model writes at a time, white space before the word it leads to."""
 

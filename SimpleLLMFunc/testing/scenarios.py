@@ -7,20 +7,6 @@ from typing import Any, TypeAlias
 
 from SimpleLLMFunc.type import Message
 
-__all__ = [
-    "FILL_SCHEMA",
-    "WEATHER_TOOL",
-    "Answer",
-    "CallTool",
-    "Echo",
-    "Fill",
-    "Hang",
-    "Refuse",
-    "Request",
-    "Scenario",
-    "response_format",
-]
-
 
 @dataclass(frozen=True)
 class Answer:

@@ -24,8 +24,6 @@ from SimpleLLMFunc.testing.schema_values import Schema, text_of_words, value_of
 from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest
 from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
-__all__ = ["SchemaLLM"]
-
 NATIVE = Profile("schema", native=True)
 
 _QUOTES: Final = re.compile(r"^(?P<paths>.+): copied from the arguments word for word, ", re.MULTILINE)

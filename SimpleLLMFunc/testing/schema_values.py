@@ -15,8 +15,6 @@ from typing import Any, Final, TypeAlias
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.testing.patterns import text_matching
 
-__all__ = ["Schema", "text_of_words", "value_of"]
-
 Schema: TypeAlias = Mapping[str, Any]
 
 _DEEP: Final = 4

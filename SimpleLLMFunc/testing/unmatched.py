@@ -11,8 +11,6 @@ from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["UnmatchedRequest", "brief_request", "request_text"]
-
 _MOST_CHARS: Final = 4000
 
 

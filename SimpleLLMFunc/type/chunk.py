@@ -24,8 +24,6 @@ from SimpleLLMFunc.type.wire import (
     text_or_none,
 )
 
-__all__ = ["ChatCompletionChunk", "ChoiceDelta", "ChunkChoice", "ToolCallDelta"]
-
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:

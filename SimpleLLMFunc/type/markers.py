@@ -12,8 +12,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from SimpleLLMFunc.errors import SignatureError
 
-__all__ = ["ABSTAIN", "QUOTED", "Abstain", "Abstention", "Confident", "Quoted", "confident_type"]
-
 T = TypeVar("T")
 S = TypeVar("S", bound=str)
 D = TypeVar("D")

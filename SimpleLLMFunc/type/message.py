@@ -10,21 +10,6 @@ from typing import Any, Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
 
-__all__ = [
-    "AssistantMessage",
-    "ChatPair",
-    "ContentPart",
-    "Message",
-    "MessageList",
-    "SystemMessage",
-    "ToolCallDict",
-    "ToolCallFunctionDict",
-    "ToolMessage",
-    "ToolSpec",
-    "UserMessage",
-    "spec_name",
-]
-
 ContentPart: TypeAlias = dict[str, Any]
 """One part of a multimodal content: ``{"type": "text", "text": …}``, ``{"type": "image_url", …}`` and so on."""
 

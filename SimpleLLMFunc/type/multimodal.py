@@ -20,19 +20,6 @@ from urllib.parse import urlsplit
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type.message import ContentPart
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "MULTIMODAL",
-    "Audio",
-    "Detail",
-    "File",
-    "ImgPath",
-    "ImgUrl",
-    "Multimodal",
-    "Text",
-    "read_file",
-]
-
 Detail: TypeAlias = Literal["auto", "low", "high"]
 """How closely the model shall look at an image; "auto" leaves it to the provider and is not sent."""
 

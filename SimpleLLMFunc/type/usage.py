@@ -9,8 +9,6 @@ from typing import Any
 from SimpleLLMFunc.type.wire import MOST, count, mappings
 from SimpleLLMFunc.utils import set_fields
 
-__all__ = ["NO_USAGE", "CompletionUsage", "Usage", "usage_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -8,22 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "CALL_FIELDS",
-    "MESSAGE_FIELDS",
-    "MOST",
-    "arguments_text",
-    "content_text",
-    "count",
-    "extras",
-    "index_of",
-    "mapping",
-    "mappings",
-    "text_of",
-    "text_or_none",
-    "without_surrogates",
-]
-
 MESSAGE_FIELDS = frozenset(
     {"role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning", "function_call"}
 )

@@ -18,8 +18,6 @@ from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
 from SimpleLLMFunc.viewer.responses import Refusal
 
-__all__ = ["as_curl", "as_test", "is_omitted"]
-
 _NO_CONTENT: Final = "The store was told to keep no content: there is nothing to make this of."
 _PLAIN_TYPES: Final = frozenset({"str", "int", "float", "bool", "None"})
 _SHORTENED = re.compile(r"<(?:image|audio|file|bytes|base64) \d+ k?B>")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["MapPages"]
-
 _BUCKETS: Final = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86400)
 _MOST_BUCKETS: Final = 120
 _ROWS: Final = 50

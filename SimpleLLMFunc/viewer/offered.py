@@ -27,8 +27,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import spec_name
 
-__all__ = ["Offered", "OfferedChat", "OfferedFunction", "offered_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class OfferedFunction:

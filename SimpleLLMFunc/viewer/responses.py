@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-__all__ = [
-    "Lines",
-    "Refusal",
-    "Veil",
-    "attempt_facts",
-    "body_of",
-    "clean",
-    "error_facts",
-    "json_reply",
-    "json_text",
-    "reason",
-    "reply_of",
-]
-
 T = TypeVar("T")
 
 _MAX_ERROR_CHARS = 4000

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["RunningPages"]
-
 _MOST_AT_A_TIME: Final = 8
 _MOST_SESSIONS: Final = 100
 _MAX_MESSAGE: Final = 200_000

@@ -15,8 +15,6 @@ from SimpleLLMFunc.runtime import THIS_MACHINE
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["CONTENT_SECURITY_POLICY", "SEEN", "TOKEN_HEADER", "Guard", "new_token"]
-
 SEEN: Final = "SimpleLLMFunc.viewer.seen"
 """In the scope of a request for data that the guard has let through; what answers with data looks for it."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["ViewerApp", "serve_page", "viewer_app"]
-
 _GRACE_SECONDS: Final = 2
 
 

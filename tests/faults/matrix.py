@@ -24,8 +24,6 @@ from tests.faults.scenario import Scenario
 from tests.faults.scenarios import ON_WIRE, SCENARIOS
 from tests.faults.speech import WIRES
 
-__all__ = ["PAGE", "main", "put", "run", "summary", "table"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "faults.md"
 
 _VIEWS = {

@@ -10,8 +10,6 @@ from tests.faults.replies import STREAM_HEAD, answer_text, body_of, completion, 
 from tests.faults.scenario import Scenario, forecast_tool, has, no_tool_ran, tells
 from tests.faults.server import Act, Exchange, in_chunk, with_length
 
-__all__ = ["OWN_FAULTS"]
-
 ROW = "own"
 PARTIAL = 3
 """How many pieces of text arrive before a stream breaks."""

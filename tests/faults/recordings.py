@@ -10,8 +10,6 @@ from typing import Any
 
 from tests.faults.replies import USAGE, chunk, delta, event, events_of
 
-__all__ = ["RECORDINGS", "Recording"]
-
 TEXT = "caf\u00e9 \u2028 \U0001f600 \u201cdone\u201d\n\n[DONE]"
 
 

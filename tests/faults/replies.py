@@ -13,29 +13,6 @@ from typing import Any, Literal, TypeAlias
 from tests.faults.server import Act, Exchange, Request, head, in_chunk, with_length
 from tests.faults.speech import SPEECH, SPEECHES
 
-__all__ = [
-    "JSON_TEXT",
-    "LAST",
-    "STREAM_HEAD",
-    "TEXT",
-    "USAGE",
-    "answer_text",
-    "body_of",
-    "call",
-    "chunk",
-    "completion",
-    "delta",
-    "event",
-    "events_of",
-    "good",
-    "pieces_of",
-    "replies",
-    "says",
-    "sends",
-    "status",
-    "streams",
-]
-
 TEXT = "It is 7 °C in Köln,\u2028 no rain \U0001f327 until\n\nfive o'clock."
 """What a chat gets: characters of 1 to 4 bytes, a line separator that ends no line, line ends that do not end the event."""
 

@@ -44,19 +44,6 @@ from tests.faults.scenario import Form, Kind, Scenario
 from tests.faults.server import FaultServer, Request
 from tests.support.starved import starved
 
-__all__ = [
-    "KEY",
-    "Cell",
-    "Seen",
-    "cells_of",
-    "connections_taken",
-    "leftovers",
-    "model_of",
-    "play",
-    "sockets",
-    "warm_up",
-]
-
 KEY = "sk-CANARY-0123456789abcdef"
 """The key of every call; it must not be found in any output."""
 

@@ -14,8 +14,6 @@ from tests.faults.replies import JSON_TEXT, TEXT
 from tests.faults.server import Act, FaultServer, Request
 from tests.faults.speech import SPEECHES, WIRES
 
-__all__ = ["TOOL_TEXT", "Check", "Expected", "Form", "Kind", "Scenario", "Weather", "forecast_tool", "has", "tells"]
-
 Kind: TypeAlias = Literal["function", "chat"]
 Form: TypeAlias = Literal["whole", "stream"]
 

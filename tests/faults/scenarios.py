@@ -10,8 +10,6 @@ from tests.faults.speech import WIRES
 from tests.faults.stream_faults import STREAM_FAULTS
 from tests.faults.wire_faults import WIRE_FAULTS
 
-__all__ = ["ON_WIRE", "SCENARIOS"]
-
 SCENARIOS: list[Scenario] = [*SERVICE_FAULTS, *STREAM_FAULTS, *REPLY_FAULTS, *WIRE_FAULTS]
 
 ON_WIRE: dict[str, list[Scenario]] = {

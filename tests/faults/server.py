@@ -26,9 +26,6 @@ from typing import Any, TypeAlias
 
 from tests.faults.speech import SPEECH, SPEECHES, wire_of
 
-__all__ = ["Act", "Exchange", "FaultServer", "HungUp", "Request", "head", "in_chunk", "with_length"]
-
-
 TLS_HANDSHAKE = 22
 """The first byte that a client sends who wants TLS."""
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
-__all__ = ["SPEECH", "SPEECHES", "WIRES", "Speech", "wire_of"]
-
 Json = dict[str, Any]
 
 

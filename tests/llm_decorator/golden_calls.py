@@ -42,8 +42,6 @@ from SimpleLLMFunc import (
 )
 from tests.support.server import LoopbackServer, completion
 
-__all__ = ["CASES", "Asked", "Case"]
-
 
 @dataclass
 class Asked:

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["HELLO", "ThreadServer", "keep_loop_busy", "read_request", "whole_reply"]
-
 HELLO = [{"role": "user", "content": "hello"}]
 
 

@@ -23,8 +23,6 @@ from typing import Any
 
 from SimpleLLMFunc.logger.handlers import JsonFormatter, LineFormatter
 
-__all__ = ["CANARIES", "Canary", "Outputs", "chain_of"]
-
 _WINDOW = 8
 _LOGGERS = (
     "SimpleLLMFunc", "aiohttp", "aiohttp.client", "asyncio", "openai", "httpx", "httpx2", "httpcore", "httpcore2", "mcp", "concurrent",

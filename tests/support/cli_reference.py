@@ -14,8 +14,6 @@ import click
 
 from SimpleLLMFunc.cli.main import main
 
-__all__ = ["PAGE", "commands", "reference"]
-
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"
 
 _HEAD = """\

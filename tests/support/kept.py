@@ -16,8 +16,6 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.loop_guard import forget_call
 
-__all__ = ["watching_calls"]
-
 _KINDS = {Call, AttemptFailed, ServerUnavailable, BadRequest, BadReply, ConnectionFailed}
 _FRAMES = {
     function.__code__

@@ -48,8 +48,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ALLOWED", "LIMIT", "NOT_YET", "LoopGuard", "Offence", "collecting", "forget_call", "install"]
-
 LIMIT = 0.050
 TICK = 0.010
 LARGE_FILE = 1024 * 1024

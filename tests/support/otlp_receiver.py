@@ -24,8 +24,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-__all__ = ["OtlpReceiver", "ReceivedSpan"]
-
 
 @dataclass(frozen=True)
 class ReceivedSpan:

@@ -16,8 +16,6 @@ import pytest
 
 from tests.support.starved import without_slow_steps
 
-__all__ = ["check_script", "forks", "in_child", "interrupting", "run_script"]
-
 ROOT = Path(__file__).parents[2]
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

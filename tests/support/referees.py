@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-__all__ = ["check_gemini", "check_messages", "check_responses"]
-
 
 def check_messages(body: Mapping[str, Any]) -> None:
     """Raise where Anthropic's SDK could not have sent the body."""

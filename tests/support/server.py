@@ -21,19 +21,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = [
-    "Answer",
-    "LoopbackServer",
-    "Recorded",
-    "completion",
-    "error_answer",
-    "json_answer",
-    "raw_answer",
-    "sse",
-    "text_answer",
-    "tool_calls_answer",
-]
-
 
 @dataclass(frozen=True)
 class Recorded:

@@ -19,8 +19,6 @@ from SimpleLLMFunc.testing.reply_chunks import split_reply
 from SimpleLLMFunc.type import ChatCompletion
 from tests.support.server import Answer, Recorded, json_answer
 
-__all__ = ["REPLIES", "ChatService", "GeminiService", "MessagesService", "ResponsesService", "Service"]
-
 Json = dict[str, Any]
 
 # --- what a service may say ---------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["starved", "without_slow_steps"]
-
 
 def starved() -> float:
     """Return the seconds that this thread was ready to run and was not let, since it began; 0 on systems that do not tell.

@@ -17,8 +17,6 @@ from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import llm_function
 
-__all__ = ["Digest", "Finding", "bare", "parts_of"]
-
 T = TypeVar("T")
 
 PART_CHARS: Final = 12_000

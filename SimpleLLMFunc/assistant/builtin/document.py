@@ -16,8 +16,6 @@ from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
 from SimpleLLMFunc.type import MAX_FILE_BYTES, read_file
 
-__all__ = ["document_tools"]
-
 Operation = Literal["analyze", "summarize", "extract"]
 
 PARSE_SECONDS: Final = 60.0

@@ -12,8 +12,6 @@ from SimpleLLMFunc.assistant.builtin.localized_tool import Language
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.tools import ToolContext
 
-__all__ = ["checked_root", "find_file", "given_roots", "named_below"]
-
 MAX_SHOWN: Final = 20
 _MAX_DEPTH = 3
 _MAX_LOOKED_AT = 2000

@@ -14,8 +14,6 @@ from typing import Final, TypeAlias
 
 from SimpleLLMFunc.calls.slot.time_words import Calendar, Stretch
 
-__all__ = ["read_days"]
-
 Days: TypeAlias = tuple[date, date]
 """The first and the last of some days."""
 

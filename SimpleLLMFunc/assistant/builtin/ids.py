@@ -17,8 +17,6 @@ from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
-__all__ = ["check_ai_id", "frequency_number", "id_tools", "new_ai_id"]
-
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _VALUES: Final = {character: value for value, character in enumerate(ALPHABET)}
 _RANDOM_CHARACTERS = 19

@@ -20,8 +20,6 @@ from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
 from SimpleLLMFunc.type import ImgPath, ImgUrl, read_file
 
-__all__ = ["DetectedObject", "image_tools"]
-
 Kind = Literal["general", "objects", "text"]
 
 _KINDS: Final[dict[str, Kind]] = WORDS["kinds"]

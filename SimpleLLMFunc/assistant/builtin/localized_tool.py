@@ -9,8 +9,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from SimpleLLMFunc.tools import Tool
 
-__all__ = ["SPOKEN", "WORDS", "Language", "localized"]
-
 Language: TypeAlias = Literal["zh", "en"]
 """Of the descriptions of tools, and of what they say."""
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 from SimpleLLMFunc.extras import check_extra, load_extra
 from SimpleLLMFunc.runtime import ForkSafeLock, in_thread
 
-__all__ = ["TextLine", "read_text_in_image"]
-
 MAX_PIXELS: Final = 50_000_000
 """A larger image is refused: unpacked it would take gigabytes."""
 

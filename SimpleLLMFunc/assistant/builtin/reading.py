@@ -17,8 +17,6 @@ from typing import Any, Final
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.extras import load_extra
 
-__all__ = ["KINDS", "Document", "Unreadable", "decoded", "read_document"]
-
 MAX_TEXT_CHARS: Final = 5_000_000
 """Characters of text that are taken from a document."""
 

@@ -19,8 +19,6 @@ from SimpleLLMFunc.tools import ModelRetry, Tool
 
 M = TypeVar("M", bound=BaseModel)
 
-__all__ = ["FORECAST_URL", "GEOCODING_URL", "OpenMeteo", "Place", "weather_tools"]
-
 GEOCODING_URL: Final = "https://geocoding-api.open-meteo.com/v1/search"
 FORECAST_URL: Final = "https://api.open-meteo.com/v1/forecast"
 

@@ -8,9 +8,6 @@ from pydantic import BaseModel, Field
 
 from SimpleLLMFunc.llm_decorator import llm_function
 
-__all__ = ["ExtractedMemory", "MemoryType", "extract_memories"]
-
-
 MemoryType: TypeAlias = Literal["fact", "preference", "plan", "relation", "other"]
 
 

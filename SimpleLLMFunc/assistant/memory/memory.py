@@ -14,8 +14,6 @@ from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import Message
 
-__all__ = ["ChatMemoryIntegration", "MemoryStore", "is_anonymous"]
-
 MAX_MEMORY_CHARS: Final = 4_000
 """Characters of memories that one question is given."""
 

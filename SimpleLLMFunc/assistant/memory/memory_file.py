@@ -14,8 +14,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
 
-__all__ = ["Memory", "MemoryFile", "Said"]
-
 T = TypeVar("T")
 
 _APPLICATION_ID = 0x534C4D45

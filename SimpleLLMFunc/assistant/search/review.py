@@ -17,8 +17,6 @@ from SimpleLLMFunc.logger import push_info, push_warning, shown_error
 from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import ChatCompletion, Message
 
-__all__ = ["SearchReview"]
-
 
 class SearchReview(EmptyReview):
     """Accepts an answer, or sends the model back to work with what a search found; at most once.

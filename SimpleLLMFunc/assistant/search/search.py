@@ -17,19 +17,6 @@ from SimpleLLMFunc.logger import shown_error
 from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import Message, without_surrogates
 
-__all__ = [
-    "MAX_RESULTS",
-    "SearchClient",
-    "SearchReply",
-    "StaticSearch",
-    "is_empty",
-    "no_reply",
-    "on_one_line",
-    "read_reply",
-    "render_results",
-    "search_web",
-]
-
 MAX_RESULTS: Final = 20
 """Results kept of one reply."""
 

@@ -19,8 +19,6 @@ from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import remember_secret, shown_error
 from SimpleLLMFunc.runtime import importing, in_thread
 
-__all__ = ["TavilySearch"]
-
 _SERVICE: Final = "Tavily"
 _VARIABLE: Final = "TAVILY_API_KEY"
 _PLAN_USED_UP = frozenset({432, 433})

@@ -19,8 +19,6 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import llm_function
 
-__all__ = ["Phrasebook", "add_phrases", "explain", "is_uncertain", "model_detector"]
-
 HEAD_CHARS: Final = 6000
 TAIL_CHARS: Final = 3000
 """What is read of an answer's beginning and end."""

@@ -12,8 +12,6 @@ from SimpleLLMFunc.errors import ProviderError, UsageError, cut
 from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.logger import redact
 
-__all__ = ["WikipediaSearch"]
-
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
 

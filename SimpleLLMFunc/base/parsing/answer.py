@@ -52,8 +52,6 @@ from SimpleLLMFunc.base.parsing.tolerant_json import TruncatedError
 from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["AnswerReader"]
-
 _WRAPPER_KEY: Final = "value"
 _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
 

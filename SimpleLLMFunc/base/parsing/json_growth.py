@@ -13,8 +13,6 @@ from typing import Any, Final, Literal
 
 from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
 
-__all__ = ["Frame", "JsonGrowth"]
-
 _PLAIN: Final = re.compile(r"[^\"\\\x00-\x1f]+")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _TOKEN: Final = re.compile(r"[-+.\w]+")

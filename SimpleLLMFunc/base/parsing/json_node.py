@@ -14,25 +14,6 @@ from typing import Any, NoReturn, TypeAlias
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = [
-    "MAX_DIGITS",
-    "Bare",
-    "Braced",
-    "DuplicateKeyError",
-    "Node",
-    "Num",
-    "Open",
-    "Path",
-    "decode_at",
-    "decode_strictly",
-    "is_number_of",
-    "is_same",
-    "object_of",
-    "path_text",
-    "plain_value",
-    "shown",
-]
-
 MAX_DIGITS = 4300
 """Digits of the longest integer; Python refuses to print a longer one."""
 

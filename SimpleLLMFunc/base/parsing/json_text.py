@@ -15,14 +15,6 @@ from SimpleLLMFunc.base.parsing.json_node import Bare, DuplicateKeyError, Node, 
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TolerantReader, TruncatedError, UnreadableError
 
-__all__ = [
-    "Candidate",
-    "Finding",
-    "bare_text",
-    "find_json",
-    "unboxed",
-]
-
 WORK_FACTOR: Final = 8
 """How often, on average, a character may be looked at before the search gives up."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["OutputMode", "Parsed", "Repair", "RepairLevel"]
-
 R = TypeVar("R")
 
 OutputMode: TypeAlias = Literal["auto", "native", "tool", "prompt", "text", "choice"]

@@ -31,8 +31,6 @@ from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.parsing.unfinished import unfinished
 from SimpleLLMFunc.errors import ResponseParseError
 
-__all__ = ["ItemReader", "PartialReader"]
-
 _ABSENT: Final[Any] = object()
 _LARGE_PIECE: Final = 8_000
 """Characters that nobody streams at once: such a piece is nearly all of an answer, and is left to the reading of the

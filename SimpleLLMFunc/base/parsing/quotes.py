@@ -22,8 +22,6 @@ from pydantic import BaseModel
 from SimpleLLMFunc.errors import Violation, cut
 from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl, Quoted, Text
 
-__all__ = ["QuoteCheck"]
-
 _DEEPEST: Final = 32
 _NO_TEXT: Final = (bool, bytes, bytearray, ImgUrl, ImgPath, Audio, File)
 _CLUSTER: Final = re.compile(r"\s+|.[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*", re.DOTALL)

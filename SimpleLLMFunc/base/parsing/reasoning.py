@@ -13,8 +13,6 @@ from SimpleLLMFunc.base.parsing.json_node import decode_at
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader, UnreadableError
 
-__all__ = ["holds_reasoning", "without_leading_reasoning", "without_reasoning"]
-
 MAX_LOOKS: Final = 50
 """How many brackets are looked at to tell a tag from a tag inside a string."""
 

@@ -30,8 +30,6 @@ from SimpleLLMFunc.base.parsing.alignment import (
 )
 from SimpleLLMFunc.base.parsing.json_node import object_of
 
-__all__ = ["Look", "decode_quickly", "look_at"]
-
 Look: TypeAlias = Callable[[Any], bool]
 """Tells whether JSON data surely is what pydantic's strict reading makes of it."""
 

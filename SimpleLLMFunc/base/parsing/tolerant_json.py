@@ -12,8 +12,6 @@ from typing import Final
 from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Num, Open, is_same, path_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 
-__all__ = ["MAX_DEPTH", "AmbiguousError", "TolerantReader", "TruncatedError", "UnreadableError"]
-
 MAX_DEPTH: Final = 150
 """Nested containers of a damaged answer; deeper ones are read only if they are strict JSON."""
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.base.parsing.json_text import bare_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
-__all__ = ["mended_arguments"]
-
 _GUESSES: Final = frozenset({"backslash was not escaped", "quotes inside a string were not escaped", "backticks"})
 
 

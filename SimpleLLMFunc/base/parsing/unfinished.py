@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["unfinished"]
-
 
 def unfinished(cls: Any, values: dict[str, Any]) -> Any:
     """Return an instance of `cls` that has only these fields; the others are absent, their defaults too."""

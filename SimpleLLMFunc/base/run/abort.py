@@ -13,8 +13,6 @@ from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["Abort", "AbortSignal", "RunLimits"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.errors import ConfigError, ContentBlocked, ResponseParseError, UsageError, did_you_mean
 from SimpleLLMFunc.tools import ModelRetry, run_callable
 
-__all__ = ["Block", "Change", "Guards"]
-
 
 class Block(Exception):
     """Returned or raised by a guard: the call ends with `ContentBlocked`, which says why."""

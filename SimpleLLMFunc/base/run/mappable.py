@@ -12,8 +12,6 @@ from SimpleLLMFunc.base.run.result import Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.type import Usage
 
-__all__ = ["Answer", "Mappable"]
-
 R_co = TypeVar("R_co", covariant=True)
 
 

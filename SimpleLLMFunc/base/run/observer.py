@@ -32,8 +32,6 @@ from SimpleLLMFunc.interface.attempts import LISTENER, Downgrades
 from SimpleLLMFunc.logger import get_current_run_id, push_warning, shown_error
 from SimpleLLMFunc.type import ToolCall
 
-__all__ = ["ObservedRun", "Observer", "current_observer"]
-
 _CALL: ContextVar[tuple[str, str]] = ContextVar("SimpleLLMFunc.tool_call", default=("", ""))
 """Trace id and id of the tool call that goes on here."""
 

@@ -20,8 +20,6 @@ from SimpleLLMFunc.interface.wires import refused_in, tool_name
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.type import ToolSpec, spec_name
 
-__all__ = ["Offered", "Way", "downgrades_of", "json_actions", "refused_by", "refuses_mode", "remember_refusal"]
-
 Way: TypeAlias = OutputMode | Literal["tools"]
 """A way to ask: the output modes, and "tools" for native tool calls."""
 

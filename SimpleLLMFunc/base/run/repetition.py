@@ -13,8 +13,6 @@ from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import LARGE
 from SimpleLLMFunc.type import ToolCall
 
-__all__ = ["Repetition"]
-
 _RUN: Final = 2
 """So often in a row the same calls are run, where their results are the same too."""
 

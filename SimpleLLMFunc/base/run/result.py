@@ -17,8 +17,6 @@ from SimpleLLMFunc.interface.wires import Citation, ServerTool
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec, Usage
 from SimpleLLMFunc.utils import set_fields
 
-__all__ = ["KEY_VARIABLE", "AnswerSource", "Preview", "Result", "curl_command"]
-
 R = TypeVar("R")
 
 AnswerSource: TypeAlias = Literal["model", "first", "fallback"]

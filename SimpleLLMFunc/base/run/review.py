@@ -34,15 +34,6 @@ from SimpleLLMFunc.type import ChatCompletion, Message, Usage
 if TYPE_CHECKING:  # loaded where a type has quotes
     from SimpleLLMFunc.base.parsing import QuoteCheck
 
-__all__ = [
-    "AnswerReview",
-    "AnyReview",
-    "EmptyReview",
-    "check_quotes",
-    "read_answer",
-    "violations_text",
-]
-
 SHOWN_ANSWER = 4_000
 """Characters of a bad answer that the model is shown again."""
 

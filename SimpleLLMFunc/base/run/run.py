@@ -41,8 +41,6 @@ from SimpleLLMFunc.logger import begin_run, get_current_trace_id
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
 from SimpleLLMFunc.utils import Block
 
-__all__ = ["Run", "generate_trace_id"]
-
 E = TypeVar("E", bound=SimpleLLMFuncError)
 
 

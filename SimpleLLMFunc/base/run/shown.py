@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Shown"]
-
 
 class Shown:
     """Shows itself as a card of `display`, a room above: it is loaded when somebody looks.

@@ -16,17 +16,6 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.runtime import ForkSafeLock, importing
 
-__all__ = [
-    "EventSink",
-    "Owner",
-    "current_owner",
-    "current_sinks",
-    "defaults",
-    "show",
-    "watching",
-    "watching_everywhere",
-]
-
 
 class EventSink(Protocol):
     """Sees every event of a run, in order. What it raises is logged, never passed on.

@@ -22,8 +22,6 @@ from SimpleLLMFunc.interface.spending import Charge, charge_question, estimate_t
 from SimpleLLMFunc.interface.wires import ReplyAssembler, StreamedThoughts
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Usage
 
-__all__ = ["QuestionCharge", "StreamedReply"]
-
 
 class StreamedReply:
     """A streamed reply as far as it has arrived.

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from enum import Enum, Flag
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-__all__ = ["grammar_of", "labels_of", "labels_text"]
-
 _MANY = 6
 """Labels up to which they are named in one line."""
 

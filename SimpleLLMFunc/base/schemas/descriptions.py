@@ -8,8 +8,6 @@ from typing import Any
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec
 
-__all__ = ["field_descriptions", "with_descriptions"]
-
 
 def field_descriptions(schema: Mapping[str, Any]) -> dict[str, str]:
     """Return the description of every field by its path, such as ``lines[].price``; empty where a field has none.

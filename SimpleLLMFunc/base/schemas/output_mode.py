@@ -27,8 +27,6 @@ from SimpleLLMFunc.errors import ResponseParseError, SignatureError, counted
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.type import QUOTED, Confident, ToolSpec
 
-__all__ = ["ANSWER_TOOL", "OutputSpec", "choose_output_mode", "compile_output"]
-
 ANSWER_TOOL = "answer"
 """Name of the tool whose arguments are the value, in tool mode."""
 

@@ -12,8 +12,6 @@ import json
 import re
 from typing import Any, Final, TypeAlias
 
-__all__ = ["StrictSchema", "inlined_root", "wrapped_schema"]
-
 Schema: TypeAlias = dict[str, Any]
 
 MAX_DEPTH: Final = 10

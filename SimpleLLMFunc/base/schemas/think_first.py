@@ -9,8 +9,6 @@ from pydantic import Field, create_model
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas.output_mode import OutputSpec, compile_output
 
-__all__ = ["ThinkFirst"]
-
 
 class ThinkFirst(OutputSpec):
     """A return type that goes over the wire as ``{"reasons": "…", "value": …}``; what is read is the value.

@@ -9,8 +9,6 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["Describer", "Schema", "field_notes", "literal", "own_description", "without_description"]
-
 CUT = "…"
 """Stands where a type contains itself."""
 

@@ -6,8 +6,6 @@ import itertools
 import math
 from typing import Any, TypeAlias
 
-__all__ = ["example_of"]
-
 Schema: TypeAlias = dict[str, Any]
 
 _TEXTS = {

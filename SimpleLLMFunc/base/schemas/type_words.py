@@ -19,8 +19,6 @@ from SimpleLLMFunc.base.schemas.type_description import (
     without_description,
 )
 
-__all__ = ["Phrase", "PlainWords", "either", "list_of"]
-
 _SCALARS = {
     "integer": "integer{s}",
     "number": "number{s}",

@@ -19,8 +19,6 @@ from pydantic_core import to_jsonable_python
 from SimpleLLMFunc.errors import TemplateError
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["MAX_DEPTH", "MAX_NODES", "Finished", "plain_data"]
-
 MAX_NODES: Final = 100_000
 """Values inside one value, it counted."""
 

@@ -18,8 +18,6 @@ from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
 
-__all__ = ["AnswerStore", "KeptLine", "OpenBatch"]
-
 _APPLICATION_ID_OF_1_0 = 0x534C4242
 """In the header of the files that 1.0 kept beside the checkpoint: "SLBB"."""
 

@@ -49,8 +49,6 @@ from SimpleLLMFunc.logger import escape_control, push_info, push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE
 
-__all__ = ["answered_in_batches"]
-
 R = TypeVar("R")
 
 _ASKED_LIVE = (

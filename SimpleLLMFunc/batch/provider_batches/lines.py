@@ -32,21 +32,6 @@ from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
-__all__ = [
-    "DISCOUNT",
-    "MOST_BYTES",
-    "MOST_LINES",
-    "BatchFunction",
-    "RequestId",
-    "answer_of",
-    "check_single_shot",
-    "endpoint_of",
-    "line_id",
-    "problem_code",
-    "request_line",
-    "usage_in",
-]
-
 R_co = TypeVar("R_co", covariant=True)
 
 DISCOUNT = 0.5

@@ -53,8 +53,6 @@ from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
-__all__ = ["FIRST_POLL", "LEFT", "LONGEST_OUTAGE", "LONGEST_POLL", "BatchRun"]
-
 FIRST_POLL = 5.0
 LONGEST_POLL = 300.0
 """Seconds between two looks at the batches; the pause grows."""

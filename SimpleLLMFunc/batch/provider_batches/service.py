@@ -23,8 +23,6 @@ from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.runtime import import_module, in_thread
 
-__all__ = ["BatchService", "BatchState"]
-
 T = TypeVar("T")
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})

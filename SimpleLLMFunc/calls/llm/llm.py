@@ -22,8 +22,6 @@ from SimpleLLMFunc.calls.zone import DEFAULT_ZONE, zone_of
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["LLM"]
-
 
 class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
     """Ask the model and stream its answer.

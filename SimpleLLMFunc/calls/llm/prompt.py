@@ -6,8 +6,6 @@ from typing import Final
 
 from SimpleLLMFunc.calls.call_data import LanguageType
 
-__all__ = ["LLM_CONTEXT_PROMPT", "LLM_DEFAULT_PROMPT", "NO_CONTEXT"]
-
 _REASONING: Final = """\
 <reasoning>
 {{ reasoning }}

@@ -6,8 +6,6 @@ from pydantic import Field
 
 from SimpleLLMFunc.calls.call_data import DataBase
 
-__all__ = ["LLMInput", "LLMOutput"]
-
 
 class LLMInput(DataBase):
     """The messages that the model is shown: history, system, user, each ``{"role": …, "content": …}``."""

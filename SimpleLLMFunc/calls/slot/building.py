@@ -12,8 +12,6 @@ from SimpleLLMFunc.calls.slot.pointer import ABSENT, APPEND, MAX_STEPS, index_of
 from SimpleLLMFunc.calls.slot.subschemas import Schema, copied
 from SimpleLLMFunc.errors import CallError, cut
 
-__all__ = ["NULL_UNWANTED", "UNKNOWN_FIELD", "Building", "checked_data"]
-
 MAX_VALUES: Final = 100_000
 """Values in the data of one slot."""
 

@@ -16,8 +16,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
-__all__ = ["fill_slots"]
-
 
 @border
 async def fill_slots(

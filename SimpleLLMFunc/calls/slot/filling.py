@@ -11,8 +11,6 @@ from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, copied
 from SimpleLLMFunc.errors import CallError
 
-__all__ = ["Filling"]
-
 Steps: TypeAlias = tuple[str, ...]
 
 

@@ -12,8 +12,6 @@ from SimpleLLMFunc.calls.slot.subschemas import Schema, subschemas
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.tools.schemas import MAX_NESTING, pattern_matches
 
-__all__ = ["ALL_KINDS", "Choice", "Places", "check_growth", "kinds_of_value"]
-
 ALL_KINDS: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 CUSTOM_KINDS: Final = {
     # a date is given in words, and is a start and an end once it was read

@@ -8,8 +8,6 @@ from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.errors import CallError, cut
 
-__all__ = ["ABSENT", "APPEND", "MAX_STEPS", "DataPath", "index_of", "pointer_path", "pointer_text", "value_at"]
-
 DataPath: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the root to a value."""
 

@@ -19,8 +19,6 @@ from SimpleLLMFunc.errors import SchemaError
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.tools.schemas import SchemaValidation, check_bounds
 
-__all__ = ["Converted", "SlotProcessor"]
-
 _MAX_ERRORS: Final = 1_000
 """Errors of one validation that are looked at; what lies behind them is asked for next time."""
 

@@ -12,8 +12,6 @@ from SimpleLLMFunc.base.templates import Finished, guard_tags
 from SimpleLLMFunc.calls.call_data import LanguageType
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["NOTHING", "SLOT_FUNCTION_PROMPT", "SLOT_GEN_PROMPT", "SLOT_SYSTEM_PROMPT", "as_json", "guard_text"]
-
 SLOT_SYSTEM_PROMPT: Final[dict[LanguageType, str]] = {
     LanguageType.CHINESE: "你是一个为工具填写参数的助手，只输出JSON。",
     LanguageType.ENGLISH: "You fill in the parameters of tools. You answer in JSON only.",

@@ -12,8 +12,6 @@ from SimpleLLMFunc.calls.slot.places import Choice, Places
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
 from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, Schema, rebuilt
 
-__all__ = ["remaining_schema"]
-
 Invalid: TypeAlias = Any
 """jsonschema's ValidationError, which its types take for one whose attributes may all be unset."""
 

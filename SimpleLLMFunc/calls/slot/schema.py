@@ -8,8 +8,6 @@ from pydantic import Field
 
 from SimpleLLMFunc.calls.call_data import DataBase
 
-__all__ = ["SlotInput", "SlotOutput"]
-
 
 class SlotInput(DataBase):
     """What is to be filled in; empty where nothing is missing."""

@@ -33,9 +33,6 @@ from SimpleLLMFunc.errors import CallError, EmptyResponseError, ResponseParseErr
 from SimpleLLMFunc.logger import push_info, push_warning
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["Slot"]
-
-
 _SHOWN_ANSWER: Final = 4_000
 """Characters of an answer without JSON that the second phase shows again."""
 

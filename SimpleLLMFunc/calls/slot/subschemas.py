@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["DEFINITIONS", "Schema", "copied", "rebuilt", "subschemas", "with_null"]
-
 Schema: TypeAlias = dict[str, Any] | bool
 
 DEFINITIONS: Final = ("definitions", "$defs")

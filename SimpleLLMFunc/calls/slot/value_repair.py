@@ -26,8 +26,6 @@ from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
 from SimpleLLMFunc.calls.slot.subschemas import Schema
 
-__all__ = ["ValueRepair"]
-
 _LEAVES: Final[dict[str, LeafKind]] = {
     "null": "none", "boolean": "bool", "integer": "int", "number": "float", "string": "str",
 }  # fmt: skip

@@ -6,8 +6,6 @@ from typing import Final
 
 from SimpleLLMFunc.calls.call_data import LanguageType
 
-__all__ = ["SUMMARY_PROMPT"]
-
 _DATA: Final = """\
 <conversation>
 {%- for message in conversation %}

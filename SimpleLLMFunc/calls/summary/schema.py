@@ -6,8 +6,6 @@ from pydantic import Field
 
 from SimpleLLMFunc.calls.call_data import DataBase
 
-__all__ = ["SummaryOutput"]
-
 
 class SummaryOutput(DataBase):
     """The background of a conversation, in at most three sentences."""

@@ -29,8 +29,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["Summary", "summarize"]
-
 _ROLES = ("user", "assistant", "tool")
 
 

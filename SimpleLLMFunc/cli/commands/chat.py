@@ -32,8 +32,6 @@ from SimpleLLMFunc.interface.local import LocalModel
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.runtime import run_sync
 
-__all__ = ["chat"]
-
 HELP: Final = """\
 /tools         what the assistant can do
 /memory        what it remembers of you

@@ -14,8 +14,6 @@ from SimpleLLMFunc.interface.local import LocalModel
 from SimpleLLMFunc.llm_decorator import llm_chat, llm_function
 from SimpleLLMFunc.type import ChatPair, Message
 
-__all__ = ["Person", "answer", "demo", "read_person", "run_demo"]
-
 TEXT = "Anna Lindgren is 34 years old. She lives in Uppsala and teaches physics."
 QUESTION = "What is the capital of France?"
 

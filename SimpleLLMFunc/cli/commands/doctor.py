@@ -37,8 +37,6 @@ from SimpleLLMFunc.interface.wires import CHAT, check_base_url, endpoint
 from SimpleLLMFunc.logger import escape_control, redact, remember_secret
 from SimpleLLMFunc.observability.store import TraceReader
 
-__all__ = ["Finding", "doctor", "findings"]
-
 _DISTRIBUTION = "SimpleLLMFunc"
 _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 _EXTRA = re.compile(r"extra == ['\"]([^'\"]+)['\"]")

@@ -14,8 +14,6 @@ from SimpleLLMFunc.evaluate import EvalReport, ScorerLike, evaluate
 from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.logger import escape_control, redact
 
-__all__ = ["eval_command"]
-
 _SHOWN = 5
 
 

@@ -11,8 +11,6 @@ from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.lock import LOCK_FILE, check_lock, lock_of, read_lock, write_lock
 
-__all__ = ["lock_command"]
-
 
 @click.command(name="lock", short_help="Write or check llm.lock.")
 @click.argument("targets", nargs=-1, metavar="[MODULE_OR_PACKAGE]...")

@@ -23,8 +23,6 @@ from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS, Function
 from SimpleLLMFunc.logger import escape_control, redact
 
-__all__ = ["map_command"]
-
 _SHOWN_ERRORS = 3
 
 

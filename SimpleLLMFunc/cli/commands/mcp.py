@@ -17,8 +17,6 @@ from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS
 from SimpleLLMFunc.serve import Decorated, decorated_functions, protocol_streams, serve_http, serve_stdio
 from SimpleLLMFunc.tools.mcp import require_mcp
 
-__all__ = ["functions_of", "mcp"]
-
 _PORT = 8000
 
 

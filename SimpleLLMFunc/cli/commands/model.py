@@ -8,8 +8,6 @@ import click
 
 from SimpleLLMFunc.interface.local import KNOWN_WEIGHTS, SMOLLM2_135M, fetch_weights, find_weights
 
-__all__ = ["model"]
-
 
 @click.group(short_help="Weights of local models: pull, list, path.")
 def model() -> None:

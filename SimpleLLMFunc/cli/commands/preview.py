@@ -13,8 +13,6 @@ from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 from SimpleLLMFunc.interface.current import named_model, use_llm
 
-__all__ = ["preview"]
-
 
 @click.command(short_help="Show what a call would send.")
 @argument_options

@@ -21,8 +21,6 @@ from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.runtime import iterate_sync
 
-__all__ = ["run"]
-
 
 @click.command(short_help="Call a function once and print its value.")
 @argument_options

@@ -14,8 +14,6 @@ from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.serve import KEYS_VARIABLE, Callers, hash_of, new_key, serve_functions
 
-__all__ = ["serve_command"]
-
 _PORT = 8000
 
 

@@ -37,8 +37,6 @@ from SimpleLLMFunc.observability.store import (
     shrink,
 )
 
-__all__ = ["traces"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -46,6 +44,7 @@ _BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
 
 
 def duration(text: str) -> float:
+    """Read `90s`, `15m`, `2h`, `3d` or `1w` as seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip().lower())
     if match is None:
         raise click.BadParameter(f"{text!r} is no span of time. Write 30s, 15m, 2h, 7d or 4w.")

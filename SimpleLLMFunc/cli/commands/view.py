@@ -17,8 +17,6 @@ from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
 
-__all__ = ["view"]
-
 
 @click.command(short_help="Look at the kept runs in the browser.")
 @click.argument("store", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[STORE]")

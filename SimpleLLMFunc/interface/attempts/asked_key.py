@@ -14,8 +14,6 @@ from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import remember_secret, shown_error
 from SimpleLLMFunc.runtime import in_thread
 
-__all__ = ["AskedKey", "KeySource"]
-
 KeySource: TypeAlias = Callable[[], str] | Callable[[], Awaitable[str]]
 """Gives a key; a sync one runs in a thread, because most of them ask a service."""
 

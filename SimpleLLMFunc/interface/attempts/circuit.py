@@ -23,8 +23,6 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["Circuit"]
-
 _IN_A_ROW: Final = 5
 """Failures without a success between them that open the circuit, where the service asks for no pause itself."""
 

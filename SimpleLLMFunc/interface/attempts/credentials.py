@@ -18,8 +18,6 @@ from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, Lease
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.logger import push_warning, remember_secret
 
-__all__ = ["Credentials", "entry_from_file"]
-
 _REFUSED_KEY_SECONDS = 60.0
 """How long other keys of the pool are preferred after the service refused one."""
 

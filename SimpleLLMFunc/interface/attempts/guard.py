@@ -10,8 +10,6 @@ from typing import Self
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["RealCallsForbidden", "check_real_call_allowed", "forbid_real_calls", "real_calls_asked_for"]
-
 _lock = ForkSafeLock()
 _in_force: set[RealCallsForbidden] = set()
 _lifted: set[RealCallsForbidden] = set()

@@ -50,8 +50,6 @@ from SimpleLLMFunc.logger import MASK, push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
 
-__all__ = ["Call", "HttpModel"]
-
 IDLE_SECONDS = 60.0
 _MOST_WARNED = 1_000
 _MOST_REFUSED = 10_000

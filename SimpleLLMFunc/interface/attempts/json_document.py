@@ -23,8 +23,6 @@ from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import off_loop_if_large
 
-__all__ = ["MAX_BYTES", "get_json"]
-
 MAX_BYTES: Final = 2 * 1024 * 1024
 """Bytes of a reply, unpacked, that are read by default."""
 

@@ -12,8 +12,6 @@ from SimpleLLMFunc.errors import ConfigError, counted
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["APIKeyPool", "Lease", "key_pool_again"]
-
 
 @dataclass(slots=True)
 class _Load:

@@ -9,8 +9,6 @@ from typing import Protocol
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.utils import ScopedVar
 
-__all__ = ["LISTENER", "AttemptListener", "Downgrades", "noting_downgrades", "tell_downgrade", "tell_failed_try"]
-
 
 class AttemptListener(Protocol):
     """Is told of each failed try that another one follows, and of each downgrade."""

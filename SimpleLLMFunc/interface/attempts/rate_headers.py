@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 from SimpleLLMFunc.interface.wires import header_number
 
-__all__ = ["Told", "told_limits"]
-
 
 @dataclass(frozen=True, slots=True)
 class Told:

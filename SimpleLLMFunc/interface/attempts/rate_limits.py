@@ -19,8 +19,6 @@ from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.type import CompletionUsage
 
-__all__ = ["Flight", "LimitSettings", "Limits", "part_of_rates"]
-
 _PARTS: ContextVar[int] = ContextVar("SimpleLLMFunc.parts_of_rates", default=1)
 
 

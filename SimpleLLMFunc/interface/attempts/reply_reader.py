@@ -26,8 +26,6 @@ from SimpleLLMFunc.interface.wires import (
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
-__all__ = ["check_status", "read_chunks", "read_reply", "read_vectors"]
-
 _AFTER_END_SECONDS = 5.0
 """How long the usage and ``[DONE]`` may follow the last finish reason."""
 

@@ -14,8 +14,6 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.logger import push_warning
 
-__all__ = ["backoff", "decide", "now", "pause_before_retry", "retried"]
-
 T = TypeVar("T")
 
 LONGEST_BACKOFF = 30.0

@@ -12,8 +12,6 @@ from typing import Any, Self
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["TokenBucket"]
-
 # Rounding may leave a level this much short of a count that time has paid for; waiting for it would spin.
 _ROUNDING = 1e-9
 

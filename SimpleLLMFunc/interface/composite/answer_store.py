@@ -18,8 +18,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
-__all__ = ["AnswerStore"]
-
 T = TypeVar("T")
 
 _APPLICATION_ID = 0x534C4346

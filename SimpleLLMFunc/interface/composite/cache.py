@@ -27,8 +27,6 @@ from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message
 
-__all__ = ["CachedLLM", "cached_llm_again"]
-
 T = TypeVar("T")
 
 _FORMAT = 1

@@ -14,8 +14,6 @@ from SimpleLLMFunc.errors import DeadlineExceeded, ProviderError
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["Flight", "Flights"]
-
 T = TypeVar("T")
 
 _LOOK_AGAIN = 1.0

@@ -43,8 +43,6 @@ from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
 
-__all__ = ["FallbackLLM", "fallback_llm_again"]
-
 _DOWN = (AuthenticationError, ConnectionFailed, DeadlineExceeded, RateLimited, ServerUnavailable)
 """What makes a member be left out for a while. A deadline: the member's own."""
 

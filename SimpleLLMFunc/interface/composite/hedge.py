@@ -15,8 +15,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import counting_tries
 from SimpleLLMFunc.type import ChatCompletionChunk
 
-__all__ = ["HedgeAfter", "HedgeTimer", "Racer", "StreamPump", "race"]
-
 T = TypeVar("T")
 
 HedgeAfter: TypeAlias = float | Literal["p95"] | None

@@ -8,8 +8,6 @@ from typing import Any
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.type import Message, Usage
 
-__all__ = ["ModelInFront"]
-
 
 class ModelInFront(LLM_Interface):
     """What a cache and a cassette tell of the model behind them; a subclass answers."""

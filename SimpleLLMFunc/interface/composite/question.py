@@ -12,8 +12,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.type import ChatCompletionChunk, Message
 
-__all__ = ["Question"]
-
 
 @dataclass(slots=True)
 class Question:

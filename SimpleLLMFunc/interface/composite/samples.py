@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["current_sample", "sample_scope"]
-
 _SAMPLE: ContextVar[int] = ContextVar("SimpleLLMFunc.sample", default=0)
 
 

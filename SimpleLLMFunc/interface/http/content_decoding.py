@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import zlib
 
-__all__ = ["CODINGS", "Unpacker", "unpacker_for"]
-
 CODINGS = "gzip, deflate"
 """What a request says that it can read."""
 

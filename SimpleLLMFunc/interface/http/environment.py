@@ -12,8 +12,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.runtime import THIS_MACHINE
 
-__all__ = ["proxy_for", "tls_context"]
-
 _NAMED_IN = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 
 

@@ -12,8 +12,6 @@ from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Silence
 from SimpleLLMFunc.logger import redact, redacted_cause
 
-__all__ = ["BodyBroken", "failure_of_exception", "is_about_tls", "translated", "without_frames"]
-
 T = TypeVar("T")
 
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"})

@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-__all__ = [
-    "LARGEST_BODY",
-    "Exchange",
-    "HttpReply",
-    "HttpRequest",
-    "Reading",
-    "is_redirect",
-    "read_all",
-    "redirect_target",
-    "user_agent",
-    "whole_address",
-]
-
 LARGEST_BODY = 256 * 1024 * 1024
 """Bytes of a reply, unpacked; a service that sends more is not answering a question."""
 

@@ -13,8 +13,6 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit, urlunsplit
 
 from SimpleLLMFunc.logger import MASK, looks_secret, remember_secret
 
-__all__ = ["Address", "Headers", "Hidden"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

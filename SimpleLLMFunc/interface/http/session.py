@@ -18,8 +18,6 @@ from SimpleLLMFunc.interface.http import timeouts
 from SimpleLLMFunc.interface.http.environment import tls_context
 from SimpleLLMFunc.runtime import PerLoop, in_thread
 
-__all__ = ["StaleConnection", "session_of_this_loop"]
-
 _KEEP_ALIVE_SECONDS = 30.0
 _LONGEST_HEAD = 64 * 1024
 

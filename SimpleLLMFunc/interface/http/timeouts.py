@@ -9,8 +9,6 @@ from typing import TypeVar
 from SimpleLLMFunc.errors import DeadlineExceeded
 from SimpleLLMFunc.interface.spending import Deadline
 
-__all__ = ["CONNECT_SECONDS", "Patience", "Silence"]
-
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0

@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["BoundedFormat", "Bounds", "bounded_format", "compact_grammar", "is_ended_by", "most_tokens"]
-
 
 class Bounds(NamedTuple):
     """What a string and a list may have at most where their schema sets no limit.

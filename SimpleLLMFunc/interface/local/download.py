@@ -16,8 +16,6 @@ from typing import TypeAlias
 from SimpleLLMFunc.errors import ConfigError, RunAborted, cut
 from SimpleLLMFunc.logger import escape_control, redact
 
-__all__ = ["POLL_SECONDS", "Progress", "download_wheels"]
-
 POLL_SECONDS = 0.1
 """How often it is looked whether something that runs beside us has ended."""
 

@@ -31,8 +31,6 @@ from SimpleLLMFunc.interface.wires import build_body
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, spec_name
 
-__all__ = ["DEFAULT_MAX_TOKENS", "LocalModel"]
-
 DEFAULT_MAX_TOKENS = 1024
 """Tokens a text may have where the call sets no limit: a small model may repeat itself until it is stopped."""
 

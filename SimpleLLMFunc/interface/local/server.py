@@ -31,8 +31,6 @@ from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.interface.local.weights import GGUF_MAGIC
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-__all__ = ["LocalServer", "ServerOptions", "reads_guidance", "require_llama", "running_server", "stop_servers"]
-
 _READY_SECONDS = 120.0
 """How long a server that listens may take to load its weights."""
 

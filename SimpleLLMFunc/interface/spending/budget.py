@@ -19,24 +19,6 @@ from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import Usage
 
-__all__ = [
-    "Charge",
-    "Spent",
-    "Tries",
-    "budget",
-    "charge_fetch",
-    "charge_lost",
-    "charge_question",
-    "charge_try",
-    "counting_tries",
-    "is_charged",
-    "is_limited",
-    "paid_already",
-    "reserve",
-    "scopes_around",
-    "strictest_time_limit",
-]
-
 
 class Spent:
     """What a scope has spent so far; may be read while it is going on, and after.

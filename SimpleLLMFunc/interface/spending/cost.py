@@ -19,8 +19,6 @@ from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.runtime import importing
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Usage
 
-__all__ = ["PricedModel", "load_prices", "price_of", "priced", "require_prices"]
-
 R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
 
 _THEIR_NAMES = {

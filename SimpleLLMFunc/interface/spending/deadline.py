@@ -9,8 +9,6 @@ from contextvars import ContextVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
 
-__all__ = ["Deadline", "current_deadline", "deadline_scope"]
-
 
 class Deadline:
     """A moment on the monotonic clock after which a call must not go on.

@@ -12,8 +12,6 @@ from SimpleLLMFunc.interface.body_json import text_size
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import Message, ToolSpec
 
-__all__ = ["IMAGE_TOKENS", "count_request", "estimate_text_tokens", "estimate_tokens"]
-
 BYTES_PER_TOKEN = 4
 MESSAGE_TOKENS = 4
 """What the role and the marks around one message take."""

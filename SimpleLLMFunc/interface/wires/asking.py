@@ -9,8 +9,6 @@ from SimpleLLMFunc.config import speaks_chinese
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.wires.wire import Asked
 
-__all__ = ["given_params", "no_such_thinking", "own_tool"]
-
 
 def given_params(asked: Asked, called: str, no_word: Iterable[str], instead: str) -> dict[str, Any]:
     """Return the parameters of a request that are set; `n=1` is what every wire does.

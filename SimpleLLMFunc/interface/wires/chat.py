@@ -15,8 +15,6 @@ from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, Chun
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["CHAT", "ChatCompletionsWire"]
-
 
 class ChatCompletionsWire(Wire):
     """The wire ``/chat/completions``.

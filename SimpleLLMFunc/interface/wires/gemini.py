@@ -15,8 +15,6 @@ from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion, mappings
 
-__all__ = ["GeminiWire"]
-
 
 @dataclass(frozen=True, slots=True)
 class GeminiWire(Wire):

@@ -15,8 +15,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import state_in
 
-__all__ = ["History", "Part", "arguments_of", "data_in", "name_of", "text_of"]
-
 Part = dict[str, Any]
 """A block, an item or a part: the least thing that a message of the wire holds."""
 

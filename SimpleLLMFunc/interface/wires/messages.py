@@ -13,8 +13,6 @@ from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["MessagesWire"]
-
 
 @dataclass(frozen=True, slots=True)
 class MessagesWire(Wire):

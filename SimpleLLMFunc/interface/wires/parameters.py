@@ -11,8 +11,6 @@ from SimpleLLMFunc.interface.wires.chat import CHAT
 from SimpleLLMFunc.interface.wires.items import effort_of, openai_family
 from SimpleLLMFunc.interface.wires.replies import Wire
 
-__all__ = ["check_call_params", "check_options", "extra_headers_of", "gives_logprobs", "is_known", "known_parameters"]
-
 _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools", "response_format"})
 """What we write into a body ourselves."""
 

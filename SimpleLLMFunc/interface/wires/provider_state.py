@@ -17,8 +17,6 @@ from typing import Any, cast
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.type import Message
 
-__all__ = ["STATE", "Prefix", "refuses_state", "state_in", "state_key", "state_of", "without_state"]
-
 STATE = "provider_state"
 """The field of the message."""
 

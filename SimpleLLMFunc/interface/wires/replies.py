@@ -18,8 +18,6 @@ from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["Wire", "call_dict", "completion_from", "message_of", "usage_of"]
-
 _HEAD = 8000
 """Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
 

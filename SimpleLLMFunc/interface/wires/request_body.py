@@ -14,14 +14,6 @@ from SimpleLLMFunc.interface.wires.asking import own_tool
 from SimpleLLMFunc.interface.wires.quirks import wire_messages
 from SimpleLLMFunc.type import Message, ToolSpec
 
-__all__ = [
-    "build_body",
-    "check_base_url",
-    "endpoint",
-    "number",
-    "taken_apart",
-]
-
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
 

@@ -12,8 +12,6 @@ from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["ResponsesWire"]
-
 
 @dataclass(frozen=True, slots=True)
 class ResponsesWire(Wire):

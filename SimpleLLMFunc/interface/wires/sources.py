@@ -13,8 +13,6 @@ from typing import Any
 from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.type import content_text, count, mapping, mappings, text_or_none
 
-__all__ = ["Citation", "ServerTool", "citations_in", "server_tools_in"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:

@@ -8,8 +8,6 @@ from typing import Any
 
 from SimpleLLMFunc.type import Message, ToolSpec
 
-__all__ = ["Asked", "Kept", "Received", "WireRequest"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

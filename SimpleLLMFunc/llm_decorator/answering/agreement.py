@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from SimpleLLMFunc.runtime import ForkSafeLock
 
-__all__ = ["Agreement", "Disagreement"]
-
 _SHOWN = 100
 
 

@@ -39,8 +39,6 @@ from SimpleLLMFunc.logger import border, push_warning, shown_error, shown_value
 from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
-__all__ = ["Answering"]
-
 _OUT_OF_REACH = (
     ServerUnavailable,
     ConnectionFailed,

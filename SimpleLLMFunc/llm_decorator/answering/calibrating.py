@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import LEAST_SHARE, Calibration, Estimate, Measured
 from SimpleLLMFunc.statistics import bootstrap_interval, calibration_error, wilson_interval
 
-__all__ = ["Fit", "cross_fitted", "fitted", "measured"]
-
 Fit = tuple[list[float], float]
 """The biases and the temperature."""
 

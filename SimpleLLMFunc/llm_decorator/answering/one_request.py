@@ -17,8 +17,6 @@ from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.logger import push_warning
 
-__all__ = ["OneRequest", "Shares"]
-
 Shares = dict[str, float]
 """How probable each label is, from 0 to 1, together 1."""
 

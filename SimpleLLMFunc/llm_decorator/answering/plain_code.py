@@ -14,8 +14,6 @@ from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import ABSTAIN, Abstain, Abstention
 
-__all__ = ["PlainCode"]
-
 
 class PlainCode:
     """A plain function that is called with the arguments of a decorated one.

@@ -10,8 +10,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Decision", "agreement_of", "comparable", "decide"]
-
 
 @dataclass(slots=True)
 class Decision:

@@ -38,8 +38,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text, as_a
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Confident, Usage
 
-__all__ = ["ConfidentOutput", "Emit", "Voting"]
-
 VOTES = 5
 MIN_AGREEMENT = 0.6
 

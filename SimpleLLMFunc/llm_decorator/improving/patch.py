@@ -14,8 +14,6 @@ from typing import Any
 
 from SimpleLLMFunc.errors import UsageError
 
-__all__ = ["source_patch"]
-
 _ARGUMENTS = ("examples", "max_examples", "output_mode", "system_prompt_template", "think_first")
 
 

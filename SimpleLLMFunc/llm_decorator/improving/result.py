@@ -10,8 +10,6 @@ from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.spending import Spent
 from SimpleLLMFunc.llm_decorator.improving.patch import source_patch
 
-__all__ = ["Change", "Improved"]
-
 F_co = TypeVar("F_co", covariant=True)
 
 

@@ -14,8 +14,6 @@ from SimpleLLMFunc.runtime import import_module, run_sync
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import Budget, Progress
 
-__all__ = ["AsyncImproving", "Improving"]
-
 _ROOM = "SimpleLLMFunc.improve"
 """Above this one, and loaded when it is needed."""
 

@@ -10,8 +10,6 @@ from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools import Tool, as_tool, wire_names
 from SimpleLLMFunc.type import ToolSpec
 
-__all__ = ["process_tools"]
-
 
 def process_tools(
     toolkit: Sequence[Any] | None, func_name: str, *, strict: bool = False

@@ -45,8 +45,6 @@ from SimpleLLMFunc.testing.cassettes.recorded import CassetteLLM, RecordedLLM
 from SimpleLLMFunc.testing.scripted import ScriptedLLM
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
 
-__all__ = ["Cassette", "RecordMode", "use_cassette"]
-
 RecordMode: TypeAlias = Literal["once", "new", "all", "none"]
 """What may be recorded: everything where there is no file yet; what is not in the file; everything anew; nothing."""
 

@@ -24,8 +24,6 @@ import filelock
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import MASK, looks_secret, redact
 
-__all__ = ["Exchange", "is_cassette", "plain_request", "read_cassette", "scrubbed", "update_cassette"]
-
 _FORMAT: Final = 1
 _ABOUT: Final = ("function", "version", "test", "model", "profile", "wire")
 _LINES: Final = "|"

@@ -22,8 +22,6 @@ from SimpleLLMFunc.testing.reply_chunks import assembled, split_reply
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
 
-__all__ = ["CassetteLLM", "Exchanges", "RecordedLLM"]
-
 _KEPT_ERRORS: dict[str, type[BadRequest | ContextTooLong | AuthenticationError]] = {
     # What a service says about the request. What it says about itself (busy, down) is not kept.
     "BadRequest": BadRequest,

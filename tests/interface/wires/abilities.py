@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ABILITIES", "PAGE", "main", "page"]
-
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "reference" / "wires.md"
 WIRES = {"chat": "chat completions", "responses": "Responses", "messages": "Messages", "gemini": "Gemini"}

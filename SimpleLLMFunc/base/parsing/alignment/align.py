@@ -47,8 +47,6 @@ from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["Aligner"]
-
 _FOLDED_KEY: Final = 1.0
 _ONE_ITEM: Final = 3.0
 _DECODED: Final = 3.0

@@ -12,8 +12,6 @@ from SimpleLLMFunc.base.parsing.json_node import Node, Path, path_text, shown
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation, cut
 
-__all__ = ["Alignment", "Fit", "Misfit", "violations_of"]
-
 # How pydantic begins: "Input should be a valid integer", "String should have at least 3 characters".
 _WANTED: Final = re.compile(r"\A\w+(?: \w+)? should (?:be|have) ")
 _OWN_CHECKS: Final = frozenset({"value_error", "assertion_error"})

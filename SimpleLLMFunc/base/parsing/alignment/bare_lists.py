@@ -9,8 +9,6 @@ from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape, LeafShape, L
 from SimpleLLMFunc.base.parsing.json_node import Bare, Node, decode_strictly
 from SimpleLLMFunc.base.parsing.json_text import Finding
 
-__all__ = ["adjacent_candidates", "bare_items"]
-
 # Possessive, and no two branches begin alike: a page of empty bullets is told apart in one go.
 _BETWEEN: Final = re.compile(r"(?:^[^\S\n]*+(?:[-*•]|\d++[.)])\s|\s|[,，;；]|```\w*+|~~~\w*+)*+", re.MULTILINE)
 _BULLET: Final = re.compile(r"([-*•])\s+(.*)")

@@ -12,8 +12,6 @@ from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
 from SimpleLLMFunc.base.parsing.json_node import is_number_of
 from SimpleLLMFunc.errors import cut
 
-__all__ = ["AmbiguousChoiceError", "find_choice"]
-
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
 _CJK: Final = "\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"

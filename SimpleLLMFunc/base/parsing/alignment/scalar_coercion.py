@@ -19,8 +19,6 @@ from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
 
-__all__ = ["LeafFit", "digit_truth", "fit_leaf"]
-
 
 class LeafFit(NamedTuple):
     """A scalar that fits.

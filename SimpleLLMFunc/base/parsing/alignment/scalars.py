@@ -10,17 +10,6 @@ import re
 import unicodedata
 from typing import Final
 
-__all__ = [
-    "MONTHS",
-    "read_bool",
-    "read_date",
-    "read_datetime",
-    "read_duration",
-    "read_number",
-    "read_time",
-    "read_uuid",
-]
-
 _LONGEST: Final = 300
 """Characters of the longest text that is searched for one number or word."""
 

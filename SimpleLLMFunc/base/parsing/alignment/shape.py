@@ -9,25 +9,6 @@ from typing import Any, Literal, TypeAlias
 from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
 
-__all__ = [
-    "AnyShape",
-    "Check",
-    "ChoiceShape",
-    "FieldShape",
-    "LeafKind",
-    "LeafShape",
-    "ListShape",
-    "MappingShape",
-    "ObjectShape",
-    "OpaqueShape",
-    "Ref",
-    "Shape",
-    "TaggedShape",
-    "TupleShape",
-    "UnionShape",
-    "resolved",
-]
-
 LeafKind: TypeAlias = Literal[
     "str", "int", "float", "bool", "none", "decimal", "date", "datetime", "time", "timedelta", "uuid"
 ]

@@ -27,8 +27,6 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     resolved,
 )
 
-__all__ = ["holds_hooks", "shape_of"]
-
 _LEAVES: Final[dict[str, tuple[LeafKind, str]]] = {
     "str": ("str", "str"),
     "int": ("int", "int"),

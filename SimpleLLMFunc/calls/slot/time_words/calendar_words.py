@@ -45,8 +45,6 @@ from SimpleLLMFunc.calls.slot.time_words.vocabulary import (
 )
 from SimpleLLMFunc.calls.zone import zone_of
 
-__all__ = ["Calendar", "Span", "Stretch"]
-
 _LONGEST: Final = 80
 _DAY: Final = dt.timedelta(days=1)
 _HALF_YEAR: Final = dt.timedelta(days=184)

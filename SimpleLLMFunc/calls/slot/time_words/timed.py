@@ -11,8 +11,6 @@ from SimpleLLMFunc.calls.slot.subschemas import Schema, rebuilt
 from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Span
 from SimpleLLMFunc.tools.schemas import ExtraTypes
 
-__all__ = ["CUSTOM_TYPES", "in_standard_words", "timed"]
-
 _DATE_HINT: Final = "A date or a range of dates, in words or as YYYY-MM-DD."
 _TIMESTAMP_HINT: Final = "A time or a range of times, in words or as YYYY-MM-DD HH:MM."
 _HINTS: Final = {"date": _DATE_HINT, "timestamp": _TIMESTAMP_HINT}

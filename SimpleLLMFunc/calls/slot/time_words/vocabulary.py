@@ -12,23 +12,6 @@ from typing import Final
 
 from SimpleLLMFunc.base.parsing.alignment import MONTHS
 
-__all__ = [
-    "BETWEEN",
-    "CLOCK_FIRST",
-    "DAYS",
-    "HOURS",
-    "INSTANT",
-    "OPENING",
-    "PARTS",
-    "RELATIVE",
-    "RULES",
-    "TIMES",
-    "UNITS",
-    "WEEKDAYS",
-    "YEARS",
-    "plain_words",
-]
-
 _TRADITIONAL: Final = str.maketrans("後號個週點這兩時間內過來鐘禮從爲為", "后号个周点这两时间内过来钟礼从为为")
 _SPACE_BY_CJK: Final = re.compile(r"(?<=[\u3400-\u9fff〇])\s+|\s+(?=[\u3400-\u9fff〇])")
 _NUMERAL: Final = re.compile("[零〇一二两三四五六七八九十百]+")

@@ -23,8 +23,6 @@ from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
 from SimpleLLMFunc.runtime import import_module, importing
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
-__all__ = ["ClientExchange", "check_client", "to_openai", "warm_up_clients"]
-
 
 class ClientExchange(Reading):
     """Sends a request through an `openai.AsyncOpenAI` or `AsyncAzureOpenAI`; as `Exchange` otherwise.

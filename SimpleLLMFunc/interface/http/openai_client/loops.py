@@ -11,8 +11,6 @@ from SimpleLLMFunc.interface.http.openai_client.sent import is_wrapped
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import PerLoop
 
-__all__ = ["ClientPerLoop", "OwnClients"]
-
 _first_loops: weakref.WeakKeyDictionary[Any, weakref.ref[asyncio.AbstractEventLoop]] = weakref.WeakKeyDictionary()
 """The loop that each client serves itself, whichever of several models asks."""
 

@@ -22,8 +22,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.http.content_decoding import CODINGS
 from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS
 
-__all__ = ["Sent", "is_loaded", "is_wrapped", "resource_of"]
-
 _FOLLOW_SECONDS = 5.0
 """How long the package, and what wraps it, may take to read what we have read already."""
 

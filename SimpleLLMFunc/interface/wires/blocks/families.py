@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-__all__ = ["Family", "family_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Family:

@@ -16,8 +16,6 @@ from SimpleLLMFunc.interface.wires.blocks.reply import WIRE, calls_in, text_in
 from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 
-__all__ = ["BlockHistory"]
-
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _UNFIT_ID = re.compile(r"[^a-zA-Z0-9_-]")
 

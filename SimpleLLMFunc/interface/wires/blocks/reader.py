@@ -12,8 +12,6 @@ from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping, text_or_none
 
-__all__ = ["BlockReader"]
-
 
 class BlockReader(EventReader):
     """Reads one stream; it is complete when the service has named a stop reason.

@@ -10,20 +10,6 @@ from SimpleLLMFunc.interface.wires.replies import call_dict, completion_from, me
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, count, mappings, text_or_none
 
-__all__ = [
-    "FINISH",
-    "WIRE",
-    "calls_in",
-    "completion_of",
-    "extra_of",
-    "facts_of",
-    "problem_of",
-    "refusal_in",
-    "text_in",
-    "thinking_in",
-    "usage_dict",
-]
-
 WIRE = "messages"
 FINISH = {
     "end_turn": "stop",

@@ -12,8 +12,6 @@ from SimpleLLMFunc.interface.wires.blocks.history import BlockHistory
 from SimpleLLMFunc.interface.wires.blocks.schema import schema_for_messages
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
 
-__all__ = ["build_request"]
-
 _BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 _LEAST_BUDGET = 1024
 _ANSWER_TOKENS = 4096

@@ -9,8 +9,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["schema_for_messages"]
-
 _TOLD = (
     "minimum",
     "maximum",

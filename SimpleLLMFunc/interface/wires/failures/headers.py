@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from datetime import UTC
 
-__all__ = ["header_number", "retry_after_seconds"]
-
 
 def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
     """Return how long the service wants us to wait, None where it did not say, or nothing usable.

@@ -12,8 +12,6 @@ from typing import Literal, TypeAlias
 
 from SimpleLLMFunc.errors import BadRequest
 
-__all__ = ["Refused", "refused_in", "refused_part", "tool_name"]
-
 Refused: TypeAlias = Literal["", "wire", "images", "sound", "model", "response_format", "tool_choice", "tools"]
 """What is refused: another protocol is wanted, images or sound are not taken, the model is not there, and what stands in
 the body by this name. Empty: it is not known."""

@@ -24,8 +24,6 @@ from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
 from SimpleLLMFunc.type import mappings
 
-__all__ = ["ErrorReply", "failure_of", "read_error", "status_of_error"]
-
 _HEAD = 8000
 """Bytes of a body that are looked at; more than is kept, so that no secret is cut in two."""
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from SimpleLLMFunc.interface.wires.asking import no_such_thinking
 
-__all__ = ["OpenAIFamily", "effort_of", "leave_out_sampling", "openai_family"]
-
 _SAMPLING = ("temperature", "top_p", "top_logprobs", "logprobs")
 WORDS = ("low", "medium", "high")
 

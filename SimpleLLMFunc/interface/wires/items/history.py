@@ -14,8 +14,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, name_of, text_of
 from SimpleLLMFunc.interface.wires.items.reply import WIRE, calls_in, text_in
 
-__all__ = ["ItemHistory"]
-
 
 class ItemHistory(History):
     """The conversation in items; its `turns` are those items."""

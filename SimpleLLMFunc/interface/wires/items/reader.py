@@ -19,8 +19,6 @@ from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings, text_or_none
 
-__all__ = ["ItemReader"]
-
 _THOUGHTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 _ENDS = frozenset({"response.completed", "response.incomplete"})
 _FAILS = frozenset({"error", "response.failed", "response.cancelled"})

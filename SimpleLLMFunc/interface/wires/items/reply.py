@@ -10,20 +10,6 @@ from SimpleLLMFunc.interface.wires.replies import call_dict, completion_from, me
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, mapping, mappings, text_or_none
 
-__all__ = [
-    "WIRE",
-    "calls_in",
-    "completion_of",
-    "extra_of",
-    "facts_of",
-    "finish_of",
-    "problem_of",
-    "refusal_in",
-    "text_in",
-    "thinking_in",
-    "usage_dict",
-]
-
 WIRE = "responses"
 _ENDED = frozenset({"completed", "incomplete"})
 

@@ -11,8 +11,6 @@ from SimpleLLMFunc.interface.wires.items.history import ItemHistory
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
 
-__all__ = ["build_request"]
-
 _NO_WORD = ("stop", "seed", "n", "logit_bias", "frequency_penalty", "presence_penalty")
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"

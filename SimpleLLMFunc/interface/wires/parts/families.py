@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 from SimpleLLMFunc.interface.wires.asking import no_such_thinking
 
-__all__ = ["GeminiFamily", "gemini_family", "thinking_config"]
-
 
 @dataclass(frozen=True, slots=True)
 class GeminiFamily:

@@ -13,8 +13,6 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of, text_of
 from SimpleLLMFunc.interface.wires.parts.reply import WIRE, calls_in, text_in
 
-__all__ = ["PartHistory"]
-
 _PLACEHOLDER = "skip_thought_signature_validator"
 """Source: https://ai.google.dev/gemini-api/docs/thought-signatures"""
 

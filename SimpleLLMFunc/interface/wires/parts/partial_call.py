@@ -8,8 +8,6 @@ from typing import Any
 
 from SimpleLLMFunc.type import mappings
 
-__all__ = ["PartialCall"]
-
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 _VALUES = ("numberValue", "boolValue", "stringValue")
 _MOST_ITEMS = 100_000

@@ -26,8 +26,6 @@ from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletionChunk, mapping, mappings
 
-__all__ = ["PartReader"]
-
 _BARE = re.compile(rb"[\r\n][ \t]*\{")
 _LONGEST_BARE = 64 * 1024
 _TEXT = frozenset({"text", "thought"})

@@ -12,22 +12,6 @@ from SimpleLLMFunc.interface.wires.streams.delta_assembly import new_call_id
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, count, mapping, mappings
 
-__all__ = [
-    "WIRE",
-    "blocked_in",
-    "calls_in",
-    "completion_of",
-    "extra_of",
-    "facts_of",
-    "finish_of",
-    "logprobs_in",
-    "problem_of",
-    "text_in",
-    "thinking_in",
-    "told_calls",
-    "usage_dict",
-]
-
 WIRE = "gemini"
 _CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _BLOCKED = frozenset(

@@ -11,8 +11,6 @@ from SimpleLLMFunc.interface.wires.parts.families import GeminiFamily, gemini_fa
 from SimpleLLMFunc.interface.wires.parts.history import PartHistory
 from SimpleLLMFunc.interface.wires.wire import Asked, WireRequest
 
-__all__ = ["build_request"]
-
 _NO_WORD = ("logit_bias", "user", "reasoning_effort", "verbosity", "prompt_cache_key")
 _SAMPLING = ("temperature", "top_p", "top_k")
 _WORDS: dict[str, str] = {

@@ -26,8 +26,6 @@ from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, index_of, mappings
 
-__all__ = ["INTERRUPTED", "ChunkReader", "EventReader", "bad_reply"]
-
 INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error", "abort", "aborted", "cancelled"})
 """Finish reasons by which a service says that it broke off; every other one ends an answer."""
 

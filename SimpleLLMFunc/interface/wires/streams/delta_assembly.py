@@ -21,8 +21,6 @@ from SimpleLLMFunc.type import (
     ToolCallDelta,
 )
 
-__all__ = ["ReplyAssembler", "assemble_tool_calls", "merge", "new_call_id", "rekeyed"]
-
 _GROWING_FIELDS = frozenset({"data", "transcript", "thinking", "text", "summary"})
 """Texts of extra fields that come piece by piece; every other text is whole each time."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Nesting"]
-
 _MARK = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
 

@@ -11,8 +11,6 @@ from dataclasses import replace
 
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
 
-__all__ = ["StreamedThoughts", "answer_in", "without_thoughts"]
-
 _END_OF = {
     "<think>": "</think>",
     "<thought>": "</thought>",

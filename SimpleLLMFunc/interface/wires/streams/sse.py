@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["EventDecoder", "ServerSentEvent"]
-
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
 _NEXT = b"\n\ndata: "

@@ -9,8 +9,6 @@ from SimpleLLMFunc.interface.spending import estimate_tokens
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.type import Message, ToolSpec
 
-__all__ = ["fits", "room_for_input", "trimmed"]
-
 _MOST_KEPT_FREE = 1024
 """Tokens kept free for the answer, where no `max_tokens` says how many it needs."""
 

@@ -13,8 +13,6 @@ from pydantic_core import SchemaValidator, core_schema
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.logger import shown_value
 
-__all__ = ["ArgumentChecks", "problems_of"]
-
 _ANY_CLASS = ConfigDict(arbitrary_types_allowed=True)
 
 

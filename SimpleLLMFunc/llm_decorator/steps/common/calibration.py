@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple, Self
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import shown_error
 
-__all__ = ["LEAST_SHARE", "Calibration", "CalibrationReport", "Estimate", "Measured"]
-
 _KIND: Final = "simplellmfunc-calibration"
 _FORMAT: Final = 1
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from SimpleLLMFunc.logger import app_log, async_log_context, is_enabled, log_context, render_arguments
 
-__all__ = ["create_log_context_manager", "log_function_call", "setup_log_context"]
-
 
 def log_function_call(func_name: str, arguments: Mapping[str, Any]) -> None:
     """Write one log line with the arguments: redacted, cut, and rendered only if somebody listens."""

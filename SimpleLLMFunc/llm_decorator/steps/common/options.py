@@ -17,8 +17,6 @@ from SimpleLLMFunc.interface.wires import check_options
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples, Thinking
 
-__all__ = ["CHAT_ONLY", "FUNCTION_ONLY", "Options"]
-
 CHAT_ONLY = frozenset({"compact", "return_mode", "stream"})
 FUNCTION_ONLY = frozenset(
     {

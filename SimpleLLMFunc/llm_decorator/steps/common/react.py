@@ -19,8 +19,6 @@ from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.tools import Tool, ToolSearch
 from SimpleLLMFunc.type import Message, ToolSpec
 
-__all__ = ["execute_llm_call", "prepare_tools_for_execution", "prepare_toolset", "react_loop_events"]
-
 MANY_TOOLS: Final = 40
 """A toolkit that is larger is told of in the log, unless it is said how to search it."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from SimpleLLMFunc.base.post_process import extract_content_from_response, extract_content_from_stream_response
 
-__all__ = ["extract_response_content", "extract_stream_response_content"]
-
 
 def extract_response_content(response: Any, func_name: str) -> str:
     """Return the text of a whole response; "" where it has none."""

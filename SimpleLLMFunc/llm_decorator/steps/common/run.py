@@ -12,8 +12,6 @@ from SimpleLLMFunc.base.run import Abort, Run, RunIdentity
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 
-__all__ = ["Described", "FunctionRun"]
-
 
 class Described(Protocol):
     """What can say which function it is."""

@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from SimpleLLMFunc.type import Message
 
-__all__ = ["Compact", "ExampleLines", "FunctionSignature", "GivenExamples", "Metadata", "Thinking"]
-
 Metadata: TypeAlias = tuple[inspect.Signature, dict[str, Any], Any, str, str]
 """``(signature, type_hints, return_type, docstring, func_name)`` of a function."""
 

@@ -13,8 +13,6 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.type import Message, ToolCallDict
 
-__all__ = ["answer_messages", "answer_text", "as_answer"]
-
 
 def answer_messages(
     output: OutputSpec, answer: Any, mode: OutputMode, *, call_id: str = "call_example", in_json: bool = False

@@ -26,14 +26,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.tools import Embed, TextIndex, best_of
 
-__all__ = [
-    "Example",
-    "ExampleReader",
-    "Examples",
-    "recorded_lines",
-    "split_arguments",
-]
-
 _VALUE_NAMES = ("value", "expected")
 _LARGEST_FILE = 64 * 1024 * 1024
 

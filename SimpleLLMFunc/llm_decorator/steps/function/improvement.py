@@ -13,8 +13,6 @@ from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines
 
-__all__ = ["KIND", "Improvement"]
-
 KIND: Final = "simplellmfunc-improvement"
 """Tells the file from any other JSON."""
 

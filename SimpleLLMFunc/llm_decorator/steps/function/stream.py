@@ -13,9 +13,6 @@ from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted, counted
 from SimpleLLMFunc.runtime import off_loop_if_large
 
-__all__ = ["growing_values", "list_items"]
-
-
 _NOTHING = object()
 
 
