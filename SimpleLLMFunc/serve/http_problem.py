@@ -15,11 +15,13 @@ from SimpleLLMFunc.errors import (
     ContentBlocked,
     ContextTooLong,
     DeadlineExceeded,
+    OutcomeUnknown,
     ProviderError,
     RateLimited,
     ResponseParseError,
     RunAborted,
     RunError,
+    RunPaused,
     ServerUnavailable,
     SimpleLLMFuncError,
     cut,
@@ -35,6 +37,7 @@ STATUSES: Final = {
     403: "The address, or the page, is none that may call.",
     404: "There is no such function.",
     405: "Another method is needed.",
+    409: "The run waits for an answer to one of its calls.",
     413: "The body is too large, or the arguments are longer than the model can read.",
     415: "The body must be application/json.",
     422: "The arguments do not fit the function, or the model refused them.",
@@ -60,6 +63,8 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
 
 _KINDS: Final[tuple[tuple[type[SimpleLLMFuncError], int], ...]] = (
     # The first that fits.
+    (RunPaused, 409),
+    (OutcomeUnknown, 409),
     (BudgetExceeded, 429),
     (DeadlineExceeded, 504),
     (ContentBlocked, 422),

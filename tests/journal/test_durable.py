@@ -38,6 +38,7 @@ from SimpleLLMFunc import (
     use_llm,
     watching,
 )
+from SimpleLLMFunc.assistant import SqliteMemory
 from SimpleLLMFunc.assistant.caller import LLMCaller
 from SimpleLLMFunc.base.ReAct import execute_llm
 from SimpleLLMFunc.calls import LLM, RunTool, Step, StepExecutor, Task
@@ -611,6 +612,16 @@ async def test_the_raw_loop_and_the_callers_of_the_assistant_are_kept_too(path):
             said = [raw.text async for raw in execute_llm(model, messages, None, {}, 0)]
             told = await LLMCaller(model).invoke([{"role": "user", "content": "again"}])
             assert (said, told["content"]) == (["one"], "two")
+
+
+async def test_the_memory_of_the_assistant_keeps_an_exchange_once(path, tmp_path):
+    memory = SqliteMemory(tmp_path / "memory.sqlite")
+    for _ in range(2):  # as after a crash: the assistant is another one, the block the same
+        helper = AIAssistant(llm=ScriptedLLM("black", repeat=True), memory=memory, language="en")
+        with durable(path, "k"):
+            for _ in range(2):  # said twice is kept twice
+                await helper.process_query("Which tea?", "s", "ann")
+    assert [message["content"] for message in await memory.history("ann", "s")] == ["Which tea?", "black"] * 2
 
 
 async def test_no_key_that_the_library_knows_is_in_the_file(path):

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from SimpleLLMFunc.assistant.prompts import MEMORY
+from SimpleLLMFunc.base.events import ToolCallFinished
+from SimpleLLMFunc.base.run import JOURNAL
 from SimpleLLMFunc.base.templates import enclosed
 from SimpleLLMFunc.errors import ConfigError, RunError
 from SimpleLLMFunc.interface.spending import current_deadline, strictest_time_limit
 from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.tools import run_callable
-from SimpleLLMFunc.type import Message
+from SimpleLLMFunc.type import FunctionCall, Message, ToolCall
 
 MAX_MEMORY_CHARS: Final = 4_000
 """Characters of memories that one question is given."""
@@ -89,10 +91,22 @@ class ChatMemoryIntegration:
         return enriched
 
     async def remember(self, *, user_id: str | None, message: str, answer: str, session_id: str) -> None:
-        """Have the store keep a question and its answer; nobody's are never kept."""
-        if self.store is None or user_id is None or is_anonymous(user_id) or not answer.strip():
+        """Have the store keep a question and its answer, once where a `durable` block runs again; none of a user without id."""
+        store = self.store
+        if store is None or user_id is None or is_anonymous(user_id) or not answer.strip():
             return
-        await self._asked("remember", self.store.remember, user_id, message, answer, session_id)
+        exchange = [user_id, message, answer, session_id]
+        journal, call = JOURNAL.get(), ToolCall("", FunctionCall("remember", ""))
+        step = None if journal is None else journal.call_of("remember", exchange)
+        if step is not None and step.finished(0, call) is not None:
+            return
+
+        async def keep() -> None:
+            await run_callable(store.remember, exchange, {})
+            if step is not None:
+                await step.ends(ToolCallFinished(0, call, "", failed=False, seconds=0.0))
+
+        await self._asked("remember", keep)
 
     async def history(self, *, user_id: str | None, session_id: str) -> list[Message]:
         """Return what the store knows of a session, empty where it knows nothing or keeps none."""
