@@ -4,6 +4,7 @@
     python -m benchmarks.league --split test                       # once per release; the page says when
     python -m benchmarks.league --rows 10 --tasks sentiment --contenders ours,openai --models smollm2-135m --no-write
     python -m benchmarks.league --rows 0                           # only writes the page again
+    python -m benchmarks.league --rows 0 --reports reports         # and what `simplellmfunc view --report` compares
 
 Every answer is a line of `.bench/league/<split>.jsonl`, and is asked once; `--again ours` forgets those of a contender. All
 are asked one after the other, ten rows at a time and in turns, so that what is there when it breaks off can be compared.
@@ -26,6 +27,7 @@ from typing import Any
 from benchmarks.environments import home, installed, prepare, python_of
 from benchmarks.field import BY_NAME, Contender
 from benchmarks.league.page import write
+from benchmarks.league.reports import write_reports
 from benchmarks.league.tasks import ORDER, Task
 from benchmarks.workers import ROOT, Failed, WorkerProcess
 
@@ -157,6 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, default in names.items():
         parser.add_argument(f"--{name}", type=lambda text: tuple(text.split(",")), default=default)
     parser.add_argument("--note", default="", help="a sentence for the page")
+    parser.add_argument("--reports", type=Path, help="write reports here, for `simplellmfunc view --report`")
     parser.add_argument("--no-write", action="store_true", help="no page")
     given = parser.parse_args(arguments)
     path = home().parent / "league" / f"{given.split}.jsonl"
@@ -171,8 +174,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except OSError:
                 parser.error(f"another run writes {path.name}; wait for its end")
             run(given, path)
+    answers = read(path)
+    if given.reports:
+        print(*write_reports(answers, given.reports), sep="\n")
     if not given.no_write:
-        answers = read(path)
         kept.write_bytes(gzip.compress(text_of(answers).encode(), 9, mtime=0))
         write(answers, given.split, given.note)
     return 0

@@ -15,7 +15,9 @@ import pytest
 
 from benchmarks.league import __main__ as league
 from benchmarks.league import page
+from benchmarks.league.reports import write_reports
 from benchmarks.league.tasks import DATA, ORDER, Task, constant
+from SimpleLLMFunc.evaluate import EvalReport
 
 CELLS = {"found": 0, "made_up": 0, "missed": 0, "seconds": 1.0, "cpu": 1.0, "in": 60.0, "out": 8.0, "said": ""}
 
@@ -152,3 +154,29 @@ def test_the_page_in_the_tree_is_the_one_that_the_answers_make() -> None:
     made = page.page([json.loads(line) for line in kept.splitlines()], split, "")
     tables = [[line for line in text.splitlines() if line.startswith("|")] for text in (made, there)]
     assert tables[0] == tables[1] != []
+
+
+def test_the_page_compares_two_contenders_row_by_row(tmp_path: Path) -> None:
+    kinds = {"ours": ("right", "right", "wrong"), "openai": ("wrong", "type", "error")}
+    answers = [
+        {
+            **CELLS,
+            "model": "m",
+            "task": "sentiment",
+            "contender": name,
+            "version": "1",
+            "date": "2026-11-23",
+            "id": row["id"],
+            "kind": kind,
+            "exact": kind == "right",
+            "said": kind,
+        }
+        for name, told in kinds.items()
+        for row, kind in zip(Task("sentiment").split("dev"), told, strict=False)
+    ]
+    openai, ours = (EvalReport.load(path) for path in sorted(write_reports(answers, tmp_path)))
+    assert (ours.name, ours.scores["right"].mean, ours.input_tokens) == ("ours", 2 / 3, 180)
+    assert ours.results[0].arguments == Task("sentiment").split("dev")[0]["input"]
+    assert (openai.failed, openai.results[1].outcomes[0].notes["right"]) == (1, "a value of another type, silently")
+    assert openai.compare(ours).differences["right"].difference == pytest.approx(2 / 3)
+    assert set(ours.by_tag()) == {"sentiment"}
