@@ -52,9 +52,10 @@ EXAMPLES = [
 def test_the_examples_are_the_whole_tree():
     classes = {c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.SimpleLLMFuncError)}
     assert classes - {type(e) for e in EXAMPLES} == {errors.SimpleLLMFuncError}
-    assert {c.__name__ for c in classes} | {"Violation"} == set(errors.__all__)
+    assert {c.__name__ for c in classes} <= set(errors.__all__)
     for c in classes:
         assert c.__name__ in errors.__doc__
+        assert c.__module__ == "SimpleLLMFunc.errors"
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
@@ -100,6 +101,10 @@ def test_texts_name_facts_and_the_next_move():
     assert "max_tool_calls" in str(errors.ToolCallLimitExceeded(5))
     assert "row 3" in str(errors.CheckpointError("damaged", row=3))
     assert str(errors.CallError("failed")) == "failed"
+
+
+def test_a_class_shows_the_facts_it_is_built_from():
+    assert list(inspect.signature(errors.CheckpointError).parameters) == ["problem", "row"]
 
 
 def test_foreign_bodies_are_cut():
