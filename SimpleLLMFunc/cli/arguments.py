@@ -15,15 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
-from SimpleLLMFunc.llm_decorator.kinds import (
-    CHATS,
-    FILES,
-    FUNCTIONS,
-    Chat,
-    Function,
-    chat_pipeline_of,
-    pipeline_of,
-)
+from SimpleLLMFunc.llm_decorator.kinds import CHATS, FILES, FUNCTIONS, Chat, Function, chat_pipeline_of, pipeline_of
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.type import ImgUrl, Text
 
@@ -91,11 +83,7 @@ def function_named(target: str) -> Runnable:
 
 
 def arguments_of(
-    function: Runnable,
-    values: Sequence[str],
-    named: Sequence[str],
-    source: str | None,
-    template: Sequence[str],
+    function: Runnable, values: Sequence[str], named: Sequence[str], source: str | None, template: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, str] | None]:
     """Return the arguments of a call by name, and the fields of the docstring.
 

@@ -20,9 +20,7 @@ _installing = Lock()
 
 
 def setup_logging(
-    level: int | str = "INFO",
-    json: bool = True,
-    file: str | os.PathLike[str] | None = None,
+    level: int | str = "INFO", json: bool = True, file: str | os.PathLike[str] | None = None
 ) -> logging.Handler:
     """Show the library's log, and return the handler that does it; calling again replaces the handler.
 

@@ -16,8 +16,7 @@ _NAMES = (
     r"|(?:secret|private)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|pwd)"
 )
 _SECRET_NAME = re.compile(
-    rf"{_NAMES}|^(?:.*[_-])?(?:token|secret|secrets|auth|authorization|credentials?|cookie)$",
-    re.IGNORECASE | re.ASCII,
+    rf"{_NAMES}|^(?:.*[_-])?(?:token|secret|secrets|auth|authorization|credentials?|cookie)$", re.IGNORECASE | re.ASCII
 )
 
 # A value behind a name: a list, a quoted text with the backslashes that JSON inside JSON brings, or a bare word.

@@ -41,11 +41,7 @@ Protocol: TypeAlias = Literal["ag-ui", "ai-sdk"]
 
 PROTOCOLS: Final[Mapping[str, Mapping[str, str]]] = {
     "ag-ui": {"content-type": "text/event-stream", "cache-control": "no-store"},
-    "ai-sdk": {
-        "content-type": "text/event-stream",
-        "cache-control": "no-store",
-        "x-vercel-ai-ui-message-stream": "v1",
-    },
+    "ai-sdk": {"content-type": "text/event-stream", "cache-control": "no-store", "x-vercel-ai-ui-message-stream": "v1"},
 }
 """The headers of each protocol."""
 

@@ -71,11 +71,7 @@ def openapi_document(offers: Mapping[str, Offer], *, title: str, needs_key: bool
         arguments = _moved(offer.tool.parameters, f"{name}_arguments", schemas)
         schemas[f"{name}_arguments"] = arguments
         value = _moved(value_schema(offer.spec), f"{name}_value", schemas)
-        schemas[f"{name}_result"] = {
-            "type": "object",
-            "properties": {"value": value, **_FACTS},
-            "required": ["value"],
-        }
+        schemas[f"{name}_result"] = {"type": "object", "properties": {"value": value, **_FACTS}, "required": ["value"]}
         summary, _, description = offer.tool.description.strip().partition("\n")
         body = {"required": True, "content": {"application/json": {"schema": _ref(f"{name}_arguments")}}}
         told = {"summary": summary, "description": description.strip(), "requestBody": body}

@@ -36,10 +36,7 @@ def tool_calls(*calls: tuple[str, Mapping[str, Any] | str], content: str | None 
 
 
 def answer_message(
-    data: Any,
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec] | None,
-    response_format: Mapping[str, Any] | None,
+    data: Any, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, response_format: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the assistant message that gives `data`, JSON data, in the way the request asks for."""
     schema = schema_of(response_format)

@@ -96,12 +96,7 @@ def test_an_error_is_shown_without_secrets_and_cut():
 
 @pytest.mark.parametrize(
     "error",
-    [
-        ValueError("x" * 1_000_000),
-        ValueError(MUCH),
-        KeyError(NoRepr(MUCH)),
-        ValueError(NoRepr(MUCH), "and more"),
-    ],
+    [ValueError("x" * 1_000_000), ValueError(MUCH), KeyError(NoRepr(MUCH)), ValueError(NoRepr(MUCH), "and more")],
 )
 def test_of_a_long_error_only_the_beginning_is_read(error):
     text = shown_error(error)

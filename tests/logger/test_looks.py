@@ -12,11 +12,7 @@ from SimpleLLMFunc.logger import looks
 from SimpleLLMFunc.logger.known import MASK
 from SimpleLLMFunc.logger.looks import is_secret_name, mask_looks
 
-RULES = (
-    ((), looks._FIELD, looks._masked_field),
-    ((), looks._WORD, looks._masked_field),
-    *looks._RULES,
-)
+RULES = (((), looks._FIELD, looks._masked_field), ((), looks._WORD, looks._masked_field), *looks._RULES)
 # fmt: off
 PIECES = (
     *looks._PREFIXES, "api_key", "apikey", "API-KEYS", "secret", "client_secret", "secret_access_key", "privateKey", "access",

@@ -222,8 +222,7 @@ def clock() -> str:
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 @pytest.mark.parametrize(
-    ("mode", "tools"),
-    [*((mode, "native") for mode in [*MODES, "auto"]), ("auto", "json"), ("native", "json")],
+    ("mode", "tools"), [*((mode, "native") for mode in [*MODES, "auto"]), ("auto", "json"), ("native", "json")]
 )
 def test_rounds_of_tools_with_valid_arguments(rounds, mode, tools):
     @llm_function(

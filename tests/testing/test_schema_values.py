@@ -68,8 +68,7 @@ def test_the_same_seed_gives_the_same():
 
 
 @pytest.mark.parametrize(
-    "wanted",
-    ["date", "date-time", "time", "duration", "uuid", "email", "ipv4", "ipv6", "uri", "hostname"],
+    "wanted", ["date", "date-time", "time", "duration", "uuid", "email", "ipv4", "ipv6", "uri", "hostname"]
 )
 def test_formats(wanted):
     checker = jsonschema.FormatChecker()

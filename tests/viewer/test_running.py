@@ -98,10 +98,7 @@ def test_a_function_is_run_and_watched(client, store):
     }
     done = told[-1]
     assert done["value"]["lines"][0] == {"item": "teapot", "quantity": 2, "price": 24.5}
-    assert done["repairs"] == [
-        ["", "JSON found in the text"],
-        ["lines[0].price", "number taken from '24.50 EUR'"],
-    ]
+    assert done["repairs"] == [["", "JSON found in the text"], ["lines[0].price", "number taken from '24.50 EUR'"]]
     assert [len(attempt["violations"]) for attempt in done["attempts"]] == [1, 0]
     assert done["cost"] > 0
     assert store.flush()

@@ -337,8 +337,7 @@ def _found(connection: sqlite3.Connection, trace_id: str) -> int | None:
     if not trace_id:
         return None
     rows = connection.execute(
-        "SELECT id FROM runs WHERE trace_id >= ? AND trace_id < ? LIMIT 2",
-        (trace_id, f"{trace_id}\U0010ffff"),
+        "SELECT id FROM runs WHERE trace_id >= ? AND trace_id < ? LIMIT 2", (trace_id, f"{trace_id}\U0010ffff")
     ).fetchall()
     return int(rows[0][0]) if len(rows) == 1 else None
 

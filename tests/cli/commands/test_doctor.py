@@ -48,12 +48,7 @@ def test_python_and_packages() -> None:
 def test_a_missing_extra_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     real = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "xllamacpp" else real(name))
-    assert found("extra local") == (
-        "no",
-        "extra local",
-        "xllamacpp not installed",
-        install_line("local"),
-    )
+    assert found("extra local") == ("no", "extra local", "xllamacpp not installed", install_line("local"))
 
 
 def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
