@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from SimpleLLMFunc.base.events import ToolCallFinished
 from SimpleLLMFunc.base.run import KeptReply, RunIdentity
@@ -25,7 +25,8 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
     ToolFailed,
 )
-from SimpleLLMFunc.journal.log_file import NewRow, Row
+from SimpleLLMFunc.journal.log_file import NewRow
+from SimpleLLMFunc.journal.steps import Steps
 from SimpleLLMFunc.storage import key_of
 from SimpleLLMFunc.tools import AnsweredInstead, Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.type import ABSTAIN, ChatCompletion, ToolCall
@@ -37,63 +38,29 @@ _UNREAD = (ResponseParseError, EmptyResponseError, OutputTruncated, ContentBlock
 """The model has answered, and what it said is of no use: asked anew when the block that ended so runs again."""
 
 
-class Steps(Protocol):
-    """The steps of a block, as its scopes know them."""
-
-    key: str
-    restarts: int
-    answers: dict[str, Any]
-    pending: dict[str, dict[str, Any]]
-    approved: set[bytes]
-    unread: list[tuple[BaseException, list[bytes]]]
-
-    def found(self, place: bytes) -> Row | None:
-        """Return what stands at a place."""
-        ...
-
-    def has_begun(self, place: bytes) -> bool:
-        """Say whether a once-tool had begun there, and not ended."""
-        ...
-
-    def check_open(self) -> None:
-        """Return if the block goes on; raises UsageError."""
-        ...
-
-    async def check_version(self, identity: RunIdentity) -> None:
-        """Return if a function is as it was when the block ran before; raises CheckpointError."""
-        ...
-
-    async def append(self, *rows: NewRow, used: str = "") -> None:
-        """Write rows."""
-        ...
-
-    def append_now(self, *rows: NewRow) -> None:
-        """Write rows; not for an event loop."""
-        ...
-
-    def later(self, row: NewRow) -> None:
-        """Write a row with those that come next."""
-        ...
-
-
 class Scope:
     """The block, or the call of a tool: what runs may begin in.
 
     Args:
         steps: of the block.
-        place: of this.
+        place: of a call; None for the block itself, whose place is the journal's epoch.
         around: the scope around this, None for the block itself.
 
     Attributes:
         interrupted: why something inside has no result: it waits for somebody, or cannot go on.
     """
 
-    def __init__(self, steps: Steps, place: bytes, around: Scope | None = None) -> None:
+    def __init__(self, steps: Steps, place: bytes | None = None, around: Scope | None = None) -> None:
         self.steps = steps
-        self.place = place
+        self._place = place
         self.around = around
         self.interrupted: SimpleLLMFuncError | None = None
         self._times: Counter[bytes] = Counter()
+
+    @property
+    def place(self) -> bytes:
+        """Where this happens."""
+        return self.steps.epoch if self._place is None else self._place
 
     def next_place(self, *what: Any) -> bytes:
         """Return where this happens now.

@@ -12,9 +12,9 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.base.run import JOURNAL
 from SimpleLLMFunc.errors import CheckpointError, UsageError
-from SimpleLLMFunc.journal.durable import pending_in
 from SimpleLLMFunc.journal.log_file import JournalFile, KeyLog
 from SimpleLLMFunc.journal.scopes import RUN_AGAIN, CallScope
+from SimpleLLMFunc.journal.steps import pending_in
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import NobodyToAsk
 

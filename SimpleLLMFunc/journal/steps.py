@@ -1,0 +1,197 @@
+"""The steps of an open block: what its journal holds, and what is written into it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from SimpleLLMFunc.base.run import RunIdentity
+from SimpleLLMFunc.errors import CheckpointError, UsageError
+from SimpleLLMFunc.journal.log_file import KeyLog, NewRow, Row
+from SimpleLLMFunc.logger import push_info
+from SimpleLLMFunc.runtime import Worker
+
+
+class Steps:
+    """The steps of an open block: what was written before, and what is written now.
+
+    Args:
+        log: that has been read.
+        restarts: a function that has changed begins the block anew.
+
+    Attributes:
+        epoch: the place of the block itself; another one after a restart.
+        restarts: how often the block was broken off before.
+        answers: by the id of the call.
+        pending: what waits for an answer, by the id of the call.
+        approved: places of calls that may run.
+        unread: errors of answers that could not be read, with the places of these answers.
+    """
+
+    def __init__(self, log: KeyLog, *, restarts: bool) -> None:
+        self.key = log.key
+        self.unread: list[tuple[BaseException, list[bytes]]] = []
+        self._log = log
+        self._may_restart = restarts
+        self._worker = Worker()
+        self._changed = threading.Condition()
+        self._waiting = 0
+        self._is_open = True
+        self._has_grown = False
+        self._later: list[NewRow] = []
+        self._read()
+        self.restarts = self._starts
+
+    def _read(self) -> None:
+        self.answers = self._log.answers
+        self.pending: dict[str, dict[str, Any]] = {}
+        self._known: dict[bytes, Row] = {}
+        self._begun: set[bytes] = set()
+        self.approved: set[bytes] = set()
+        self._versions: dict[str, set[str]] = {}
+        self._starts = 0
+        self._is_finished = False
+        for row in self._log.rows:
+            self._take(row)
+            if row.kind == "run" and (place := row.data["place"]):
+                self._versions.setdefault(place, set()).add(row.data["version"])
+        self.epoch = self._log.epoch
+
+    def _take(self, row: Row) -> None:
+        self._is_finished = row.kind == "end"
+        self._starts += row.kind == "start"
+        if row.kind in {"run", "reply", "tool", "moment"}:
+            self._known[row.place] = row
+        if row.kind in {"began", "undone", "tool"}:
+            (self._begun.add if row.kind == "began" else self._begun.discard)(row.place)
+        if row.kind == "undone":
+            self.approved.add(row.place)  # it had begun, so it may
+        if row.kind == "dropped":
+            for place in row.data:
+                self._known.pop(bytes.fromhex(place), None)
+        note_pending(self.pending, row, self.key)
+
+    # --- what its scopes ask ---
+
+    def found(self, place: bytes) -> Row | None:
+        """Return what stands at a place."""
+        return self._known.get(place)
+
+    def has_begun(self, place: bytes) -> bool:
+        """Say whether a once-tool had begun there, and not ended."""
+        return place in self._begun
+
+    def check_open(self) -> None:
+        """Return if the block goes on.
+
+        Raises:
+            UsageError: it was left.
+        """
+        if not self._is_open:
+            raise UsageError(
+                f"the durable block {self.key!r} was left while this call went on: it is in no journal. Await the call, or "
+                "cancel it, before the block ends."
+            )
+
+    async def check_version(self, identity: RunIdentity) -> None:
+        """Return if a function is as it was when the block ran before, or the block begins anew.
+
+        Raises:
+            CheckpointError: it is not, and must not.
+        """
+        before = self._versions.get(identity.place) if identity.place else None
+        if not before or identity.version in before:
+            return
+        if not self._may_restart:
+            raise CheckpointError(
+                f"the function {identity.name!r} has changed since the run {self.key!r} began: it was version "
+                f"{', '.join(sorted(before))} and is {identity.version}. Run it with the code it began with; or say "
+                'durable(..., on_change="restart"), and the work begins anew.'
+            )
+        push_info(f"{identity.name!r} has changed: the run {self.key!r} begins anew.")
+        await self._work(self._restart)
+
+    def _restart(self) -> None:
+        self._log.forget()
+        self._later.clear()
+        self.unread.clear()
+        self._read()
+
+    async def append(self, *rows: NewRow, used: str = "") -> None:
+        """Write rows, in a thread; also when the caller is cancelled meanwhile."""
+        await self._work(self._append, rows, used)
+
+    async def _work(self, work: Any, *args: Any) -> None:
+        with self._changed:
+            self.check_open()
+            self._waiting += 1
+        await self._worker.run(self._done, work, *args)
+
+    def _done(self, work: Any, *args: Any) -> None:
+        try:
+            work(*args)
+        finally:
+            with self._changed:
+                self._waiting -= 1
+                self._changed.notify_all()
+
+    def append_now(self, *rows: NewRow) -> None:
+        """Write rows in this thread."""
+        with self._changed:
+            self.check_open()
+            self._waiting += 1
+        self._done(self._append, rows)
+
+    def later(self, row: NewRow) -> None:
+        """Write a row with those that come next: nothing that is written depends on it before."""
+        self._later.append(row)
+
+    def _append(self, rows: tuple[NewRow, ...], used: str = "") -> None:
+        later, self._later = self._later, []
+        first: list[NewRow] = [] if self._has_grown else [("start", b"", os.getpid())]
+        for row in self._log.append([*first, *later, *rows], used=used):
+            self._take(row)
+        self._has_grown = True
+
+    def close(self, error: BaseException | None, *, is_interrupted: bool) -> None:
+        """Wait for what is being written, and note how the block has ended."""
+        with self._changed:
+            self._is_open = False
+            self._changed.wait_for(lambda: not self._waiting)
+        if error is None and not is_interrupted:
+            if self._has_grown or (self._log.rows and not self._is_finished):
+                self._append((("end", b"", None),))
+        elif error is not None:
+            ends = _all_in(error)
+            lost = [place.hex() for reason, places in self.unread if id(reason) in ends for place in places]
+            if lost:
+                self._append((("dropped", b"", lost),))
+
+
+def note_pending(pending: dict[str, dict[str, Any]], row: Row, key: str) -> None:
+    """Bring what waits for an answer, by the id of its call, up to the next row of a key."""
+    if row.kind == "asked":
+        pending[row.data["call_id"]] = {"key": key, **row.data, "since": row.at}
+    elif row.kind in {"began", "tool"}:
+        pending.pop(row.place.hex()[:16], None)
+
+
+def pending_in(log: KeyLog) -> dict[str, dict[str, Any]]:
+    """Return what waits, or has waited until its answer came, of a key that was read."""
+    pending: dict[str, dict[str, Any]] = {}
+    for row in log.rows:
+        note_pending(pending, row, log.key)
+    return pending
+
+
+def _all_in(error: BaseException) -> set[int]:
+    """Return the ids of an error, of those in its group, and of what led to it."""
+    found: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in found:
+            found.add(id(each))
+            waiting += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+    return found
