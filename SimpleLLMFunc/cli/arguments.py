@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from SimpleLLMFunc.cli.load import complete_target, load_object
+from SimpleLLMFunc.cli.load import complete_target, load_object, model_option
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FILES, FUNCTIONS, Chat, Function, chat_pipeline_of, pipeline_of
 from SimpleLLMFunc.logger import escape_control
@@ -55,12 +55,7 @@ def argument_options(command: F) -> F:
             metavar="NAME=VALUE",
             help="A value for a field of the docstring.",
         ),
-        click.option(
-            "--model",
-            "model_name",
-            metavar="MODEL",
-            help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
-        ),
+        model_option,
     ]
     for option in reversed(options):
         command = option(command)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from SimpleLLMFunc.cli.load import complete_target, load_object
+from SimpleLLMFunc.cli.load import asking, complete_target, load_object, model_option
+from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.improve import improved
-from SimpleLLMFunc.interface.current import named_model, use_llm
-from SimpleLLMFunc.logger import escape_control, redact
+from SimpleLLMFunc.interface.current import named_model
+from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import run_sync
 
 
@@ -39,11 +39,7 @@ from SimpleLLMFunc.runtime import run_sync
 )
 @click.option("--diff", "shows_diff", is_flag=True, help="Print the change as a patch of the source file, too.")
 @click.option("--concurrency", type=click.IntRange(min=1), help="How many cases are asked at a time.")
-@click.option(
-    "--model",
-    "model_name",
-    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
-)
+@model_option
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 def improve_command(
     target: str,
@@ -70,7 +66,7 @@ def improve_command(
     """  # noqa: D301 - click looks for the character
     function: Any = load_object(target)
     place = path or Path(f"{getattr(function, '__name__', 'function')}.improved.json")
-    with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
+    with asking(model_name):
         found = run_sync(
             improved(
                 function,
@@ -84,11 +80,7 @@ def improve_command(
                 progress=False if quiet else None,
             )
         )
-    click.echo(_shown(str(found)))
+    click.echo(printable(redact(str(found))))
     click.echo(f"written: {place}")
     if shows_diff and found.accepted:
-        click.echo(_shown(found.diff()))
-
-
-def _shown(text: str) -> str:
-    return "\n".join(escape_control(redact(line)) for line in text.splitlines())
+        click.echo(printable(redact(found.diff())))

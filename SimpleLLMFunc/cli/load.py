@@ -16,9 +16,41 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut, did_you_mean
+from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.logger import shown_error
+
+model_option = click.option(
+    "--model",
+    "model_name",
+    metavar="MODEL",
+    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
+)
+
+
+def asking(model_name: str | None) -> contextlib.AbstractContextManager[object]:
+    """Return the block in which functions ask the model of `model_option`; None leaves them their own.
+
+    Raises:
+        ConfigError: no model has this name.
+    """
+    return contextlib.nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model"))
+
+
+def store_path(given: Path | None, command: str) -> Path:
+    """Return the path of the trace store: the given one, else that of SIMPLELLMFUNC_TRACE.
+
+    Raises:
+        ConfigError: neither names one.
+    """
+    named = given or Settings.from_environment().trace
+    if named is None:
+        raise ConfigError(
+            f"no trace store is named. Give its path, `simplellmfunc {command} runs.sqlite`, or set SIMPLELLMFUNC_TRACE."
+        )
+    return Path(named).expanduser()
 
 
 def split_target(target: str) -> tuple[str, str]:

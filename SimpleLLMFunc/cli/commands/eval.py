@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from SimpleLLMFunc.cli.load import complete_target, load_object
+from SimpleLLMFunc.cli.load import asking, complete_target, load_object, model_option
+from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.evaluate import EvalReport, ScorerLike, evaluate
-from SimpleLLMFunc.interface.current import named_model, use_llm
-from SimpleLLMFunc.logger import escape_control, redact
+from SimpleLLMFunc.evaluate import EvalReport, evaluate
+from SimpleLLMFunc.logger import redact
 
 _SHOWN = 5
 
@@ -92,11 +91,7 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 @click.option("--concurrency", type=click.IntRange(min=1), help="How many cases are asked at a time.")
 @click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
-@click.option(
-    "--model",
-    "model_name",
-    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
-)
+@model_option
 @click.option("--quiet", is_flag=True, help="Print no progress, and only what is not good enough.")
 @click.pass_context
 def eval_command(
@@ -132,11 +127,11 @@ def eval_command(
     for path in (report_path, svg):
         if path is not None and not path.absolute().parent.is_dir():
             raise ConfigError(f"there is no folder {str(path.absolute().parent)!r} to write {path.name!r} to.")
-    with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
+    with asking(model_name):
         report = evaluate(
             function,
             cases,
-            [_scorer(name) for name in scorers],
+            [load_object(name) if ":" in name else name for name in scorers],
             concurrency=concurrency or "auto",
             budget=budget_usd,
             progress=False if quiet else None,
@@ -144,7 +139,7 @@ def eval_command(
         )
     if not quiet:
         # Before anything is written: what was paid for is seen, whatever happens to the file.
-        click.echo(_shown(str(report)))
+        click.echo(printable(redact(str(report))))
         _show_errors(report)
     if report_path is not None:
         report.save(report_path)
@@ -156,25 +151,17 @@ def eval_command(
         worse = comparison.got_worse(alpha=alpha)
         if not quiet:
             click.echo("")
-            click.echo(_shown(str(comparison)))
+            click.echo(printable(redact(str(comparison))))
     if worse:
-        click.echo(_shown(f"Lower than before beyond chance: {', '.join(worse)}."), err=True)
+        click.echo(printable(redact(f"Lower than before beyond chance: {', '.join(worse)}.")), err=True)
     report.require(at=at, **least)
     if worse:
         ctx.exit(1)
 
 
-def _scorer(name: str) -> ScorerLike:
-    return load_object(name) if ":" in name else name
-
-
 def _show_errors(report: EvalReport) -> None:
     failed = [(result.id, outcome.error) for result in report.results for outcome in result.outcomes if outcome.error]
     for name, error in failed[:_SHOWN]:
-        click.echo(_shown(f"  case {name}: {error}"), err=True)
+        click.echo(printable(redact(f"  case {name}: {error}")), err=True)
     if len(failed) > _SHOWN:
         click.echo(f"  and {len(failed) - _SHOWN} more", err=True)
-
-
-def _shown(text: str) -> str:
-    return "\n".join(escape_control(redact(line)) for line in text.splitlines())

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import shlex
 import sys
-from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,10 +15,9 @@ import click
 from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines, write_rows
 from SimpleLLMFunc.batch.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.rows import RowSource
-from SimpleLLMFunc.cli.load import complete_target, load_object
+from SimpleLLMFunc.cli.load import asking, complete_target, load_object, model_option
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS, Function
 from SimpleLLMFunc.logger import escape_control, redact
 
@@ -93,11 +91,7 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     help="The column for a parameter of another name; COLUMN alone for a function with one required parameter.",
 )
 @click.option("--limit", type=click.IntRange(min=0), help="How many rows are read at most.")
-@click.option(
-    "--model",
-    "model_name",
-    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
-)
+@model_option
 @click.option(
     "--engine",
     type=click.Choice(get_args(EngineName)),
@@ -149,7 +143,7 @@ def map_command(
     renamed = columns if column is None else None
     source = RowSource(rows, columns=renamed or None, limit=limit) if renamed or limit is not None else rows
     progress = False if quiet else None
-    with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
+    with asking(model_name):
         try:
             report = _mapped(
                 function,

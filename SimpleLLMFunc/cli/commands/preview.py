@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from SimpleLLMFunc.base.run import Preview
 from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
+from SimpleLLMFunc.cli.load import asking
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
-from SimpleLLMFunc.interface.current import named_model, use_llm
 
 
 @click.command(short_help="Show what a call would send.")
@@ -43,7 +42,7 @@ def preview(
     arguments, fields = arguments_of(function, values, named, source, template)
     if fields is not None:
         function = function.with_options(template_params=fields)
-    with nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model")):
+    with asking(model_name):
         made: Preview = function.preview(**arguments)
     if as_curl:
         click.echo(made.as_curl())

@@ -14,9 +14,9 @@ import click
 
 from SimpleLLMFunc.base.run import Result, watching
 from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
+from SimpleLLMFunc.cli.load import asking
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
 from SimpleLLMFunc.errors import counted
-from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.runtime import iterate_sync
@@ -70,8 +70,7 @@ def run(
     if options:
         function = function.with_options(**options)
     with ExitStack() as stack:
-        if model_name is not None:
-            stack.enter_context(use_llm(named_model(model_name, named_by="--model")))
+        stack.enter_context(asking(model_name))
         if trace is not None:
             store = stack.enter_context(TraceStore(trace))
             store.reader.seq()  # a file that cannot be used is said before anything is paid for

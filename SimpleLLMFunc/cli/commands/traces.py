@@ -14,10 +14,10 @@ from typing import Any, TypeVar, cast, get_args
 import click
 
 from SimpleLLMFunc.batch import replaced_whole
+from SimpleLLMFunc.cli.load import store_path
 from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 from SimpleLLMFunc.cli.show import show_table
-from SimpleLLMFunc.config import Settings
-from SimpleLLMFunc.errors import ConfigError, counted, cut
+from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.observability.store import (
     Dimension,
@@ -80,7 +80,7 @@ def _store(command: F) -> F:
     def reading(*args: Any, file: Path | None, store: Path | None, **kwargs: Any) -> Any:
         if file is not None and store is not None:
             raise click.UsageError("FILE and --store are the same. Give one of them.")
-        return command(*args, reader=_reader(file or store), **kwargs)
+        return command(*args, reader=TraceReader(store_path(file or store, "traces")), **kwargs)
 
     return cast("F", reading)
 
@@ -325,17 +325,6 @@ def prune(reader: TraceReader, older_than: float | None, max_size: int | None, *
 
 def _run(run: str) -> int | str:
     return int(run) if run.isascii() and run.isdecimal() and len(run) < 18 else run
-
-
-def _reader(store: Path | None) -> TraceReader:
-    if store is None:
-        named = Settings.from_environment().trace
-        if named is None:
-            raise ConfigError(
-                "no trace store is named. Give its path, `simplellmfunc traces runs.sqlite`, or set SIMPLELLMFUNC_TRACE."
-            )
-        store = Path(named).expanduser()
-    return TraceReader(store)
 
 
 # --- how it looks -----------------------------------------------------------------------------------------

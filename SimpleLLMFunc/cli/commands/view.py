@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from SimpleLLMFunc.cli.load import complete_target, load_module, load_object, split_target
-from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.cli.load import complete_target, load_module, load_object, split_target, store_path
 from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
@@ -80,7 +79,7 @@ def view(
     STORE is the path of the file; without it, SIMPLELLMFUNC_TRACE names it. The address that is printed holds a token that
     is new at every start: without it, nothing is shown.
     """  # noqa: D301 - click reads the character itself
-    path = store or _from_environment()
+    path = store_path(store, "view")
     if not path.is_file():
         near = did_you_mean(path.name, [each.name for each in path.absolute().parent.glob("*") if each.is_file()])
         raise ConfigError(
@@ -102,15 +101,6 @@ def view(
         asyncio.run(serve_page(app, host=host, port=port, announce=_announce(path, opens=opens)))
     finally:
         kept.close()
-
-
-def _from_environment() -> Path:
-    path = Settings.from_environment().trace
-    if path is None:
-        raise ConfigError(
-            "no trace store is named. Give its path, `simplellmfunc view runs.sqlite`, or set SIMPLELLMFUNC_TRACE."
-        )
-    return Path(path).expanduser()
 
 
 def _loaded(target: str) -> Any:
