@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +15,8 @@ from SimpleLLMFunc.batch.checkpoint import (
     decode_given,
     decode_usage,
 )
-from SimpleLLMFunc.errors import CheckpointError, ConfigError, SimpleLLMFuncError
-from SimpleLLMFunc.viewer.responses import Refusal, clean, reason, reply_of
+from SimpleLLMFunc.errors import CheckpointError, SimpleLLMFuncError
+from SimpleLLMFunc.viewer.responses import NamedFiles, Refusal, clean, reason, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -29,37 +27,22 @@ _MOST_BUCKETS: Final = 120
 _ROWS: Final = 50
 
 
-class MapPages:
-    """Answers about checkpoints that were named beforehand: the page names no file.
+class MapPages(NamedFiles):
+    """Answers about checkpoints."""
 
-    Args:
-        checkpoints: paths; a file need not be there yet.
-    """
-
-    def __init__(self, checkpoints: Iterable[str | os.PathLike[str]]) -> None:
-        if isinstance(checkpoints, (str, os.PathLike)):
-            raise ConfigError("checkpoints is a list of paths.")
-        self._paths = [Path(each).expanduser() for each in checkpoints]
-
-    def __len__(self) -> int:
-        return len(self._paths)
+    option, one = "checkpoints", "map"
 
     async def maps(self, _request: Request) -> Response:
         """Return every checkpoint in short."""
-
-        def read() -> list[dict[str, Any]]:
-            return [{"number": number, **_in_short(path)} for number, path in enumerate(self._paths)]
-
-        return await reply_of(lambda: {"maps": read()})
+        return await reply_of(lambda: {"maps": [{"number": n, **_in_short(path)} for n, path in enumerate(self.paths)]})
 
     async def map(self, request: Request) -> Response:
         """Return one checkpoint: its versions, its failures by kind, its pace."""
-        path = self._path(request)
-        return await reply_of(_at_length, path)
+        return await reply_of(_at_length, self.path(request.path_params["number"]))
 
     async def check(self, request: Request) -> Response:
         """Look at every row of a checkpoint, and return the numbers of those that are damaged."""
-        path = self._path(request)
+        path = self.path(request.path_params["number"])
 
         def read() -> dict[str, Any]:
             try:
@@ -71,16 +54,9 @@ class MapPages:
 
     async def rows(self, request: Request) -> Response:
         """Return a page of rows, the latest first."""
-        path = self._path(request)
-        given = request.query_params
+        path, given = self.path(request.path_params["number"]), request.query_params
         numbers = {name: _number(given.get(name)) for name in ("version", "before")}
         return await reply_of(_rows, path, numbers["version"], given.get("error"), numbers["before"])
-
-    def _path(self, request: Request) -> Path:
-        number = _number(request.path_params["number"])
-        if number is None or number >= len(self._paths):
-            raise Refusal(404, "There is no such map.")
-        return self._paths[number]
 
 
 def _number(text: str | None) -> int | None:

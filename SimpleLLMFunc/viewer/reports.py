@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
+from SimpleLLMFunc.errors import SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate import CaseResult, EvalReport
-from SimpleLLMFunc.viewer.responses import Refusal, clean, reason, reply_of
+from SimpleLLMFunc.viewer.responses import NamedFiles, Refusal, clean, reason, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
 
-class ReportPages:
-    """Answers about reports that were named beforehand: the page names no file. Each is read when it is asked for.
+class ReportPages(NamedFiles):
+    """Answers about files that `EvalReport.save` wrote; each is read when it is asked for."""
 
-    Args:
-        paths: of files that `EvalReport.save` wrote.
-    """
-
-    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        if isinstance(paths, (str, os.PathLike)):
-            raise ConfigError("reports is a list of paths.")
-        self._paths = [Path(each).expanduser() for each in paths]
-
-    def __len__(self) -> int:
-        return len(self._paths)
+    option, one = "reports", "report"
 
     async def reports(self, _request: Request) -> Response:
         """Return every report in short."""
-
-        def read() -> dict[str, Any]:
-            return {"reports": [{"number": number, **_in_short(path)} for number, path in enumerate(self._paths)]}
-
-        return await reply_of(read)
+        return await reply_of(
+            lambda: {"reports": [{"number": number, **_in_short(path)} for number, path in enumerate(self.paths)]}
+        )
 
     async def report(self, request: Request) -> Response:
         """Return one report, or with `with` the differences of another one from it, case by case."""
-        first = self._path(request.path_params["number"])
+        first = self.path(request.path_params["number"])
         other = request.query_params.get("with")
-        second = None if other is None else self._path(other)
+        second = None if other is None else self.path(other)
         return await reply_of(_at_length, first, second)
-
-    def _path(self, number: str) -> Path:
-        if not (number.isascii() and number.isdecimal() and len(number) < 9 and int(number) < len(self._paths)):
-            raise Refusal(404, "There is no such report.")
-        return self._paths[int(number)]
 
 
 def _in_short(path: Path) -> dict[str, Any]:
@@ -61,19 +42,8 @@ def _in_short(path: Path) -> dict[str, Any]:
 
 
 def _facts(report: EvalReport) -> dict[str, Any]:
-    names = (
-        "name",
-        "model",
-        "version",
-        "created",
-        "seconds",
-        "input_tokens",
-        "output_tokens",
-        "cost",
-        "stopped",
-        "failed",
-    )
-    facts = {name: getattr(report, name) for name in names}
+    names = "name model version created seconds input_tokens output_tokens cost stopped failed"
+    facts = {name: getattr(report, name) for name in names.split()}
     scores = {name: asdict(score) for name, score in report.scores.items()}
     told: dict[str, Any] = clean({**facts, "cases": len(report.results), "scores": scores})
     return told

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import string
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from SimpleLLMFunc.base.events import Attempt
-from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import (
     end_before_growing_secret,
     end_before_secret,
@@ -39,6 +41,35 @@ class Refusal(Exception):
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
         self.status = status
+
+
+class NamedFiles:
+    """Files that were named when the page was made; the page knows them by their numbers alone.
+
+    Args:
+        paths: a file need not be there yet.
+    """
+
+    option: ClassVar[str]
+    one: ClassVar[str]
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        if isinstance(paths, (str, os.PathLike)):
+            raise ConfigError(f"{self.option} is a list of paths.")
+        self.paths = [Path(each).expanduser() for each in paths]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def path(self, number: str) -> Path:
+        """Return the path of a number.
+
+        Raises:
+            Refusal: no file has it.
+        """
+        if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number) < len(self.paths)):
+            raise Refusal(404, f"There is no such {self.one}.")
+        return self.paths[int(number)]
 
 
 def json_text(data: Any) -> str:

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from SimpleLLMFunc.errors import CheckpointError, ConfigError, UsageError
+from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.journal import answer, paused, told_answer
-from SimpleLLMFunc.viewer.responses import Refusal, body_of, clean, reason, reply_of
+from SimpleLLMFunc.viewer.responses import NamedFiles, Refusal, body_of, clean, reason, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
 
-class WaitingPages:
-    """Answers about journals that were named beforehand: the page names no file.
+class WaitingPages(NamedFiles):
+    """Answers about journals."""
 
-    Args:
-        journals: paths; a file need not be there yet.
-    """
-
-    def __init__(self, journals: Iterable[str | os.PathLike[str]]) -> None:
-        if isinstance(journals, (str, os.PathLike)):
-            raise ConfigError("journals is a list of paths.")
-        self._paths = [Path(each).expanduser() for each in journals]
-
-    def __len__(self) -> int:
-        return len(self._paths)
+    option, one = "journals", "journal"
 
     async def waiting(self, _request: Request) -> Response:
         """Return what waits in each journal."""
-        return await reply_of(lambda: {"journals": [_waiting(number, path) for number, path in enumerate(self._paths)]})
+        return await reply_of(lambda: {"journals": [_waiting(number, path) for number, path in enumerate(self.paths)]})
 
     async def answer(self, request: Request) -> Response:
         """Take an answer: ``{"key", "call_id", "answer" | "result" | "run_again"}``."""
-        number = request.path_params["number"]
-        if not number.isascii() or not number.isdecimal() or len(number) > 9 or int(number) >= len(self._paths):
-            raise Refusal(404, "There is no such journal.")
-        given = await body_of(request)
-        return await reply_of(_answered, self._paths[int(number)], given)
+        path = self.path(request.path_params["number"])
+        return await reply_of(_answered, path, await body_of(request))
 
 
 def _waiting(number: int, path: Path) -> dict[str, Any]:
