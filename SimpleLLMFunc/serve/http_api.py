@@ -22,7 +22,7 @@ from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_trac
 from SimpleLLMFunc.runtime import THIS_MACHINE, cancelled, in_thread, off_loop_if_large, unless_gone
 from SimpleLLMFunc.serve.browser import PROTOCOLS, BrowserStream
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
-from SimpleLLMFunc.serve.http_events import Events, problem_response
+from SimpleLLMFunc.serve.http_events import Events, json_response, problem_response
 from SimpleLLMFunc.serve.http_openapi import openapi_document
 from SimpleLLMFunc.serve.http_page import PAGE_POLICY, page_of
 from SimpleLLMFunc.serve.http_problem import Problem, problem_of
@@ -54,14 +54,14 @@ class Api:
         self._offers = known
         self._chats = chats
         self._title = title
-        self._deadline = deadline
+        self.deadline = deadline
         self._max_body = max_body
         self._document = openapi_document(known, title=title, needs_key=bool(callers))
         self._validations = {name: _validation(offer) for name, offer in known.items()}
 
     async def health(self, _: Request) -> Response:
         """Say that the server runs."""
-        return _json_response({"status": "ok"})
+        return json_response(json.dumps({"status": "ok"}))
 
     async def page(self, request: Request) -> Response:
         """Say in the browser what is offered, and how it is called; to those without a key, only how."""
@@ -85,7 +85,7 @@ class Api:
     async def document(self, request: Request) -> Response:
         """Give the OpenAPI document."""
         self._admitted(request)
-        return _json_response(self._document)
+        return json_response(json.dumps(self._document))
 
     async def call(self, request: Request) -> Response:
         """Answer whole."""
@@ -95,13 +95,13 @@ class Api:
         task = asyncio.create_task(work, context=None if caller is None else caller.context())
         try:
             if not await unless_gone(task, request.receive):
-                return _json_response({}, status=499)  # nobody reads it
+                return json_response("{}", 499)  # nobody reads it
             text = task.result()
         except Problem as problem:
             self._log(offer.name, caller, problem.status, began)
             raise
         self._log(offer.name, caller, 200, began)
-        return _response(text)
+        return json_response(text)
 
     async def stream(self, request: Request) -> Response:
         """Answer in server-sent events."""
@@ -133,7 +133,7 @@ class Api:
         return self._streamed(name, caller, Events(self._unnamed(stream), caller, stream.headers), began)
 
     async def _unnamed(self, stream: BrowserStream) -> AsyncGenerator[tuple[str, str], None]:
-        with deadline_scope(self._deadline):
+        with deadline_scope(self.deadline):
             async with aclosing(stream.data()) as lines:
                 async for line in lines:
                     yield "", line
@@ -159,15 +159,8 @@ class Api:
         caller = self._admitted(request)
         if caller is not None:
             await caller.take()
-        declared = request.headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > self._max_body:
-            raise Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
+        self._check_length(request.headers.get("content-length", ""))
         return caller
-
-    @property
-    def deadline(self) -> float | None:
-        """Seconds for one call."""
-        return self._deadline
 
     def _log(self, name: str, caller: Caller | None, status: int, began: float) -> None:
         who = caller.name if caller is not None else "this machine"
@@ -223,16 +216,16 @@ class Api:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Problem(415, f"The body must be application/json, not {cut(kind, 100) or 'nothing'!r}.")
-        declared = request.headers.get("content-length", "")
-        too_large = Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
-        if declared.isdigit() and int(declared) > self._max_body:
-            raise too_large
+        self._check_length(request.headers.get("content-length", ""))
         body = bytearray()
         async for piece in request.stream():
             body += piece
-            if len(body) > self._max_body:
-                raise too_large
+            self._check_length(str(len(body)))
         return bytes(body)
+
+    def _check_length(self, length: str) -> None:
+        if length.isdigit() and int(length) > self._max_body:
+            raise Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
 
     def _read(self, offer: Offer, body: bytes) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
         def read() -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -270,7 +263,7 @@ class Api:
             Problem: whatever went wrong.
         """
         try:
-            with deadline_scope(self._deadline):
+            with deadline_scope(self.deadline):
                 result = await offer.answers.result(args, kwargs)
             facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
             return await in_thread(_answer, offer, result.value, {**facts, "usage": _usage(result.usage)})
@@ -297,16 +290,17 @@ class Api:
             value: Any = None
             texts: list[str] = []
             # Around all of it: what asks several times begins its runs as it goes on.
-            with deadline_scope(self._deadline), watching(note):
-                async for value in _closing(_values(offer, args, kwargs)):
-                    if offer.is_iterator:
-                        texts.append(value)
-                        yield "item", await in_thread(_piece, "item", value)
-                    elif offer.spec.is_text and isinstance(value, str):
-                        texts.append(value)
-                        yield "text", json.dumps({"text": value})
-                    else:
-                        yield "value", await in_thread(_piece, "value", value)
+            with deadline_scope(self.deadline), watching(note):
+                async with aclosing(_values(offer, args, kwargs)) as values:
+                    async for value in values:
+                        if offer.is_iterator:
+                            texts.append(value)
+                            yield "item", await in_thread(_piece, "item", value)
+                        elif offer.spec.is_text and isinstance(value, str):
+                            texts.append(value)
+                            yield "text", json.dumps({"text": value})
+                        else:
+                            yield "value", await in_thread(_piece, "value", value)
             whole = texts if offer.is_iterator else "".join(texts) if offer.spec.is_text and texts else value
             yield "result", await in_thread(_answer, offer, whole, facts)
         except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
@@ -354,12 +348,6 @@ def _values(offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Asyn
     return offer.pipeline.items(args, kwargs) if offer.is_iterator else offer.answers.stream(args, kwargs)
 
 
-async def _closing(source: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
-    async with aclosing(source):
-        async for item in source:
-            yield item
-
-
 # --- data ------------------------------------------------------------------------------------------------
 
 
@@ -405,13 +393,3 @@ def told(error: BaseException, offer: Offer | None = None) -> Problem:
     if problem.status == 500:
         push_error(f"{'' if offer is None else offer.name} failed: {shown_traceback(error)}")
     return problem
-
-
-def _json_response(data: Any, *, status: int = 200) -> Response:
-    return _response(json.dumps(data), status=status)
-
-
-def _response(text: str, *, status: int = 200) -> Response:
-    from starlette.responses import Response
-
-    return Response(text, status, media_type="application/json")

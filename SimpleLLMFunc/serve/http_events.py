@@ -94,6 +94,13 @@ def _sse(name: str, data: str) -> bytes:
     return f"event: {name}\ndata: {data}\n\n".encode() if name else f"data: {data}\n\n".encode()
 
 
+def json_response(text: str, status: int = 200) -> Response:
+    """Return the response that holds JSON."""
+    from starlette.responses import Response
+
+    return Response(text, status, media_type="application/json")
+
+
 def problem_response(problem: Problem) -> Response:
     """Return the response that tells a problem."""
     from starlette.responses import Response

@@ -11,6 +11,7 @@ from SimpleLLMFunc.journal import answer, paused, told_answer
 from SimpleLLMFunc.logger import push_info
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.serve.http_api import Api
+from SimpleLLMFunc.serve.http_events import json_response
 from SimpleLLMFunc.serve.http_problem import Problem
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class WaitingDoor:
         """Say what waits."""
         await self._api.admit(request)
         found = await in_thread(paused, self._journal) if self._journal.exists() else []
-        return _response({"waiting": found})
+        return json_response(json.dumps({"waiting": found}))
 
     async def answer(self, request: Request) -> Response:
         """Take an answer."""
@@ -96,10 +97,4 @@ class WaitingDoor:
                 500, "The journal cannot be written; the server's log says more.", type(error).__name__
             ) from error
         push_info(f"{caller.name if caller is not None else 'this machine'} answered {call_id} of {key!r}")
-        return _response({"answered": True})
-
-
-def _response(data: Any) -> Response:
-    from starlette.responses import Response
-
-    return Response(json.dumps(data), media_type="application/json")
+        return json_response(json.dumps({"answered": True}))
