@@ -14,21 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from pydantic_core import to_jsonable_python
 
-from SimpleLLMFunc.base.events import (
-    AnswerReviewed,
-    MessageAppended,
-    ReActEvent,
-    ReplyDelta,
-    ReplyReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallProgress,
-    ToolCallStarted,
-    TryFailed,
-    TurnStarted,
-)
+from SimpleLLMFunc.base import events
+from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ConfigError, RunPaused, UsageError
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
@@ -101,8 +88,8 @@ class BrowserStream:
             yield json.dumps(told)
         try:
             with watching(lambda _trace_id, _event: None):  # so that the last event holds the value
-                async with aclosing(self._source.events((), dict(self._arguments))) as events:
-                    async for event in events:
+                async with aclosing(self._source.events((), dict(self._arguments))) as happened:
+                    async for event in happened:
                         for told in writer.tell(event, is_text=is_text, is_held=pipeline.guards.judge_values):
                             yield json.dumps(told)
         except RunPaused as paused:
@@ -145,28 +132,35 @@ class _Writer:
             is_held: it is shown at the end, when guards have seen it.
         """
         match event:
-            case TurnStarted(turn=turn) if turn != self.turn:
+            case events.TurnStarted(turn=turn) if turn != self.turn:
                 before, self.turn = self.turn, turn
                 return [*self.closed(), *self.say(("turn", before))]
-            case ReplyDelta():
+            case events.ReplyDelta():
                 text = event.text if is_text and not is_held else ""
                 return [*self._grown("thinking", event.thinking), *self._grown("text", text)]
-            case ToolCallStarted(call=call):
+            case events.ToolCallStarted(call=call):
                 try:
                     arguments = json.loads(call.function.arguments or "{}")
                 except ValueError:
                     arguments = call.function.arguments
                 return [*self.closed(), *self.say(("call", call.id, call.function.name, arguments))]
-            case ToolCallFinished(call=call, content=content, failed=failed):
+            case events.ToolCallFinished(call=call, content=content, failed=failed):
                 text = content if isinstance(content, str) else content_text(content) or ""
                 return self.say(("result", call.id, text, failed))
-            case RunFinished():
+            case events.RunFinished():
                 held = self._grown("text", event.reply.text) if is_text and is_held else []
                 value = None if is_text else to_jsonable_python(event.value, by_alias=True, fallback=str)
                 return [*held, *self.closed(), *self.say(("end", value))]
-            case RunStarted() | TurnStarted() | TryFailed() | ReplyReceived() | AnswerReviewed() | ToolCallProgress():
+            case (
+                events.RunStarted()
+                | events.TurnStarted()
+                | events.TryFailed()
+                | events.ReplyReceived()
+                | events.AnswerReviewed()
+                | events.ToolCallProgress()
+            ):
                 return []
-            case MessageAppended() | RunFailed():
+            case events.MessageAppended() | events.RunFailed():
                 return []
             case _:
                 assert_never(event)

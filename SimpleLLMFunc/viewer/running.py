@@ -10,22 +10,8 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from SimpleLLMFunc.base.events import (
-    AnswerReviewed,
-    MessageAppended,
-    ReActEvent,
-    ReplyDelta,
-    ReplyReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallProgress,
-    ToolCallStarted,
-    TryFailed,
-    TurnStarted,
-    to_dict,
-)
+from SimpleLLMFunc.base import events
+from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.run import EventSink, Run, watching
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
@@ -190,8 +176,8 @@ async def _played(
         with watching(*sinks):
             run = function.pipeline.start(args, kwargs, stream=True)
         veil = Veil()
-        async with aclosing(function.pipeline.events_of(run)) as events:
-            async for event in events:
+        async with aclosing(function.pipeline.events_of(run)) as happened:
+            async for event in happened:
                 for line in _lines(event, veil, in_tool=run.output_mode == "tool"):
                     yield line
         if rest := veil.rest():
@@ -204,21 +190,32 @@ async def _played(
 def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, Any]]:
     """Return what the page is told of one event."""
     lines: list[dict[str, Any]] = []
-    if not isinstance(event, ReplyDelta) and (rest := veil.rest()):
+    if not isinstance(event, events.ReplyDelta) and (rest := veil.rest()):
         lines.append({"type": "text", "text": rest})
     match event:
-        case ReplyDelta(text=text, tool_calls=calls):
+        case events.ReplyDelta(text=text, tool_calls=calls):
             if in_tool:
                 text += "".join(call.arguments or "" for call in calls if call.name in {None, ANSWER_TOOL})
             if shown := veil.add(text):
                 lines.append({"type": "text", "text": shown})
         case (
-            RunStarted() | TurnStarted() | ReplyReceived() | ToolCallStarted() | ToolCallProgress() | ToolCallFinished()
+            events.RunStarted()
+            | events.TurnStarted()
+            | events.ReplyReceived()
+            | events.ToolCallStarted()
+            | events.ToolCallProgress()
+            | events.ToolCallFinished()
         ):
-            told = to_dict(event)
+            told = events.to_dict(event)
             told.pop("messages", None)  # they are in the trace
             lines.append(clean(told))
-        case TryFailed() | AnswerReviewed() | MessageAppended() | RunFinished() | RunFailed():
+        case (
+            events.TryFailed()
+            | events.AnswerReviewed()
+            | events.MessageAppended()
+            | events.RunFinished()
+            | events.RunFailed()
+        ):
             pass  # `done` and `error`, the last line, tell of the end
         case _:
             assert_never(event)
@@ -289,7 +286,7 @@ async def _chatted(
     given: dict[str, Any] = {chat.history: list(session.history), chat.message: message}
     with watching(*sinks):
         run = pipeline.start((), given, stream=True)
-    async with aclosing(pipeline.events_of(run)) as events:
-        async for event in events:
+    async with aclosing(pipeline.events_of(run)) as happened:
+        async for event in happened:
             yield event
     session.history = copied(run.messages)

@@ -18,21 +18,8 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from SimpleLLMFunc._version import __version__
-from SimpleLLMFunc.base.events import (
-    AnswerReviewed,
-    MessageAppended,
-    ReActEvent,
-    ReplyDelta,
-    ReplyReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallProgress,
-    ToolCallStarted,
-    TryFailed,
-    TurnStarted,
-)
+from SimpleLLMFunc.base import events
+from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.metadata import RunMetadata, SentRequest
 from SimpleLLMFunc.errors import ProviderError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import shown_text
@@ -102,7 +89,7 @@ class _Run:
     call: _Call | None = None
     tools: dict[str, _ToolSpan] = field(default_factory=dict)
     refused: BaseException | None = None
-    rejected: AnswerReviewed | None = None
+    rejected: events.AnswerReviewed | None = None
 
 
 class SpanSink:
@@ -139,34 +126,34 @@ class SpanSink:
 
     def __call__(self, trace_id: str, event: ReActEvent, /) -> None:  # noqa: C901, PLR0912 - one line for each kind of event
         """Take in one event."""
-        if isinstance(event, RunStarted):
+        if isinstance(event, events.RunStarted):
             self._run_started(trace_id, event)
             return
         run = self._runs.get(trace_id)
         if run is None:
             return  # it began before this sink was there
         match event:
-            case TurnStarted(sent=sent):
+            case events.TurnStarted(sent=sent):
                 if sent is not None:
                     self._turn_started(run, sent)
-            case TryFailed():
+            case events.TryFailed():
                 self._try_failed(run, event)
-            case ReplyDelta():
+            case events.ReplyDelta():
                 if run.call is not None and run.call.first_chunk is None:
                     run.call.first_chunk = time.perf_counter() - run.call.started
-            case ReplyReceived():
+            case events.ReplyReceived():
                 self._reply_received(run, event)
-            case AnswerReviewed():
+            case events.AnswerReviewed():
                 self._answer_reviewed(run, event)
-            case ToolCallStarted(call=call):
+            case events.ToolCallStarted(call=call):
                 self._tool_started(run, call)
-            case ToolCallFinished():
+            case events.ToolCallFinished():
                 self._tool_finished(run, event)
-            case RunFinished():
+            case events.RunFinished():
                 self._run_finished(trace_id, run, event)
-            case RunFailed():
+            case events.RunFailed():
                 self._run_failed(trace_id, run, event)
-            case ToolCallProgress() | MessageAppended():
+            case events.ToolCallProgress() | events.MessageAppended():
                 pass
             case _:
                 assert_never(event)
@@ -185,7 +172,7 @@ class SpanSink:
 
     # --- the run ---
 
-    def _run_started(self, trace_id: str, event: RunStarted) -> None:
+    def _run_started(self, trace_id: str, event: events.RunStarted) -> None:
         about = event.run
         if about is None:
             return
@@ -215,13 +202,13 @@ class SpanSink:
         self._runs[trace_id] = run
         context.attach(run.inside)
 
-    def _run_finished(self, trace_id: str, run: _Run, event: RunFinished) -> None:
+    def _run_finished(self, trace_id: str, run: _Run, event: events.RunFinished) -> None:
         if self.captures_content and run.span.is_recording():
             run.span.set_attribute(Attribute.OUTPUT_VALUE, self._text(event.value))
             run.span.set_attribute(Attribute.OUTPUT_MIME_TYPE, _JSON)
         self._end_run(trace_id, run, event.usage, event.downgrades)
 
-    def _run_failed(self, trace_id: str, run: _Run, event: RunFailed) -> None:
+    def _run_failed(self, trace_id: str, run: _Run, event: events.RunFailed) -> None:
         error = event.error
         abandoned = event.how == "abandoned"
         if run.call is not None:
@@ -286,7 +273,7 @@ class SpanSink:
         if wire["tools"]:
             span.set_attribute(Attribute.TOOL_DEFINITIONS, self._text(tool_definitions(wire["tools"])))
 
-    def _try_failed(self, run: _Run, event: TryFailed) -> None:
+    def _try_failed(self, run: _Run, event: events.TryFailed) -> None:
         run.refused = event.error
         span = run.call.span if run.call is not None else run.span
         if not span.is_recording():
@@ -302,7 +289,7 @@ class SpanSink:
         }
         span.add_event(Event.TRY_FAILED, known(attributes))
 
-    def _reply_received(self, run: _Run, event: ReplyReceived) -> None:
+    def _reply_received(self, run: _Run, event: events.ReplyReceived) -> None:
         call = run.call
         if call is None:
             return
@@ -353,7 +340,7 @@ class SpanSink:
             tokens.record(usage.input_tokens, {**labels, Attribute.TOKEN_TYPE: "input"})
             tokens.record(usage.output_tokens, {**labels, Attribute.TOKEN_TYPE: "output"})
 
-    def _answer_reviewed(self, run: _Run, event: AnswerReviewed) -> None:
+    def _answer_reviewed(self, run: _Run, event: events.AnswerReviewed) -> None:
         if not run.span.is_recording():
             return
         attempt = event.attempt
@@ -397,7 +384,7 @@ class SpanSink:
             span.set_attribute(Attribute.TOOL_ARGUMENTS, self._text(parsed(call.function.arguments)))
         run.tools[call.id] = _ToolSpan(span)
 
-    def _tool_finished(self, run: _Run, event: ToolCallFinished) -> None:
+    def _tool_finished(self, run: _Run, event: events.ToolCallFinished) -> None:
         tool = run.tools.pop(event.call.id, None)
         if tool is None:
             return

@@ -39,21 +39,16 @@ class Content:
     Args:
         keep: False keeps sizes and hashes only.
         max_text: characters of one text that are kept.
-
-    Attributes:
-        prompts: what the prompts of this batch came to, by their text: as stored, and its digest.
     """
 
     def __init__(self, *, keep: bool, max_text: int) -> None:
         self.keep = keep
         self.max_text = max_text
         self._redacted: dict[str, str] = {}
-        self.prompts: dict[str, tuple[str | bytes, str]] = {}
 
     def begin_batch(self) -> None:
         """Forget what texts came to: secrets may have become known meanwhile."""
         self._redacted.clear()
-        self.prompts.clear()
 
     def kept(self, value: Any) -> Any:
         """Return what is kept of a value: JSON data; None stays None."""

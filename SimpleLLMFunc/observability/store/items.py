@@ -6,21 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
-from SimpleLLMFunc.base.events import (
-    AnswerReviewed,
-    MessageAppended,
-    ReActEvent,
-    ReplyDelta,
-    ReplyReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallProgress,
-    ToolCallStarted,
-    TryFailed,
-    TurnStarted,
-)
+from SimpleLLMFunc.base import events
+from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.observability.store.content import Content
 
 
@@ -47,16 +34,16 @@ class FailedTry:
 
 
 Item: TypeAlias = (
-    RunStarted
-    | TurnStarted
+    events.RunStarted
+    | events.TurnStarted
     | FailedTry
-    | ReplyDelta
-    | ReplyReceived
-    | AnswerReviewed
-    | ToolCallStarted
-    | ToolCallFinished
-    | MessageAppended
-    | RunFinished
+    | events.ReplyDelta
+    | events.ReplyReceived
+    | events.AnswerReviewed
+    | events.ToolCallStarted
+    | events.ToolCallFinished
+    | events.MessageAppended
+    | events.RunFinished
     | Ended
 )
 """What comes from the runs."""
@@ -76,32 +63,37 @@ class Intake:
     def item_of(self, trace_id: str, event: ReActEvent) -> Item | None:
         """Return what is kept of an event, whatever the caller does to its objects afterwards; None for nothing."""
         match event:
-            case ReplyDelta(turn=turn):
+            case events.ReplyDelta(turn=turn):
                 if self._streaming.get(trace_id) == turn:
                     return None
                 self._streaming[trace_id] = turn
-                return ReplyDelta(turn, "")
-            case ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
-                return ReplyReceived(turn, reply, usage, seconds)  # without the reply as it came, `raw`
-            case RunStarted(run=run):
+                return events.ReplyDelta(turn, "")
+            case events.ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
+                return events.ReplyReceived(turn, reply, usage, seconds)  # without the reply as it came, `raw`
+            case events.RunStarted(run=run):
                 facts = run and replace(run, arguments=self._content.snapshot(dict(run.arguments)))
                 return replace(event, messages=self._content.snapshot(event.messages), run=facts)
-            case RunFinished():
+            case events.RunFinished():
                 self._streaming.pop(trace_id, None)
                 return replace(event, messages=[], value=self._content.snapshot(event.value))
-            case RunFailed(how=how, error=error):
+            case events.RunFailed(how=how, error=error):
                 self._streaming.pop(trace_id, None)
                 if how == "error":
                     return Ended("error", type(error).__name__, said(error))
                 return Ended("cancelled", "", how)
-            case TryFailed():
+            case events.TryFailed():
                 return _failed_try(event)
-            case ToolCallProgress():
+            case events.ToolCallProgress():
                 return None
-            case TurnStarted():
+            case events.TurnStarted():
                 self._streaming.pop(trace_id, None)
                 return event
-            case AnswerReviewed() | ToolCallStarted() | ToolCallFinished() | MessageAppended():
+            case (
+                events.AnswerReviewed()
+                | events.ToolCallStarted()
+                | events.ToolCallFinished()
+                | events.MessageAppended()
+            ):
                 return event
             case _:
                 assert_never(event)
@@ -109,11 +101,11 @@ class Intake:
 
 def size_of(item: Item) -> int:
     """Return about how many characters of text an item holds on to; what another one holds too is not counted again."""
-    if isinstance(item, RunStarted):
+    if isinstance(item, events.RunStarted):
         return sum(_length(message.get("content")) for message in item.messages)
-    if isinstance(item, ReplyReceived):
+    if isinstance(item, events.ReplyReceived):
         return len(item.reply.text)
-    return _length(item.content) if isinstance(item, ToolCallFinished) else 0
+    return _length(item.content) if isinstance(item, events.ToolCallFinished) else 0
 
 
 def _length(content: Any) -> int:
@@ -129,7 +121,7 @@ def _length(content: Any) -> int:
             return 0
 
 
-def _failed_try(event: TryFailed) -> FailedTry:
+def _failed_try(event: events.TryFailed) -> FailedTry:
     status = getattr(event.error, "status", None)
     return FailedTry(
         event.turn,

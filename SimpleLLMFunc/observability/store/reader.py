@@ -35,7 +35,6 @@ R = TypeVar("R")
 
 
 _MOST_RUNS = 500
-_MOST_CHILDREN = 500
 
 _SAID = {
     "status": """CASE WHEN runs.status = 'running' AND NOT EXISTS (
@@ -145,11 +144,10 @@ class TraceReader:
         """Return the runs that are new or different since `RunPage.seq` or `Changes.seq`."""
         limit = min(max(limit, 1), _MOST_RUNS)
         with self.connection() as connection:
-            found = connection.execute(
-                f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.seq > :since ORDER BY runs.seq LIMIT :limit",  # noqa: S608
-                {"since": since, "limit": limit + 1, "alive": alive()},
-            ).fetchall()
-        rows = [_summary(row) for row in found[:limit]]
+            found = _summaries(
+                connection, "runs.seq > :since ORDER BY runs.seq LIMIT :most", since=since, most=limit + 1
+            )
+        rows = found[:limit]
         return Changes(rows, rows[-1].seq if rows else since, len(found) > limit)
 
     def seq(self) -> int:
@@ -204,15 +202,13 @@ class TraceReader:
 
     def tree(self, trace_id: str) -> list[RunSummary]:
         """Return the runs that were part of a run, and of those, the oldest first; at most 500."""
+        below = (
+            "WITH RECURSIVE below (trace_id) AS (SELECT :root UNION SELECT runs.trace_id FROM below "
+            "JOIN runs ON runs.parent = below.trace_id AND runs.parent != '') SELECT trace_id FROM below"
+        )
+        where = f"runs.trace_id IN ({below}) AND runs.trace_id != :root ORDER BY runs.started, runs.id LIMIT :most"
         with self.connection() as connection:
-            rows = connection.execute(
-                "WITH RECURSIVE below (trace_id) AS (SELECT :root UNION SELECT runs.trace_id FROM below "  # noqa: S608
-                "JOIN runs ON runs.parent = below.trace_id AND runs.parent != '') "
-                f"SELECT {_COLUMNS} FROM below CROSS JOIN {_MARKED} WHERE runs.trace_id = below.trace_id "
-                "AND runs.trace_id != :root ORDER BY runs.started, runs.id LIMIT :limit",
-                {"root": stored(trace_id), "limit": _MOST_CHILDREN, "alive": alive()},
-            ).fetchall()
-        return [_summary(row) for row in rows]
+            return _summaries(connection, where, root=stored(trace_id), most=_MOST_RUNS)
 
     def same_arguments(self, function: str, before: str, after: str) -> list[tuple[RunSummary, RunSummary, bool]]:
         """Return the runs in which two versions of a function had the same arguments, and whether the values are the same.
@@ -231,11 +227,9 @@ class TraceReader:
                 "FROM one JOIN two ON one.arguments = two.arguments ORDER BY two.id DESC LIMIT :limit",
                 {"function": stored(function), "before": before, "after": after, "limit": _MOST_RUNS},
             ).fetchall()
-            found = connection.execute(
-                f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.id IN (SELECT value FROM json_each(:ids))",  # noqa: S608
-                {"ids": json.dumps([number for pair in pairs for number in pair[:2]]), "alive": alive()},
-            )
-            by_id = {run.id: run for run in map(_summary, found.fetchall())}
+            ids = json.dumps([number for pair in pairs for number in pair[:2]])
+            found = _summaries(connection, "runs.id IN (SELECT value FROM json_each(:ids))", ids=ids)
+        by_id = {run.id: run for run in found}
         return [(by_id[one], by_id[two], bool(same)) for one, two, same in pairs]
 
     def conversations(self, *, limit: int = 50, before: float | None = None) -> list[Conversation]:
@@ -350,22 +344,21 @@ def _summary(row: Sequence[Any]) -> RunSummary:
     return RunSummary(**values)
 
 
+def _summaries(connection: sqlite3.Connection, where: str, **values: Any) -> list[RunSummary]:
+    """Return the runs for which a condition of ours holds."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM {_MARKED} WHERE {where}", {**values, "alive": alive()})  # noqa: S608
+    return [_summary(row) for row in rows.fetchall()]
+
+
 def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]:
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.parent = :trace_id AND runs.parent != '' "  # noqa: S608
-        "ORDER BY runs.started LIMIT :limit",
-        {"trace_id": trace_id, "limit": _MOST_CHILDREN, "alive": alive()},
-    ).fetchall()
-    return [_summary(row) for row in rows]
+    where = "runs.parent = :parent AND runs.parent != '' ORDER BY runs.started LIMIT :most"
+    return _summaries(connection, where, parent=trace_id, most=_MOST_RUNS)
 
 
 def _latest(connection: sqlite3.Connection, trace_id: str) -> RunSummary | None:
     """Return the latest run with this trace id; None where there is none."""
-    row = connection.execute(
-        f"SELECT {_COLUMNS} FROM {_MARKED} WHERE runs.trace_id = :trace_id ORDER BY runs.started DESC LIMIT 1",  # noqa: S608
-        {"trace_id": trace_id, "alive": alive()},
-    ).fetchone()
-    return None if row is None or not trace_id else _summary(row)
+    where = "runs.trace_id = :trace_id AND :trace_id != '' ORDER BY runs.started DESC LIMIT 1"
+    return next(iter(_summaries(connection, where, trace_id=trace_id)), None)
 
 
 def _messages(connection: sqlite3.Connection, run: int) -> list[Any]:

@@ -9,30 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
-from SimpleLLMFunc.base.events import (
-    AnswerReviewed,
-    MessageAppended,
-    ReplyDelta,
-    ReplyReceived,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnStarted,
-)
+from SimpleLLMFunc.base import events
 from SimpleLLMFunc.base.metadata import FunctionMetadata, SentRequest
 from SimpleLLMFunc.base.run import KEY_VARIABLE
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.observability.store.content import Content, pack, storable
 from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
-from SimpleLLMFunc.type import NO_USAGE, Message, ToolCall, Usage
+from SimpleLLMFunc.type import NO_USAGE, ToolCall, Usage
 
 _HEAD = 300
 """Characters of the arguments and of the answer in the list of runs."""
-
-_MOST_VERSIONS = 256
-"""Functions whose description is held ready."""
 
 _SEARCHED = 2_000
 """Characters of each of them that can be searched for."""
@@ -113,20 +100,20 @@ class Fold:
     def __init__(self, content: Content) -> None:
         self.content = content
         self.runs: dict[str, OpenRun] = {}
-        self._versions: dict[int, tuple[FunctionMetadata, Row]] = {}
 
     def take(self, trace_id: str, at: float, item: Item) -> None:
         """Take in one item; `at` is when it happened, on the monotonic clock."""
-        if isinstance(item, RunStarted):
+        if isinstance(item, events.RunStarted):
             self.runs[trace_id] = run = self._begin(trace_id, at, item)
-            self._start_messages(run, item.messages)
+            for message in item.messages:
+                self._message(run, 0, message)
             return
-        run_or_none = self.runs.get(trace_id)
-        if run_or_none is None or run_or_none.has_ended:
-            return  # its beginning was dropped, or belongs to the parent of this process
-        run = run_or_none
-        self._note(run, at, item)
-        run.is_dirty = True
+        known = self.runs.get(trace_id)
+        if (
+            known is not None and not known.has_ended
+        ):  # else its beginning was dropped, or belongs to the parent process
+            self._note(known, at, item)
+            known.is_dirty = True
 
     def forget_written(self) -> None:
         """Let go of the runs that have ended and are written."""
@@ -135,34 +122,34 @@ class Fold:
     def _note(self, run: OpenRun, at: float, item: Item) -> None:
         since = at - run.began
         match item:
-            case TurnStarted():
+            case events.TurnStarted():
                 self._begin_turn(run, since, item)
-            case ReplyDelta():
+            case events.ReplyDelta():
                 self._first_chunk(run, since)
-            case ReplyReceived():
+            case events.ReplyReceived():
                 self._end_turn(run, since, item)
             case FailedTry():
                 self._failed_try(run, since, item)
-            case AnswerReviewed():
+            case events.AnswerReviewed():
                 self._review(run, since, item)
-            case ToolCallStarted(turn=turn, call=call):
+            case events.ToolCallStarted(turn=turn, call=call):
                 self._begin_call(run, since, turn, call)
-            case ToolCallFinished():
+            case events.ToolCallFinished():
                 self._end_call(run, since, item)
-            case MessageAppended(turn=turn, message=message):
+            case events.MessageAppended(turn=turn, message=message):
                 self._message(run, turn, message)
-            case RunFinished():
+            case events.RunFinished():
                 self._finish(run, since, item)
             case Ended():
                 self._end(run, since, item)
-            case RunStarted():
+            case events.RunStarted():
                 pass  # taken in before
             case _:
                 assert_never(item)
 
     # --- the run -----------------------------------------------------------------------------------------
 
-    def _begin(self, trace_id: str, at: float, item: RunStarted) -> OpenRun:
+    def _begin(self, trace_id: str, at: float, item: events.RunStarted) -> OpenRun:
         facts = item.run
         function = facts.function if facts is not None else FunctionMetadata(trace_id.partition("_")[0])
         arguments = facts.arguments if facts is not None else {}
@@ -198,11 +185,7 @@ class Fold:
         return run
 
     def _version(self, function: FunctionMetadata) -> Row:
-        # One object for all runs of a function: written out once.
-        known = self._versions.get(id(function))
-        if known is not None and known[0] is function:
-            return known[1]
-        row = {
+        return {
             "function": self.content.text(function.name),
             "version": function.version,
             "kind": function.kind,
@@ -212,12 +195,8 @@ class Fold:
             "schema": None if function.output_schema is None else pack(self.content.data(function.output_schema)),
             "tools": pack(self.content.data(list(function.tools))),
         }
-        if len(self._versions) >= _MOST_VERSIONS:
-            self._versions.clear()
-        self._versions[id(function)] = (function, row)
-        return row
 
-    def _finish(self, run: OpenRun, since: float, item: RunFinished) -> None:
+    def _finish(self, run: OpenRun, since: float, item: events.RunFinished) -> None:
         run.columns |= {
             "status": "ok",
             "seconds": since,
@@ -245,7 +224,7 @@ class Fold:
 
     # --- turns -------------------------------------------------------------------------------------------
 
-    def _begin_turn(self, run: OpenRun, since: float, item: TurnStarted) -> None:
+    def _begin_turn(self, run: OpenRun, since: float, item: events.TurnStarted) -> None:
         run.columns["reasks"] += run.is_rejected  # an answer that is the last one is rejected, but not asked for again
         run.is_rejected = False
         if item.sent is None and run.turn is not None and run.turn["turn"] == item.turn and run.turn["reply"] is None:
@@ -291,7 +270,7 @@ class Fold:
         if run.turn is not None:
             run.rows["turns", run.turn["number"]] = run.turn
 
-    def _end_turn(self, run: OpenRun, since: float, item: ReplyReceived) -> None:
+    def _end_turn(self, run: OpenRun, since: float, item: events.ReplyReceived) -> None:
         reply, usage = item.reply, item.usage
         if item.replayed and reply.usage is not None:
             usage = reply.usage.tokens  # one that was given again has cost what it had cost: the run is the same one
@@ -326,7 +305,7 @@ class Fold:
         }
         run.columns["failed_tries"] += 1
 
-    def _review(self, run: OpenRun, since: float, item: AnswerReviewed) -> None:
+    def _review(self, run: OpenRun, since: float, item: events.AnswerReviewed) -> None:
         number = run.next_number("reviews")
         attempt = item.attempt
         run.rows["reviews", number] = {
@@ -376,7 +355,7 @@ class Fold:
         run.texts["tools"] = f"{run.texts.get('tools', '')} {name}"[-_SEARCHED:]
         return row
 
-    def _end_call(self, run: OpenRun, since: float, item: ToolCallFinished) -> None:
+    def _end_call(self, run: OpenRun, since: float, item: events.ToolCallFinished) -> None:
         row = run.calls.pop(item.call.id, None)
         if row is None:
             row = self._begin_call(run, max(since - item.seconds, 0.0), item.turn, item.call)
@@ -384,10 +363,6 @@ class Fold:
         row |= {"seconds": item.seconds, "content": self.content.packed(item.content), "failed": item.failed}
         run.rows["tool_calls", row["number"]] = row
         run.columns["failed_tool_calls"] += item.failed
-
-    def _start_messages(self, run: OpenRun, messages: list[Message]) -> None:
-        for message in messages:
-            self._message(run, 0, message)
 
     def _message(self, run: OpenRun, turn: int, message: Mapping[str, Any]) -> None:
         number = run.next_number("messages")
@@ -398,16 +373,9 @@ class Fold:
         run.rows["messages", number] = {"number": number, "turn": turn, **kept}
 
     def _prompt(self, message: Mapping[str, Any]) -> Prompt:
-        text = message.get("content")
-        if not isinstance(text, str) or len(message) != 2:
-            text = ""  # which no prompt is known by
-        known = self.content.prompts.get(text)
-        if known is None:
-            stored = pack(self._kept_message(message))
-            known = stored, hashlib.sha256(stored if isinstance(stored, bytes) else stored.encode()).hexdigest()
-            if text:
-                self.content.prompts[text] = known
-        return Prompt(*known)
+        stored = pack(self._kept_message(message))
+        raw = stored if isinstance(stored, bytes) else stored.encode()
+        return Prompt(stored, hashlib.sha256(raw).hexdigest())
 
     def _kept_message(self, message: Mapping[str, Any]) -> Any:
         # Who speaks, and which calls belong together, is no content.

@@ -16,23 +16,9 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, assert_never, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from SimpleLLMFunc.base.events import (
-    AnswerReviewed,
-    MessageAppended,
-    ReActEvent,
-    ReplyDelta,
-    ReplyReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallProgress,
-    ToolCallStarted,
-    TryFailed,
-    TurnStarted,
-)
+from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.run import watching_everywhere
 from SimpleLLMFunc.errors import ConfigError
@@ -159,18 +145,10 @@ class Cassette:
     # --- for the models ----------------------------------------------------------------------------------
 
     def _note(self, trace_id: str, event: ReActEvent) -> None:
-        match event:
-            case RunStarted(run=run):
-                if run is not None:
-                    self._functions[trace_id] = run.function
-            case RunFinished() | RunFailed():
-                self._functions.pop(trace_id, None)
-            case TurnStarted() | TryFailed() | ReplyDelta() | ReplyReceived() | AnswerReviewed() | MessageAppended():
-                pass
-            case ToolCallStarted() | ToolCallProgress() | ToolCallFinished():
-                pass
-            case _:
-                assert_never(event)
+        if isinstance(event, RunStarted) and event.run is not None:
+            self._functions[trace_id] = event.run.function
+        elif isinstance(event, RunFinished | RunFailed):
+            self._functions.pop(trace_id, None)
 
     def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
         """Return the exchange of a request, and whether it is to be replayed; else its outcome is to be filled in.
