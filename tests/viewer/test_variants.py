@@ -187,7 +187,7 @@ def test_a_source_that_cannot_be_seen_is_said(client):
         namespace,
     )
     function = next(iter(offered_of([namespace["f"]]).functions.values()))
-    with pytest.raises(Refusal, match="source of the function cannot be read"):
+    with pytest.raises(Refusal, match="source of f cannot be read"):
         patch_of(function, {"temperature": 1}, {})
     made = shop.mood.with_options(temperature=1)
     assert "temperature=0" in patch_of(next(iter(offered_of([made]).functions.values())), {"temperature": 0}, {})

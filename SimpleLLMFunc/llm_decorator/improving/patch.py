@@ -1,4 +1,4 @@
-"""What a search found, as a patch of the file in which the function is written."""
+"""A change of a decorated function, as a patch of the file in which it is written."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import ast
 import difflib
 import inspect
 import json
-import os
 import textwrap
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from SimpleLLMFunc.errors import UsageError
 
 _ARGUMENTS = ("examples", "max_examples", "output_mode", "system_prompt_template", "think_first")
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def source_patch(func: Callable[..., Any], options: Mapping[str, Any]) -> str:
@@ -23,86 +24,70 @@ def source_patch(func: Callable[..., Any], options: Mapping[str, Any]) -> str:
     Raises:
         UsageError: there is no source, or it is not written in a way that can be changed.
     """
+    arguments = {key: _literal(key, options[key]) for key in _ARGUMENTS if key in options}
+    return patched_source(func, options.get("docstring"), arguments)
+
+
+def patched_source(
+    func: Callable[..., Any], docstring: str | None, arguments: Mapping[str, str], imported: str = ""
+) -> str:
+    """Return the unified diff that gives a function a docstring, and its decorator keyword arguments.
+
+    Args:
+        func: as it was written, without its decorator.
+        docstring: None leaves the one it has.
+        arguments: as source, by name.
+        imported: a name of ours that the arguments need.
+
+    Raises:
+        UsageError: there is no source, or it is not written in a way that can be changed.
+    """
     name = getattr(func, "__qualname__", repr(func))
     try:
-        file = inspect.getsourcefile(func)
-        old = Path(file or "").read_text(encoding="utf-8")
-        node = _node_of(ast.parse(old), func.__code__.co_firstlineno)
-    except (OSError, TypeError, SyntaxError, AttributeError) as error:
-        raise UsageError(f"the source of {name} cannot be read ({error}). The improvement is in its file.") from error
+        path = Path(inspect.getsourcefile(func) or "")
+        source = path.read_bytes()
+        tree = ast.parse(source)
+        node = _node_of(tree, func.__code__.co_firstlineno)
+    except (OSError, TypeError, ValueError, AttributeError, SyntaxError) as error:
+        raise UsageError(f"the source of {name} cannot be read ({error}). Change it by hand.") from error
     if node is None:
         raise UsageError(f"{name} is not where it was when it was imported. Import its module again.")
-    lines = old.splitlines(keepends=True)
-    # From the end to the start, so that places above stay what they are.
-    if "docstring" in options:
-        _put_docstring(lines, node, options["docstring"])
-    arguments = {key: options[key] for key in _ARGUMENTS if key in options}
+    edit = _Edit(source)
+    if imported and imported not in func.__globals__:
+        edit.add_import(tree, imported)
     if arguments:
-        _put_arguments(lines, node, arguments, name)
-    shown = os.path.relpath(file or "").replace(os.sep, "/")
-    new = "".join(lines).splitlines(keepends=True)
-    return "".join(difflib.unified_diff(old.splitlines(keepends=True), new, f"a/{shown}", f"b/{shown}"))
+        edit.set_arguments(_decorator_of(node, name), arguments)
+    if docstring is not None:
+        edit.set_docstring(node, docstring)
+    shown = path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
+    before, after = (text.decode().splitlines(keepends=True) for text in (source, edit.result()))
+    lines = difflib.unified_diff(before, after, f"a/{shown}", f"b/{shown}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _node_of(tree: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def _node_of(tree: ast.AST, line: int) -> _Function | None:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             if first == line:
                 return node
     return None
 
 
-def _put_docstring(lines: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef, text: str) -> None:
-    first = node.body[0]
-    is_there = ast.get_docstring(node) is not None
-    margin = " " * first.col_offset
-    escaped = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if escaped.endswith('"'):
-        escaped = escaped[:-1] + '\\"'
-    body = textwrap.indent(escaped, margin).lstrip()
-    written = f'"""{body}\n{margin}"""' if "\n" in escaped else f'"""{body}"""'
-    if is_there:
-        _splice(lines, (first.lineno, first.col_offset), (first.end_lineno, first.end_col_offset), written)
-    else:
-        _splice(lines, (first.lineno, first.col_offset), (first.lineno, first.col_offset), f"{written}\n{margin}")
-
-
-def _put_arguments(
-    lines: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef, arguments: Mapping[str, Any], name: str
-) -> None:
+def _decorator_of(node: _Function, name: str) -> ast.expr:
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         if str(getattr(called, "attr", None) or getattr(called, "id", "")).endswith("llm_function"):
-            break
-    else:
-        raise UsageError(f"{name} has no decorator @llm_function in its source. The improvement is in its file.")
-    margin = " " * (decorator.col_offset - 1 if decorator.col_offset else 0)
-    written = {key: f"{key}={_literal(key, value, margin)}" for key, value in arguments.items()}
-    if not isinstance(decorator, ast.Call):
-        end = (decorator.end_lineno, decorator.end_col_offset)
-        _splice(lines, end, end, f"({', '.join(written.values())})")
-        return
-    there = {each.arg for each in decorator.keywords}
-    added = [text for key, text in written.items() if key not in there]
-    last = [
-        (each.end_lineno, each.end_col_offset) for each in (*decorator.args, *(k.value for k in decorator.keywords))
-    ]
-    if added:
-        # After the last argument; without one, before the closing bracket.
-        at = max(last) if last else (decorator.end_lineno, (decorator.end_col_offset or 1) - 1)
-        _splice(lines, at, at, f"{', ' if last else ''}{', '.join(added)}")
-    for keyword in sorted(decorator.keywords, key=lambda each: (each.lineno, each.col_offset), reverse=True):
-        if keyword.arg in written:
-            end = (keyword.value.end_lineno, keyword.value.end_col_offset)
-            _splice(lines, (keyword.lineno, keyword.col_offset), end, written[keyword.arg])
+            return decorator
+    raise UsageError(f"{name} has no decorator @llm_function in its source. Change it by hand.")
 
 
-def _literal(key: str, value: Any, margin: str) -> str:
+def _literal(key: str, value: Any) -> str:
+    """Return a value as source; lines after the first as in a decorator that begins at the margin."""
     if key != "examples" or not value:
         return repr(value)
-    pairs = [f"{margin}        ({_python(line['args'])}, {_python(line['value'])}),\n" for line in value]
-    return f"[\n{''.join(pairs)}{margin}    ]"
+    pairs = [f"        ({_python(line['args'])}, {_python(line['value'])}),\n" for line in value]
+    return f"[\n{''.join(pairs)}    ]"
 
 
 def _python(data: Any) -> str:
@@ -110,7 +95,60 @@ def _python(data: Any) -> str:
     return repr(json.loads(json.dumps(data)))
 
 
-def _splice(lines: list[str], start: tuple[Any, Any], end: tuple[Any, Any], text: str) -> None:
-    """Put `text` in place of what stands between two places (line from 1, column in bytes of UTF-8)."""
-    first, last = lines[start[0] - 1].encode(), lines[end[0] - 1].encode()
-    lines[start[0] - 1 : end[0]] = [first[: start[1]].decode() + text + last[end[1] :].decode()]
+class _Edit:
+    """Gathers what is replaced in a source; positions are those of `ast`: lines from 1, columns in bytes."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._starts = list(accumulate(map(len, source.splitlines(keepends=True)), initial=0))
+        self._edits: list[tuple[int, int, str]] = []
+
+    def result(self) -> bytes:
+        """Return the changed source."""
+        changed = self._source
+        for start, end, new in sorted(self._edits, reverse=True):
+            changed = changed[:start] + new.encode() + changed[end:]
+        return changed
+
+    def add_import(self, tree: ast.Module, name: str) -> None:
+        """Import a name of ours after the last import."""
+        lines = [node.end_lineno or 0 for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        at = self._starts[max(lines, default=0)]
+        self._edits.append((at, at, f"from SimpleLLMFunc import {name}\n"))
+
+    def set_arguments(self, decorator: ast.expr, arguments: Mapping[str, str]) -> None:
+        """Give the decorator these keyword arguments."""
+        margin = " " * max(decorator.col_offset - 1, 0)
+        written = {name: text.replace("\n", f"\n{margin}") for name, text in arguments.items()}
+        keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+        values = {each.arg: each.value for each in keywords}
+        for name in written.keys() & values.keys():
+            self._edits.append((*self._span(values[name]), written[name]))
+        new = ", ".join(f"{name}={text}" for name, text in written.items() if name not in values)
+        _, end = self._span(decorator)
+        if not isinstance(decorator, ast.Call):
+            self._edits.append((end, end, f"({new})"))
+        elif new and (given := [*decorator.args, *values.values()]):
+            _, last = max(map(self._span, given))
+            self._edits.append((last, last, f", {new}"))
+        elif new:
+            self._edits.append((end - 1, end - 1, new))
+
+    def set_docstring(self, node: _Function, text: str) -> None:
+        """Give the function this docstring."""
+        first = node.body[0]
+        margin = " " * first.col_offset
+        escaped = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+        if escaped.endswith('"'):
+            escaped = escaped[:-1] + '\\"'
+        body = textwrap.indent(escaped, margin).lstrip()
+        written = f'"""{body}\n{margin}"""' if "\n" in escaped else f'"""{body}"""'
+        start, end = self._span(first)
+        if ast.get_docstring(node) is None:
+            end, written = start, f"{written}\n{margin}"
+        self._edits.append((start, end, written))
+
+    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno is not None, "it was parsed"
+        assert node.end_col_offset is not None, "the same"
+        return self._starts[node.lineno - 1] + node.col_offset, self._starts[node.end_lineno - 1] + node.end_col_offset
