@@ -11,9 +11,7 @@ import binascii
 import contextlib
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any, Final
 
 import filelock
 
+from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import MASK, looks_secret, redact
 
@@ -217,16 +216,8 @@ def update_cassette(path: Path, new: list[Exchange], *, replacing: str | None = 
 def _write(path: Path, data: Any) -> None:
     text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
     text = _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        Path(name).chmod(0o644)  # like any file of the project; a temporary one is its owner's alone
-        os.replace(name, path)  # noqa: PTH105 - the same thing, and says that it replaces
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+    with replaced_whole(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextlib.contextmanager
