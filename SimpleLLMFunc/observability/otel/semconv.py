@@ -119,6 +119,13 @@ TOKEN_BUCKETS: Final = tuple(4**power for power in range(14))
 DURATION_BUCKETS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """Seconds, as the conventions advise."""
 
+METRICS: Final = (
+    (Metric.TOKEN_USAGE, "{token}", "Tokens of one request.", TOKEN_BUCKETS),
+    (Metric.OPERATION_DURATION, "s", "From the request to the end of the reply.", DURATION_BUCKETS),
+    (Metric.FIRST_CHUNK, "s", "From the request to the first piece of a streamed reply.", DURATION_BUCKETS),
+)
+"""Name, unit, description and buckets of what is measured."""
+
 PROVIDERS: Final = {
     "azure": "azure.ai.openai",
     "azure-foundry": "azure.ai.inference",

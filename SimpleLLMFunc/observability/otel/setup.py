@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import missing_extra
 from SimpleLLMFunc.logger import remember_secret
-from SimpleLLMFunc.observability.otel import span_sink as otel
+from SimpleLLMFunc.observability.otel.environment import is_set_up
 from SimpleLLMFunc.observability.otel.semconv import Attribute
+from SimpleLLMFunc.observability.otel.span_sink import choose_content
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -51,7 +52,7 @@ def setup_tracing(
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise missing_extra("opentelemetry", "otel", purpose="setup_tracing", error=error) from error
-    if otel.is_set_up():
+    if is_set_up():
         raise ConfigError(
             "OpenTelemetry is set up already in this process, and runs are shown to it. Add an OTLPSpanExporter to that "
             "provider, or call setup_tracing before whatever set it up."
@@ -62,13 +63,12 @@ def setup_tracing(
     resource = Resource.create({"service.name": service_name} if service_name else {})
     name = str(resource.attributes.get("service.name", ""))
     if not name.startswith("unknown_service"):
-        resource = Resource({Attribute.PROJECT: name}).merge(
-            resource
-        )  # Phoenix puts the traces there; what the environment says of it comes before
+        # Phoenix puts the traces into this project, unless the environment names one.
+        resource = Resource({Attribute.PROJECT: name}).merge(resource)
     provider = TracerProvider(resource=resource)
     spans = OTLPSpanExporter(endpoint=_address(endpoint, "traces"), headers=sent_headers)
     provider.add_span_processor(BatchSpanProcessor(spans))
-    otel.choose_content(capture_content)
+    choose_content(capture_content)
     trace.set_tracer_provider(provider)
     if metrics:
         reader = PeriodicExportingMetricReader(

@@ -6,7 +6,6 @@ Nothing of an SDK is imported here. Without one the API does nothing, and `defau
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,31 +24,13 @@ from SimpleLLMFunc.errors import ProviderError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import shown_text
 from SimpleLLMFunc.observability.otel.attributes import address, described, is_in_process, known, request_params
 from SimpleLLMFunc.observability.otel.content import chat_input, json_text, output_messages, parsed, tool_definitions
-from SimpleLLMFunc.observability.otel.semconv import (
-    DURATION_BUCKETS,
-    PROVIDERS,
-    SCHEMA_URL,
-    TOKEN_BUCKETS,
-    Attribute,
-    Event,
-    Metric,
-    Operation,
-)
+from SimpleLLMFunc.observability.otel.environment import captures_content, is_set_up, length_limit
+from SimpleLLMFunc.observability.otel.semconv import METRICS, PROVIDERS, SCHEMA_URL, Attribute, Event, Metric, Operation
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.type import ToolCall, Usage
 
-_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_CAPTURES = frozenset({"true", "1", "yes", "on", "span_only", "span_and_event"})
-_LIMITS = ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 _MOST_REPAIRS = 32
 _JSON = "application/json"
-
-_METRICS = (
-    (Metric.TOKEN_USAGE, "{token}", "Tokens of one request.", TOKEN_BUCKETS),
-    (Metric.OPERATION_DURATION, "s", "From the request to the end of the reply.", DURATION_BUCKETS),
-    (Metric.FIRST_CHUNK, "s", "From the request to the first piece of a streamed reply.", DURATION_BUCKETS),
-)
-"""Name, unit, description and buckets of what is measured."""
 
 
 @dataclass(slots=True)
@@ -112,16 +93,16 @@ class SpanSink:
         meter_provider: MeterProvider | None = None,
         capture_content: bool | None = None,
     ) -> None:
-        self.captures_content = _is_captured() if capture_content is None else capture_content
+        self.captures_content = captures_content() if capture_content is None else capture_content
         name = ("SimpleLLMFunc", __version__)
         self._tracer: Tracer = trace.get_tracer(*name, tracer_provider, SCHEMA_URL)
         self._meters = {
             metric: metrics.get_meter(*name, meter_provider, SCHEMA_URL).create_histogram(
                 metric, unit, told, explicit_bucket_boundaries_advisory=buckets
             )
-            for metric, unit, told, buckets in _METRICS
+            for metric, unit, told, buckets in METRICS
         }
-        self._limit = _length_limit()
+        self._limit = length_limit()
         self._runs: dict[str, _Run] = {}
 
     def __call__(self, trace_id: str, event: ReActEvent, /) -> None:  # noqa: C901, PLR0912 - one line for each kind of event
@@ -421,36 +402,12 @@ class SpanSink:
         return json_text(value, self._limit)
 
 
-def _is_captured() -> bool:
-    return os.environ.get(_CAPTURE, "").strip().lower() in _CAPTURES
-
-
-def _length_limit() -> int | None:
-    """Return the length at which an SDK cuts attributes: JSON that is cut by others is JSON no more."""
-    for name in _LIMITS:
-        text = os.environ.get(name, "").strip()
-        if text.isdecimal():
-            return int(text)
-    return None
-
-
-# --- without being named -------------------------------------------------------------------------------------
-
-_NO_PROVIDERS = frozenset({"ProxyTracerProvider", "NoOpTracerProvider", "_ProxyMeterProvider", "NoOpMeterProvider"})
-
-
 _chosen: list[bool | None] = [None]
 
 
 def choose_content(capture_content: bool | None) -> None:
     """Say whether the sink that nobody names puts content into the spans; None asks the environment."""
     _chosen[0] = capture_content
-
-
-def is_set_up() -> bool:
-    """Say whether somebody has given OpenTelemetry a provider."""
-    providers = (trace.get_tracer_provider(), metrics.get_meter_provider())
-    return any(type(each).__name__ not in _NO_PROVIDERS for each in providers)
 
 
 def default_sink() -> SpanSink | None:

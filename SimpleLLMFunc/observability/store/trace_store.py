@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
@@ -93,19 +94,14 @@ class TraceStore:
         queue_size: int = 50_000,
         interval: float = 0.2,
     ) -> None:
-        _check(max_age=max_age, max_bytes=max_bytes, max_text=max_text, queue_size=queue_size, interval=interval)
+        numbers = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text}
+        numbers |= {"queue_size": queue_size, "interval": interval}
+        _check(numbers)
         self.path = Path(path)
         self.writes_to = f"trace:{os.path.abspath(self.path)}"  # noqa: PTH100 - asks the disk nothing, as resolve() would
         self.content = content
         self.dropped = 0
-        self._settings: dict[str, Any] = {
-            "content": content,
-            "max_age": max_age,
-            "max_bytes": max_bytes,
-            "max_text": max_text,
-            "queue_size": queue_size,
-            "interval": interval,
-        }
+        self._settings: dict[str, Any] = {"content": content, **numbers}
         self._content = Content(keep=content, max_text=max_text)
         self._file = TraceFile(self.path, create=True)
         self._writer = TraceWriter(self._file, max_age=max_age, max_bytes=max_bytes)
@@ -213,7 +209,7 @@ class TraceStore:
         return f"TraceStore({redact(str(self.path))!r}{'' if self.content else ', content=False'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (str(self.path), self._settings)
+        return partial(TraceStore, **self._settings), (str(self.path),)
 
     def renew_in_child(self) -> None:
         """Leave what waits to the parent process; the child has its own."""
@@ -388,11 +384,7 @@ def from_environment() -> TraceStore | None:
     return TraceStore(Path(path).expanduser(), content=keeps)
 
 
-def _again(path: str, settings: dict[str, Any]) -> TraceStore:
-    return TraceStore(path, **settings)
-
-
-def _check(**settings: float | None) -> None:
+def _check(settings: Mapping[str, float | None]) -> None:
     for name, value in settings.items():
         if value is not None and not value > 0:
             raise ConfigError(f"TraceStore: {name} is {value!r}; it must be above 0.")
