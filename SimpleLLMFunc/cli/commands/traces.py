@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import wraps
@@ -85,40 +85,50 @@ def _store(command: F) -> F:
     return cast("F", reading)
 
 
-def _filters(command: F) -> F:
-    options = [
-        click.option("--function", help="Take runs of this function only."),
-        click.option("--model", help="Take runs with this model only."),
-        click.option("--version", help="Take runs of this version of a function only."),
-        click.option("--status", type=click.Choice(get_args(RunStatus)), help="Take runs with this status only."),
+_FILTERS = (
+    *(
+        click.option(f"--{name}", help=f"Take runs {which} only.")
+        for name, which in (
+            ("function", "of this function"),
+            ("model", "with this model"),
+            ("version", "of this version of a function"),
+            ("session", "of this conversation"),
+            ("user", "for this user"),
+            ("error", "that ended with this type of error"),
+            ("tag", "with this tag"),
+        )
+    ),
+    click.option("--status", type=click.Choice(get_args(RunStatus)), help="Take runs with this status only."),
+    click.option("--thumb", type=click.Choice(get_args(Thumb)), help="Take runs with this mark only."),
+    click.option("--text", help="Take runs with this text in arguments, answer or error."),
+    *(
         click.option(
-            "--since",
+            f"--{name}",
             type=_moment,
             metavar="WHEN",
-            help="Take runs that began then or later: 2h (ago), 7d, 2026-11-22T08:30.",
-        ),
-        click.option(
-            "--until", type=_moment, metavar="WHEN", help="Take runs that began before: 2h (ago), 7d, 2026-11-22T08:30."
-        ),
-        click.option("--text", help="Take runs with this text in arguments, answer or error."),
-        click.option("--session", help="Take runs of this conversation only."),
-        click.option("--user", help="Take runs for this user only."),
-        click.option("--error", help="Take runs that ended with this type of error only."),
-        click.option(
-            "--asked-again/--not-asked-again", default=None, help="Take runs by whether an answer was sent back."
-        ),
-        click.option("--repaired/--not-repaired", default=None, help="Take runs by whether the answer was repaired."),
-        click.option("--failed-tries/--no-failed-tries", default=None, help="Take runs by whether a request failed."),
-        *(
-            click.option(f"--{end}-{unit}", type=float, help=f"Take runs that took {said} {name}.")
-            for unit, name in (("seconds", "seconds"), ("cost", "USD"))
-            for end, said in (("min", "at least so many"), ("max", "fewer"))
-        ),
-        click.option("--thumb", type=click.Choice(get_args(Thumb)), help="Take runs with this mark only."),
-        click.option("--tag", help="Take runs with this tag only."),
-        click.option("--marked/--not-marked", default=None, help="Take runs by whether they are marked."),
-    ]
-    for option in reversed(options):
+            help=f"Take runs that began {when}: 2h (ago), 7d, 2026-11-22T08:30.",
+        )
+        for name, when in (("since", "then or later"), ("until", "before"))
+    ),
+    *(
+        click.option(f"--{end}-{unit}", type=float, help=f"Take runs that took {said} {name}.")
+        for unit, name in (("seconds", "seconds"), ("cost", "USD"))
+        for end, said in (("min", "at least so many"), ("max", "fewer"))
+    ),
+    *(
+        click.option(f"--{names}", default=None, help=f"Take runs by whether {what}.")
+        for names, what in (
+            ("asked-again/--not-asked-again", "an answer was sent back"),
+            ("repaired/--not-repaired", "the answer was repaired"),
+            ("failed-tries/--no-failed-tries", "a request failed"),
+            ("marked/--not-marked", "they are marked"),
+        )
+    ),
+)
+
+
+def _filters(command: F) -> F:
+    for option in reversed(_FILTERS):
         command = option(command)
     return command
 
@@ -173,15 +183,9 @@ def list_runs(
 ) -> None:
     """List runs, the latest first."""
     page = reader.runs(RunQuery(**filters), limit=limit, after=after, sort=sort, ascending=ascending)
-    if as_data:
-        echo_json({"runs": page.runs, "next": page.next})
-        return
-    if not page.runs:
-        click.echo("No such runs.")
-        return
     headers = ("run", "began", "function", "model", "status", "seconds", "tokens", "USD", "arguments", "answer")
-    show_table(headers, [_line(run) for run in page.runs])
-    if page.next is not None:
+    _print({"runs": page.runs, "next": page.next}, headers, map(_line, page.runs), as_data=as_data)
+    if page.next is not None and not as_data:
         click.echo(f"There are more: --after {page.next}", err=True)
 
 
@@ -242,25 +246,14 @@ def export(reader: TraceReader, *, path: Path, sort: RunOrder, ascending: bool, 
 def functions(reader: TraceReader, *, as_data: bool) -> None:
     """List the functions that ran, and what each was at different times."""
     found = [version for function in reader.functions() for version in reader.versions(function.name)]
-    if as_data:
-        echo_json(found)
-        return
-    if not found:
-        click.echo("No such runs.")
-        return
-    rows = [
+    rows = (
         (
-            _short(each.function, 40),
-            each.version,
-            _when(each.first_seen),
-            _when(each.last_seen),
-            str(each.runs),
-            str(each.errors),
-            _short(each.docstring, 60),
+            *(_short(each.function, 40), each.version, _when(each.first_seen), _when(each.last_seen)),
+            *(str(each.runs), str(each.errors), _short(each.docstring, 60)),
         )
         for each in found
-    ]
-    show_table(("function", "version", "first", "last", "runs", "errors", "docstring"), rows)
+    )
+    _print(found, ("function", "version", "first", "last", "runs", "errors", "docstring"), rows, as_data=as_data)
 
 
 @traces.command(name="metrics")
@@ -282,15 +275,9 @@ def show_metrics(
 ) -> None:
     """Sum runs up: tokens, cost, latency, errors and re-asks."""
     rows = metrics(reader, by=by, bucket=bucket, query=RunQuery(**filters))
-    if as_data:
-        echo_json(rows)
-        return
-    if not rows:
-        click.echo("No such runs.")
-        return
     times = ("from",) if bucket is not None else ()
     headers = (*times, *by, "runs", "errors", "re-asked", "in", "out", "USD", "p50 s", "p90 s", "p99 s")
-    show_table(headers, [_metric(row, by, timed=bool(times)) for row in rows])
+    _print(rows, headers, (_metric(row, by, timed=bool(times)) for row in rows), as_data=as_data)
 
 
 @traces.command(short_help="Delete old runs.")
@@ -330,6 +317,15 @@ def _run(run: str) -> int | str:
 # --- how it looks -----------------------------------------------------------------------------------------
 
 
+def _print(data: Any, headers: Sequence[str], rows: Iterable[Sequence[str]], *, as_data: bool) -> None:
+    if as_data:
+        echo_json(data)
+    elif lines := list(rows):
+        show_table(headers, lines)
+    else:
+        click.echo("No such runs.")
+
+
 def _line(run: RunSummary) -> tuple[str, ...]:
     return (
         str(run.id),
@@ -337,9 +333,9 @@ def _line(run: RunSummary) -> tuple[str, ...]:
         _short(run.function, 30),
         _short(run.model, 30),
         run.status,
-        _seconds(run.seconds),
+        _told(run.seconds, ".2f"),
         str(run.input_tokens + run.output_tokens),
-        _usd(run.cost),
+        _told(run.cost, ".4f"),
         _short(run.question, 40),
         _short(run.error if run.status == "error" else run.answer, 40),
     )
@@ -347,7 +343,7 @@ def _line(run: RunSummary) -> tuple[str, ...]:
 
 def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> tuple[str, ...]:
     when = (_when(row.bucket or 0.0),) if timed else ()
-    rates = (_rate(row.error_rate), _rate(row.reask_rate))
+    rates = (_told(row.error_rate, ".1%"), _told(row.reask_rate, ".1%"))
     return (
         *when,
         *(_short(getattr(row, name), 40) for name in by),
@@ -355,8 +351,8 @@ def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> tuple[
         *rates,
         str(row.input_tokens),
         str(row.output_tokens),
-        _usd(row.cost) + ("+?" if row.cost is not None and row.cost_unknown else ""),
-        *(_seconds(value) for value in (row.seconds_p50, row.seconds_p90, row.seconds_p99)),
+        _told(row.cost, ".4f") + ("+?" if row.cost is not None and row.cost_unknown else ""),
+        *(_told(value, ".2f") for value in (row.seconds_p50, row.seconds_p90, row.seconds_p99)),
     )
 
 
@@ -366,11 +362,11 @@ def _show(detail: RunDetail) -> None:
     for name, value in (
         ("run", f"{run.id}  {run.trace_id}"),
         ("began", _when(run.started)),
-        ("seconds", _seconds(run.seconds)),
+        ("seconds", _told(run.seconds, ".2f")),
         ("model", f"{run.model} ({run.provider})"),
         ("version", run.version),
         ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
-        ("cost", f"{_usd(run.cost)} USD" if run.cost is not None else "unknown"),
+        ("cost", f"{run.cost:.4f} USD" if run.cost is not None else "unknown"),
         ("part of", run.parent),
         ("mark", _marked(run)),
         ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
@@ -392,7 +388,9 @@ def _show(detail: RunDetail) -> None:
             click.secho(printable(f"\nrepaired: {path or 'the answer'}: {what}"), fg="yellow")
     _section("value", detail.value)
     for child in detail.children:
-        click.echo(printable(f"\ncontains run {child.id}: {child.function} {child.status} {_seconds(child.seconds)} s"))
+        click.echo(
+            printable(f"\ncontains run {child.id}: {child.function} {child.status} {_told(child.seconds, '.2f')} s")
+        )
 
 
 def _marked(run: RunSummary) -> str:
@@ -415,13 +413,5 @@ def _when(moment: float) -> str:
     return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-def _usd(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def _rate(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
+def _told(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
