@@ -1,6 +1,8 @@
 """`f.improve` as a view of a function, and what it returns. The search is in `SimpleLLMFunc.improve`, above this room."""
 
+from SimpleLLMFunc.llm_decorator.improving.patch import patched_source
 from SimpleLLMFunc.llm_decorator.improving.result import Change, Improved
 from SimpleLLMFunc.llm_decorator.improving.views import AsyncImproving, Improving
 
 __all__ = ["AsyncImproving", "Change", "Improved", "Improving"]
+__all__ += ["patched_source"]  # for other rooms
