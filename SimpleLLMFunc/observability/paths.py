@@ -1,4 +1,4 @@
-"""Where something in an answer went wrong, told without what the model wrote."""
+"""Paths in an answer, without the keys that the model wrote."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _PIECE = re.compile(r"\[\d+\]|[^.\[\]]+")
 
 
 def declared_path(path: str, schema: Mapping[str, Any] | None) -> str:
-    """Return the path of a part of an answer, each name that no type declares as ``*``.
+    """Return the path of a part of an answer; each name that no type declares becomes ``*``.
 
-    The keys of a dict were chosen by the model: they are content, as its values are.
+    The model chooses the keys of a dict, so they are content, as its values are.
 
     Args:
         path: as violations and repairs write it: ``items[2].price``.

@@ -1,4 +1,4 @@
-"""The local web page over a trace store: `viewer_app` to mount, `serve_page` for a server of its own."""
+"""The local web page over a trace store: `viewer_app` to mount it, `serve_page` to serve it alone."""
 
 from SimpleLLMFunc.viewer.security import new_token
 from SimpleLLMFunc.viewer.server import ViewerApp, serve_page, viewer_app

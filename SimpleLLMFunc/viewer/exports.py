@@ -1,4 +1,4 @@
-"""A recorded run to take along: as a shell command, and as a test."""
+"""A stored run as a shell command, and as a test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORTENED = re.compile(r"<(?:image|audio|file|bytes|base64) \d+ k?B>")
 
 
 def is_omitted(value: Any) -> bool:
-    """Return whether a content was not kept."""
+    """Say whether a content was not kept."""
     return isinstance(value, dict) and value.keys() == {"omitted"}
 
 
@@ -32,7 +32,7 @@ def as_curl(turn: StoredTurn) -> str:
     """Return a request as a shell command; the key is read from a variable.
 
     Raises:
-        Refusal: what was sent is not known.
+        Refusal: the request is not known.
     """
     if turn.request is None or is_omitted(turn.request):
         raise Refusal(409, _NO_CONTENT)
@@ -46,7 +46,7 @@ def as_test(detail: RunDetail, module: str | None) -> str:
 
     Args:
         detail: the run.
-        module: where its function can be imported from; None to take what the store knows.
+        module: of its function; None takes the module in the store.
 
     Raises:
         Refusal: the run cannot be played again.
@@ -92,7 +92,7 @@ class _Test:
 
     @property
     def replies(self) -> list[Any]:
-        """What the model replied; a request that was not accepted, and asked otherwise, had no reply."""
+        """The model's replies; a request that the service refused has none."""
         return [_reply(turn.reply) for turn in self.detail.turns if turn.reply is not None]
 
     def _error_type(self) -> str:
@@ -204,7 +204,7 @@ class _Test:
         if self.is_chat:
             return f'assert pairs[-1][1][-1]["content"] == {_literal(self.detail.answer)}'
         if self.detail.value is None and self.detail.answer:
-            # The value could not be kept as data: what the model wrote has to do.
+            # The value had no JSON form, so the test compares the text.
             return f"assert result.text == {_literal(self.detail.answer)}"
         return f"assert to_jsonable_python(result.value) == {_literal(self.detail.value)}"
 
@@ -224,7 +224,7 @@ def recorded(tool):
 
 
 def _reply(reply: Any) -> Any:
-    """Return a reply as it is written down for `ScriptedLLM`: a text, a message, or the whole where that is not all."""
+    """Return a reply for `ScriptedLLM`: a text, else a message, else the whole reply."""
     choices = reply.get("choices") if isinstance(reply, Mapping) else None
     if not isinstance(choices, list) or not choices:
         return reply
@@ -261,5 +261,5 @@ def _is_plain(annotation: ast.expr | None) -> bool:
 
 
 def _literal(value: Any) -> str:
-    """Return `value` as Python code; what cannot be seen in it is escaped."""
+    """Return `value` as Python code; invisible characters are escaped."""
     return pprint.pformat(value, width=110, sort_dicts=False)

@@ -1,4 +1,4 @@
-"""What the page shows of maps: how far a checkpoint is, what failed, and its rows; read while a map writes it."""
+"""The page's view of maps: progress, failures and rows of checkpoints, also while a map writes them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MapPages(NamedFiles):
         return await reply_of(_at_length, self.path(request.path_params["number"]))
 
     async def check(self, request: Request) -> Response:
-        """Look at every row of a checkpoint, and return the numbers of those that are damaged."""
+        """Check every row of a checkpoint, and return the numbers of damaged rows."""
         path = self.path(request.path_params["number"])
 
         def read() -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _number(text: str | None) -> int | None:
 
 
 class _Opened:
-    """A checkpoint for reading; nothing is made where there is none."""
+    """Opens a checkpoint for reading; never makes a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
@@ -108,7 +108,7 @@ def _in_short(path: Path) -> dict[str, Any]:
 
 
 def _progress(rows: RowFile, *, is_written: bool) -> dict[str, Any] | None:
-    """Return how far the latest map is, None where nobody knows of how many rows; time left while it goes on."""
+    """Return the progress of the latest map, with the time left while it runs; None where the number of rows is unknown."""
     latest, _ = max(rows.progress().values(), key=lambda told: told[1], default=(None, 0.0))
     if latest is None or latest.share is None:
         return None
@@ -167,7 +167,7 @@ def _version(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _rows(path: Path, version: int | None, error: str | None, before: int | None) -> dict[str, Any]:
-    """Return a page of rows; `error` is the name of a kind, or "*" for all that failed."""
+    """Return a page of rows; `error` is the name of an error type, or "*" for all failed rows."""
     where = ["1"]
     if version is not None:
         where.append(f"version = {version:d}")
@@ -176,7 +176,7 @@ def _rows(path: Path, version: int | None, error: str | None, before: int | None
     if error == "*":
         where.append("error IS NOT NULL")
     elif error:
-        # It goes into the statement as hexadecimal digits, for `query` takes no values.
+        # As hexadecimal digits in the statement, since `query` takes no values.
         where.append(f"error = CAST(x'{error.encode('utf-8', 'replace').hex()}' AS TEXT)")
     statement = (
         "SELECT id, version, error, answer, usage, given, at FROM rows "  # noqa: S608 - numbers and hexadecimal digits
@@ -209,6 +209,6 @@ def _row(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _value(answer: bytes) -> Any:
-    """Return a value as data; one that is kept as the model's answer as that answer."""
+    """Return a value as data; where the checkpoint keeps the model's answer, that answer."""
     kind, data = answer[:1], json.loads(answer[1:])
     return data[2] if kind == b"t" else data

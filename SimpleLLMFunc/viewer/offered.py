@@ -1,4 +1,4 @@
-"""What may be run from the page: decorated functions, chats and assistants of modules that were named for it."""
+"""The functions, chats and assistants that the page may run: those of the modules that `allow_run` names."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from SimpleLLMFunc.type import spec_name
 
 @dataclass(frozen=True, slots=True)
 class OfferedFunction:
-    """A decorated function with the form that it is asked by.
+    """A decorated function with its form.
 
     Attributes:
-        name: what the page calls it.
-        pipeline: what its runs begin with.
-        tool: binds what the form gives to its parameters.
-        module: where it was found.
-        problem: why it cannot be run from here; empty where it can.
+        name: on the page.
+        pipeline: starts its runs.
+        tool: binds the values of the form to its parameters; None where it cannot be run.
+        module: of the function.
+        problem: why the page cannot run it; empty where it can.
     """
 
     name: str
@@ -71,8 +71,8 @@ class OfferedChat:
     """A chat, or an assistant.
 
     Attributes:
-        message: the parameter that takes what the user says; empty for an assistant.
-        history: the parameter that takes what was said before; empty for an assistant.
+        message: the parameter for the user's message; empty for an assistant.
+        history: the parameter for the earlier messages; empty for an assistant.
     """
 
     name: str
@@ -98,7 +98,7 @@ class OfferedChat:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """All that may be run, by the name that the page calls it, and the models of the modules by theirs."""
+    """Functions and chats by their names on the page, and the models of the modules by their names there."""
 
     functions: Mapping[str, OfferedFunction] = field(default_factory=dict)
     chats: Mapping[str, OfferedChat] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Offered:
         return bool(self.functions or self.chats)
 
     def module_of(self, function: str) -> str | None:
-        """Return where a function of that name (`__name__`) stands; None where none, or more than one, is offered."""
+        """Return the module of the function with this `__name__`; None unless exactly one is offered."""
         found = {each.module for each in self.functions.values() if each.pipeline.metadata.name == function}
         found |= {
             each.module for each in self.chats.values() if each.pipeline and each.pipeline.metadata.name == function
@@ -116,7 +116,7 @@ class Offered:
         return found.pop() if len(found) == 1 else None
 
     def reader_of(self, function: str) -> ExampleReader | None:
-        """Return what checks cases of the function of that name; None where none, or more than one, is offered."""
+        """Return the checker of cases for the function with this `__name__`; None unless exactly one is offered."""
         found = [
             each.pipeline.definition for each in self.functions.values() if each.pipeline.metadata.name == function
         ]
@@ -127,13 +127,14 @@ class Offered:
 
 
 def offered_of(given: Iterable[Any]) -> Offered:
-    """Return what modules, functions, chats and assistants offer.
+    """Return the functions, chats and models of what `allow_run` names.
 
     Args:
-        given: a module offers what stands at its top level; what it imported from elsewhere only if `__all__` lists it.
+        given: modules, functions, chats, assistants. A module offers its top-level names; imported ones only if `__all__`
+            lists them.
 
     Raises:
-        ConfigError: nothing to run, or something that cannot be.
+        ConfigError: a module has nothing to run, or an object cannot be run.
     """
     functions: dict[str, OfferedFunction] = {}
     chats: dict[str, OfferedChat] = {}
@@ -160,7 +161,7 @@ def offered_of(given: Iterable[Any]) -> Offered:
 
 def _members(module: ModuleType) -> list[tuple[str, Any]]:
     def home(value: Any) -> str:
-        # An object of a class of ours says that it is from there; the module has made it.
+        # An AIAssistant has the module of our class; the user's module has made it.
         return module.__name__ if isinstance(value, AIAssistant) else str(getattr(value, "__module__", ""))
 
     kinds = (*FUNCTIONS, *CHATS, AIAssistant)
@@ -195,7 +196,7 @@ def _function(name: str, value: Any, home: str) -> OfferedFunction:
             why = f"Its parameter {parameter!r} takes the path of a file, which a page must not name."
             return OfferedFunction(name, pipeline, None, home, why)
     if lacks_instance(value):
-        return OfferedFunction(name, pipeline, None, home, "It is a method, and nobody is bound to it.")
+        return OfferedFunction(name, pipeline, None, home, "It is a method without an instance.")
     try:
         return OfferedFunction(name, pipeline, Tool(func=value), home)
     except ToolDefinitionError as error:
@@ -223,7 +224,7 @@ def _chat(name: str, value: Any, home: str) -> OfferedChat:
 
 
 def _defaults(signature: inspect.Signature) -> dict[str, Any]:
-    """Return the defaults that JSON has, by parameter."""
+    """Return the defaults with a JSON form, by parameter."""
     return {
         name: parameter.default
         for name, parameter in signature.parameters.items()

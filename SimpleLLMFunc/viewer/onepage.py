@@ -1,4 +1,4 @@
-"""One run as one HTML file, to send to somebody: no script, no address, no secret."""
+"""One run as one HTML file, to send by mail: no script, no address, no secret."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ dl {{ display: grid; grid-template-columns: max-content 1fr; gap: 2px 18px; }} d
 
 
 def as_html(detail: RunDetail) -> str:
-    """Return a run as a page of its own: what was asked, every request and reply, what did not fit, the value.
+    """Return a run as an HTML page: arguments, value, every request and reply, violations, tool calls.
 
-    Left out: addresses and headers of requests, whom it served, and the conversation it belongs to. Secrets are masked
-    once more, for they may have become known after the run was kept.
+    Left out: addresses and headers of requests, user and session. Secrets are masked once more: some may have become
+    known after the run was stored.
     """
     run = detail.summary
     began = datetime.fromtimestamp(run.started, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

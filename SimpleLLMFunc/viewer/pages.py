@@ -1,4 +1,4 @@
-"""The files of the page: read once, known by name, and nothing else is ever served."""
+"""The static files of the page: read once, served by name; no other file is served."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StaticFile:
     """A file of the page.
 
     Attributes:
-        tag: changes with the content.
+        tag: ETag, a hash of the content.
     """
 
     content: bytes
@@ -56,9 +56,9 @@ def _gather(folder: Traversable, before: str, found: dict[str, StaticFile]) -> N
 
 
 class FilePage:
-    """Answers with the files of the page; the empty name is the page itself.
+    """Serves the static files; the empty name is the page itself.
 
-    They are read when this is made, not when somebody asks.
+    The files are read when this object is made, not for each request.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class FilePage:
         file = self._files.get(request.path_params["path"] or "index.html")
         if file is None:
             return PlainTextResponse("There is no such page.", 404)
-        # Asked about each time, so that a new version of the package shows at once.
+        # The browser revalidates each time, so that a new version of the package shows at once.
         headers = {"etag": file.tag, "cache-control": "no-cache"}
         if request.headers.get("if-none-match") == file.tag:
             return Response(status_code=304, headers=headers)

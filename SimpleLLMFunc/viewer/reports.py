@@ -1,4 +1,4 @@
-"""Reports of `evaluate` on the page: their scores, and two of them case by case."""
+"""Reports of `evaluate` on the page: scores, and two reports compared case by case."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReportPages(NamedFiles):
         )
 
     async def report(self, request: Request) -> Response:
-        """Return one report, or with `with` the differences of another one from it, case by case."""
+        """Return one report; with the parameter `with`, its differences from another one, case by case."""
         first = self.path(request.path_params["number"])
         other = request.query_params.get("with")
         second = None if other is None else self.path(other)
@@ -63,7 +63,7 @@ def _at_length(path: Path, other: Path | None) -> dict[str, Any]:
         "first": {"file": path.name, **_facts(first)},
         "second": None if other is None else {"file": other.name, **_facts(second)},
         "differences": {name: asdict(each) for name, each in compared.items()},
-        # What got worse first, then what got better.
+        # Worse cases first, then better ones, then equal ones.
         "cases": sorted(cases, key=lambda case: (case["change"] == 0, case["change"])),
     }
 

@@ -1,4 +1,4 @@
-"""What the page is answered with: JSON that every browser can read, lines as they come, and errors in one shape."""
+"""Responses to the page: JSON that every browser reads, streams of JSON lines, errors in one form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAX_ERROR_CHARS = 4000
 
 
 class Refusal(Exception):
-    """A question of the page that is answered with a status and a sentence."""
+    """A request that is answered with a status and a sentence."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -44,7 +44,7 @@ class Refusal(Exception):
 
 
 class NamedFiles:
-    """Files that were named when the page was made; the page knows them by their numbers alone.
+    """Files that the program named; the page knows only their numbers, so that it can name no file.
 
     Args:
         paths: a file need not be there yet.
@@ -73,7 +73,7 @@ class NamedFiles:
 
 
 def json_text(data: Any) -> str:
-    """Return JSON that a browser can read: ASCII, and null for the numbers that JSON does not have."""
+    """Return JSON that a browser reads: ASCII, with null for NaN and infinity."""
     try:
         return json.dumps(data, allow_nan=False)
     except ValueError:
@@ -81,12 +81,12 @@ def json_text(data: Any) -> str:
 
 
 def json_reply(data: Any, status: int = 200) -> Response:
-    """Return `data`, a little of it, as the answer to the page."""
+    """Return a small `data` as the response to the page."""
     return _reply(json_text(data), status)
 
 
 async def reply_of(read: Callable[..., Any], *args: Any) -> Response:
-    """Return what `read` gives as the answer to the page; it is read and written as JSON off the loop."""
+    """Return the result of `read` as the response to the page; a thread reads and encodes it."""
     return _reply(await in_thread(lambda: json_text(read(*args))), 200)
 
 
@@ -97,10 +97,10 @@ def _reply(text: str, status: int) -> Response:
 
 
 async def body_of(request: Request) -> dict[str, Any]:
-    """Return the JSON object that a request brings.
+    """Return the JSON object in a request's body.
 
     Raises:
-        Refusal: it brings none.
+        Refusal: the body holds none.
     """
     from starlette.requests import ClientDisconnect
 
@@ -116,12 +116,12 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 
 def reason(error: BaseException) -> str:
-    """Return what went wrong as it may be shown."""
+    """Return the text of an error, redacted."""
     return shown_error(error, _MAX_ERROR_CHARS)
 
 
 def error_facts(error: BaseException) -> dict[str, Any]:
-    """Return an error as the page shows it; one that is not ours goes into the log with its traceback."""
+    """Return an error in the form that the page shows; a foreign error is logged with its traceback."""
     if not isinstance(error, SimpleLLMFuncError):
         push_error(f"a run on the page failed: {shown_traceback(error)}")
     violations = getattr(error, "violations", None) or []
@@ -135,7 +135,7 @@ def error_facts(error: BaseException) -> dict[str, Any]:
 
 
 def attempt_facts(attempt: Attempt) -> dict[str, Any]:
-    """Return one answer of a run as the page shows it."""
+    """Return one answer of a run in the form that the page shows."""
     return {name: clean(getattr(attempt, name)) for name in ("text", "violations", "repairs")}
 
 
@@ -163,10 +163,10 @@ def _finite(data: Any) -> Any:
 
 
 class Lines:
-    """An answer of JSON lines, each sent as soon as it is there; who leaves ends the work behind it.
+    """A response of JSON lines, each sent at once; when the client leaves, the work is cancelled.
 
     Args:
-        items: what makes the lines; closed in any case.
+        items: the data of the lines; always closed.
     """
 
     def __init__(self, items: AsyncGenerator[Mapping[str, Any], None]) -> None:
@@ -189,19 +189,19 @@ class Lines:
 
 
 _WORD: Final = f"{string.ascii_letters}{string.digits}_-./+=:@%*~\\"
-"""The characters of a word that may yet grow into a secret."""
+"""Characters of a word that may become a secret."""
 
 _CONTEXT: Final = 1000
-"""Characters of a word from which on it is data and no secret, unless what stands before it says so."""
+"""A longer word is data and not a secret, unless a name before it says so."""
 
 _MOST_HELD: Final = 64_000
-"""Characters behind the name of a secret after which no more of their line is shown."""
+"""Held characters behind the name of a secret; a longer value is cut at its line end."""
 
 
 class Veil:
-    """Lets a growing text through in pieces, secrets masked although they arrive in pieces too.
+    """Masks secrets in a streamed text, also those that arrive in several pieces.
 
-    A long line is looked at again when it has grown by a sixteenth: the work is proportional to the text.
+    A long line is checked again when it has grown by a sixteenth, so the work is proportional to the text.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Veil:
         self._is_closed = False
 
     def add(self, text: str) -> str:
-        """Take in a piece, and return what may be shown by now."""
+        """Add a piece, and return the text that may be shown now."""
         if self._is_closed:
             _, line_end, text = text.partition("\n")
             if not line_end:
@@ -233,7 +233,7 @@ class Veil:
         return shown
 
     def rest(self) -> str:
-        """Return what was held back; a new text may begin."""
+        """Return the held text; a new text may begin."""
         shown = self._let_through(self._line)
         self._line = self._shown = ""
         self._waiting, self._is_closed = 0, False
@@ -242,11 +242,11 @@ class Veil:
     def _let_through(self, text: str) -> str:
         masked = redact(text)
         if not masked.startswith(self._shown):
-            return ""  # what looked harmless turned out to be part of a secret: no more of this line is shown
+            return ""  # text that was shown belongs to a secret: the rest of the line is hidden
         new = masked[len(self._shown) :]
         line_end = text.rfind("\n") + 1
         if line_end:
-            # A secret behind a name stands on the line of that name.
+            # A secret and its name are on one line.
             self._line = self._line[line_end:]
             self._shown = redact(text[line_end:])
         else:

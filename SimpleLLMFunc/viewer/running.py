@@ -1,4 +1,4 @@
-"""Runs that the page begins: a function asked with edited arguments, a word to a chat."""
+"""Runs that the page starts: of functions with edited arguments, and of chats."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class _Session:
 
 
 class RunningPages:
-    """Answers about what may be run, and runs it.
+    """Lists and runs functions and chats.
 
     Args:
-        offered: what was named for it.
-        sinks: see every run begun here.
+        offered: what may be run.
+        sinks: get the events of every run.
     """
 
     def __init__(self, offered: Offered, sinks: tuple[EventSink, ...]) -> None:
@@ -88,17 +88,17 @@ class RunningPages:
         return await reply_of(read)
 
     async def play(self, request: Request) -> Any:
-        """Run a function; a line for everything that happens."""
+        """Run a function; the response has a line for each event."""
         function, args, kwargs = await self._asked(request)
         return Lines(self._counted(_played(function, args, kwargs, self._sinks)))
 
     async def chats(self, _request: Request) -> Response:
-        """Return the chats and assistants that may be talked to."""
+        """Return the chats and assistants."""
         offered = self._offered.chats.values()
         return await reply_of(lambda: {"chats": clean([each.described() for each in offered])})
 
     async def say(self, request: Request) -> Any:
-        """Say something to a chat; a line for everything that happens, the last one with the session to go on in."""
+        """Send a message to a chat; the response has a line for each event, the last one with the session's name."""
         chat = self._offered.chats.get(request.path_params["name"])
         if chat is None or chat.problem:
             raise Refusal(404, chat.problem if chat else "There is no such chat to talk to.")
@@ -110,7 +110,7 @@ class RunningPages:
             raise Refusal(404, "That conversation is no longer kept. Begin a new one.")
         name, session = self._session(name, chat)
         if session.chat != chat.name:
-            raise Refusal(409, "That conversation is with somebody else.")
+            raise Refusal(409, "That conversation is with another chat.")
         if session.is_busy:
             raise Refusal(409, "The answer before is still being written.")
         items = _said(chat, session, name, message, self._sinks)
@@ -156,7 +156,7 @@ class RunningPages:
 async def _released(
     items: AsyncGenerator[Mapping[str, Any], None], session: _Session
 ) -> AsyncGenerator[Mapping[str, Any], None]:
-    # Marked here and not before: who leaves before anything has begun leaves no mark behind.
+    # Marked here, when the stream is read: a client that leaves earlier leaves no busy session.
     async with aclosing(items):
         if session.is_busy:
             yield {"type": "error", "error": "Busy", "message": "The answer before is still being written."}
@@ -183,12 +183,12 @@ async def _played(
         if rest := veil.rest():
             yield {"type": "text", "text": rest}
         yield await in_thread(_done, function, run)
-    except Exception as error:  # noqa: BLE001 - whatever went wrong is shown where the run was begun
+    except Exception as error:  # noqa: BLE001 - the page shows every failure
         yield {"type": "error", **error_facts(error)}
 
 
 def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, Any]]:
-    """Return what the page is told of one event."""
+    """Return the lines that the page gets for one event."""
     lines: list[dict[str, Any]] = []
     if not isinstance(event, events.ReplyDelta) and (rest := veil.rest()):
         lines.append({"type": "text", "text": rest})
@@ -223,7 +223,7 @@ def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, An
 
 
 def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:
-    """Return what a run came to."""
+    """Return the result of a run."""
     facts, parsed = run.facts(), run.parsed
     assert parsed is not None, "an accepted answer was parsed"
     adapter = function.pipeline.definition.output.adapter
@@ -263,7 +263,7 @@ async def _said(
         if rest := veil.rest():
             yield {"type": "text", "text": rest}
         yield {"type": "done", "session": name}
-    except Exception as error:  # noqa: BLE001 - whatever went wrong is shown where it was asked
+    except Exception as error:  # noqa: BLE001 - the page shows every failure
         yield {"type": "error", "session": name, **error_facts(error)}
 
 

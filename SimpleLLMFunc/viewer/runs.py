@@ -1,4 +1,4 @@
-"""What the page asks of the store: the list, one run, the functions and their versions."""
+"""The page's requests to the store: lists, one run, functions and their versions."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 _PLACE = re.compile(r"(?:-?[0-9.e+-]{1,40}|-?inf):[0-9]{1,18}")
-"""Of a page in the list of runs."""
+"""`RunPage.next`."""
 
 _MOST_BUCKETS = 60
 _MOST_NAMES = 500
-"""Of users and of sessions that are offered; others are written out."""
+"""Most users and sessions that the filters offer; others can be typed."""
 
 _BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400)
 
@@ -45,7 +45,7 @@ class RunPages:
 
     Args:
         reader: of the store.
-        module_of: where a function of that name can be imported from; None where nobody knows.
+        module_of: returns the module of a function by its name, None where it is unknown.
     """
 
     def __init__(self, reader: TraceReader, module_of: Callable[[str], str | None]) -> None:
@@ -53,7 +53,7 @@ class RunPages:
         self._module_of = module_of
 
     async def runs(self, request: Request) -> Response:
-        """Return a page of the list, and on the first page how many there are."""
+        """Return a page of the list; the first page has the total number."""
         query, (sort, ascending) = query_of(request), order_of(request)
         after, limit = request.query_params.get("after") or None, _number(request, "limit", 50, 1, 500)
         if after is not None and not _PLACE.fullmatch(after):
@@ -66,12 +66,12 @@ class RunPages:
         return await reply_of(read)
 
     async def changes(self, request: Request) -> Response:
-        """Return what has changed since a sequence number."""
+        """Return the runs that changed since a sequence number."""
         since = _number(request, "since", 0, 0, 2**62)
         return await reply_of(lambda: dataclasses.asdict(self._reader.changes(since)))
 
     async def filters(self, request: Request) -> Response:
-        """Return what the list can be narrowed to."""
+        """Return the values that the filters offer."""
         function = request.query_params.get("function")
 
         def read() -> dict[str, Any]:
@@ -89,7 +89,7 @@ class RunPages:
         return await reply_of(read)
 
     async def run(self, request: Request) -> Response:
-        """Return all that is known of one run."""
+        """Return one run."""
         return await reply_of(dataclasses.asdict, await self._detail(request))
 
     async def curl(self, request: Request) -> Response:
@@ -107,7 +107,7 @@ class RunPages:
         return await reply_of(lambda: {"text": as_test(detail, self._module_of(detail.summary.function))})
 
     async def tree(self, request: Request) -> Response:
-        """Return the runs that were part of a run, and of those."""
+        """Return the runs inside a run, at every depth."""
         detail = await self._detail(request)
         return await reply_of(
             lambda: {"runs": [dataclasses.asdict(run) for run in self._reader.tree(detail.summary.trace_id)]}
@@ -121,7 +121,7 @@ class RunPages:
         )
 
     async def session(self, request: Request) -> Response:
-        """Return a page of the runs of a conversation with what was said, the oldest first."""
+        """Return a page of the runs of a conversation with their contents, the oldest first."""
         query = RunQuery(session=request.path_params["name"])
         after = request.query_params.get("after") or None
 
@@ -141,12 +141,12 @@ class RunPages:
         return await reply_of(read)
 
     async def html(self, request: Request) -> Response:
-        """Return a run as one file to send to somebody."""
+        """Return a run as one HTML file, to send by mail."""
         detail = await self._detail(request)
         return await reply_of(lambda: {"text": as_html(detail)})
 
     async def export(self, request: Request) -> Response:
-        """Return all runs that a filter shows, as a file."""
+        """Return all runs of a filter as a file."""
         from starlette.responses import StreamingResponse
 
         form = request.path_params["form"]
@@ -159,7 +159,7 @@ class RunPages:
         return StreamingResponse(rows, media_type="application/octet-stream")
 
     async def functions(self, _request: Request) -> Response:
-        """Return all functions with what they took."""
+        """Return all functions with their metrics."""
 
         def read() -> list[dict[str, Any]]:
             rows = {row.function: dataclasses.asdict(row) for row in metrics(self._reader, by=("function",))}
@@ -168,7 +168,7 @@ class RunPages:
         return await reply_of(lambda: {"functions": read()})
 
     async def function(self, request: Request) -> Response:
-        """Return the versions of one function, and what each took over time."""
+        """Return the versions of one function, and their metrics over time."""
         name = request.path_params["name"]
 
         def read() -> dict[str, Any]:
@@ -209,10 +209,10 @@ class RunPages:
 
 
 def query_of(request: Request) -> RunQuery:
-    """Return which runs a request asks for; its parameters are called like the fields of `RunQuery`.
+    """Return the filter of a request; its parameters have the names of `RunQuery`'s fields.
 
     Raises:
-        Refusal: one has a value that it cannot have.
+        Refusal: a parameter has an impossible value.
     """
     given = request.query_params
     for name, allowed in (("status", get_args(RunStatus)), ("thumb", get_args(Thumb))):
@@ -225,10 +225,10 @@ def query_of(request: Request) -> RunQuery:
 
 
 def order_of(request: Request) -> tuple[RunOrder, bool]:
-    """Return what a request wants its runs sorted by, and whether the smallest come first.
+    """Return the sort key of a request, and whether the smallest come first.
 
     Raises:
-        Refusal: runs are not sorted by that.
+        Refusal: runs cannot be sorted by it.
     """
     sort = request.query_params.get("sort") or "started"
     if sort not in get_args(RunOrder):
@@ -264,5 +264,5 @@ def _real(request: Request, name: str) -> float | None:
 
 
 def _bucket(span: float) -> int:
-    """Return seconds for a time axis of not too many points."""
+    """Return a bucket in seconds that gives the time axis at most 60 points."""
     return next((size for size in _BUCKETS if span / size <= _MOST_BUCKETS), _BUCKETS[-1])

@@ -1,4 +1,4 @@
-"""Who may talk to the page: its Host and Origin, its token, and what every answer says to the browser."""
+"""The guard of the page: Host, Origin, token, size of bodies, and the security headers of every response."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 SEEN: Final = "SimpleLLMFunc.viewer.seen"
-"""In the scope of a request for data that the guard has let through; what answers with data looks for it."""
+"""Key in the scope of a request for data that the guard has accepted; the routes of the API require it."""
 
 TOKEN_HEADER: Final = "x-simplellmfunc-token"  # noqa: S105 - the name of a header
-"""A header and no cookie: a browser sends it for no other page, and cookies are shared by all ports of a machine."""
+"""A header instead of a cookie: no other page can send it, and cookies are shared by all ports of a machine."""
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    # Text can become markup nowhere: the browser refuses innerHTML and its kin altogether.
+    # The browser refuses innerHTML and the like, so text cannot become markup.
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
@@ -44,21 +44,21 @@ _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a random token of 256 bits."""
     return secrets.token_urlsafe(32)
 
 
 class Guard:
-    """Stands before the whole page, also where it is mounted in another application.
+    """Checks every request before the page gets it, also where the page is mounted in another application.
 
     Args:
-        app: what answers when all is well.
-        token: asked for by everything under ``api/``; None asks for none.
-        allowed_hosts: names that the page may be reached by, without a port, beside those of this machine.
-        max_body: bytes that a request may bring.
+        app: answers accepted requests.
+        token: required by all paths under ``api/``; None requires none.
+        allowed_hosts: host names of the page, without port, in addition to those of this machine.
+        max_body: most bytes of a request's body.
 
     Raises:
-        ConfigError: a name that is none.
+        ConfigError: a host name is not one.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Guard:
         for name in names:
             if not name or "*" in name or "/" in name:
                 raise ConfigError(
-                    f"allowed_hosts holds {name!r}. Write the name as it stands in the browser's address, without "
+                    f"allowed_hosts holds {name!r}. Write the host name of the address in the browser, without "
                     "scheme and port; a pattern would let other pages in."
                 )
         self._app = app
@@ -79,7 +79,7 @@ class Guard:
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or hand on to the page."""
+        """Refuse a request, or pass it to the page."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -102,11 +102,11 @@ class Guard:
         await self._app(scope, _Limited(receive, self._max_body).receive, sending)
 
     def _refusal(self, scope: Scope, is_data: bool) -> tuple[int, str] | None:
-        """Say why a request is not answered; None where it is."""
+        """Return status and reason of a refusal; None for an accepted request."""
         headers = _headers(scope)
         host = headers.get("host", "")
         if _name_of(host) not in self._hosts:
-            # A name of another site that leads here (DNS rebinding) would make this page part of that site.
+            # DNS rebinding: another site's name that resolves to this machine would make this page part of that site.
             return 421, "This page is not reached by that name. Use 127.0.0.1, or give the name in allowed_hosts."
         origin = headers.get("origin")
         if origin is not None and not _is_same(origin, host):
@@ -116,7 +116,7 @@ class Guard:
         is_changing = scope["method"] not in _READING
         if is_changing:
             if self._token is None and origin is None:
-                # Nothing but Origin says who asks, and every browser sends it.
+                # Without a token only Origin tells the sender, and every browser sends it.
                 return 403, "A request that changes something has to say where it comes from (Origin)."
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
@@ -132,7 +132,7 @@ class Guard:
 
 
 class _Limited:
-    """Counts what a body brings that did not say how long it is."""
+    """Counts the bytes of a body that has no content-length."""
 
     def __init__(self, receive: Receive, left: int) -> None:
         self._receive = receive
@@ -156,7 +156,7 @@ def _is_data(scope: Scope) -> bool:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    # One that comes twice is joined, as HTTP says, and a Host or a token that is joined fits nothing.
+    # Repeated headers are joined, as HTTP says; a joined Host or token is never valid.
     found: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
@@ -165,7 +165,7 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 def _name_of(host: str) -> str:
-    """Return the name in a Host header, without its port; empty where it is none."""
+    """Return the name in a Host header, without its port; empty if the header is malformed."""
     text = host.strip().lower()
     if text.startswith("["):
         name, bracket, port = text[1:].partition("]")

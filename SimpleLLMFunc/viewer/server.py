@@ -34,11 +34,11 @@ _GRACE_SECONDS: Final = 2
 
 
 class ViewerApp:
-    """The page, as any ASGI server or application takes it.
+    """The page as an ASGI application.
 
     Attributes:
-        token: what the page asks for, None where it asks for none.
-        fragment: what stands behind the address of the page to hand the token over: ``#token=…``, or nothing.
+        token: required by the page; None where it requires none.
+        fragment: the end of the page's address, with the token: ``#token=…``, or "".
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
@@ -70,12 +70,12 @@ def viewer_app(
         store: a `TraceStore`, a `TraceReader`, or the path of the file.
         allow_run: modules, decorated functions, chats and assistants that may be run from the page; none by default.
         checkpoints: paths of the checkpoints of maps to show.
-        cases: a folder; runs that are made cases on the page go to its files ``function.jsonl``. None makes none.
-        reports: paths of reports that `EvalReport.save` wrote, to show and to compare.
-        journals: paths of journals; what waits in them is shown, and may be answered by whoever sees the page.
-        token: what the page asks for before it shows anything. None makes a new one, and writes the end of the address
-            that holds it to stderr. False asks for none: for an application that has its own login in front.
-        allowed_hosts: names, without port, that the page may be reached by beside those of this machine.
+        cases: folder of the files ``function.jsonl`` to which the page adds runs as cases; None adds none.
+        reports: paths of reports that `EvalReport.save` wrote; the page shows and compares them.
+        journals: paths of journals; the page shows their waiting calls, and every user of the page may answer them.
+        token: required by the page before it shows anything. None makes a new one, and writes the end of the address
+            that holds it to stderr. False requires none: for an application with a login in front of the page.
+        allowed_hosts: host names of the page, without port, in addition to those of this machine.
 
     Raises:
         ConfigError: the extra is missing, or an argument cannot be used.
@@ -118,7 +118,7 @@ def viewer_app(
 
     def data(path: str, answer: Callable[[Request], Awaitable[Any]], method: str = "GET") -> Route:
         async def guarded(request: Request) -> Any:
-            # However the server and the applications around divide a path: nothing is answered past the guard.
+            # Servers and mounts divide paths in different ways: no data without the guard.
             if not request.scope.get(SEEN):
                 raise Refusal(401, "This came past the guard of the page.")
             return await answer(request)
@@ -196,7 +196,7 @@ def _require_starlette(*others: str) -> None:
         load_extra(module, "view", purpose="the page")
 
 
-# --- a server of its own ----------------------------------------------------------------------------------
+# --- the server -------------------------------------------------------------------------------------------
 
 
 async def serve_page(
@@ -207,11 +207,11 @@ async def serve_page(
     Args:
         app: from `viewer_app`.
         host: an address of this machine.
-        port: 0 for any that is free.
-        announce: called with the address, its token included, as soon as a browser can open it.
+        port: 0 for any free port.
+        announce: called with the address, including the token, as soon as a browser can open it.
 
     Raises:
-        ConfigError: another machine's address, a port that is taken, or the extra is missing.
+        ConfigError: the address is not of this machine, the port is taken, or the extra is missing.
     """
     await importing(_require_starlette, "uvicorn")  # takes its time
     others = "mount viewer_app in an application with a login to show it to others."

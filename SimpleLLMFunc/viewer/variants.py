@@ -1,4 +1,4 @@
-"""A function changed for one try on the page, and the change as a patch of its source."""
+"""A function changed for one run on the page, and the change as a patch of its source."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Final
 from SimpleLLMFunc.errors import SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.current import named_model
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.improving.patch import patched_source
+from SimpleLLMFunc.llm_decorator.improving import patched_source
 from SimpleLLMFunc.viewer.offered import OfferedFunction
 from SimpleLLMFunc.viewer.responses import Refusal, reason
 
 _FIELDS: Final = ("docstring", "model", "temperature", "output_mode", "examples")
 _MODES: Final = ("auto", "native", "tool", "prompt")
 _MODEL: Final = re.compile(r"local|(openai|anthropic|gemini):[\w./:@-]{1,200}")
-"""No file: the page names none."""
+"""Names without a file: the page must not name files."""
 _CLASSES: Final = {"openai": "OpenAICompatible", "anthropic": "Anthropic", "gemini": "Gemini"}
 
 
@@ -27,9 +27,9 @@ def varied(function: OfferedFunction, change: Any, models: Mapping[str, LLM_Inte
     """Return a function with another docstring, model, temperature, mode or other examples.
 
     Args:
-        function: as it is.
-        change: what is other: ``{"docstring", "model", "temperature", "output_mode", "examples"}``, any of them.
-        models: by the names that they have in the modules that may be run.
+        function: without the change.
+        change: any of ``{"docstring", "model", "temperature", "output_mode", "examples"}``.
+        models: by their names in the modules that may be run.
 
     Raises:
         Refusal: the function cannot be changed so.
@@ -49,7 +49,7 @@ def varied(function: OfferedFunction, change: Any, models: Mapping[str, LLM_Inte
         pipeline = function.pipeline.with_options(options)
         if (docstring := change.get("docstring")) is not None:
             pipeline = pipeline.documented(inspect.cleandoc(str(docstring)))
-        _ = pipeline.parts  # what does not fit is said now
+        _ = pipeline.parts  # raises now if the change does not fit
     except SimpleLLMFuncError as error:
         raise Refusal(422, reason(error)) from None
     return replace(function, pipeline=pipeline)
@@ -82,7 +82,7 @@ def _examples(given: Any) -> list[tuple[Any, Any]]:
 
 
 def patch_of(function: OfferedFunction, change: Mapping[str, Any], models: Mapping[str, LLM_Interface]) -> str:
-    """Return what `varied` changes as a patch of the source file, as ``git apply`` takes it.
+    """Return a change of `varied` as a patch of the source file, for ``git apply``.
 
     Raises:
         Refusal: the function cannot be changed so, or its source does not show what is changed.
@@ -97,7 +97,7 @@ def patch_of(function: OfferedFunction, change: Mapping[str, Any], models: Mappi
 
 
 def _options(change: Mapping[str, Any], models: Mapping[str, LLM_Interface]) -> tuple[dict[str, str], str]:
-    """Return the options of the decorator as source, and the class that has to be imported for them."""
+    """Return the options of the decorator as source, and the class that they need imported."""
     options: dict[str, str] = {}
     imported = ""
     if (model := change.get("model")) is not None:

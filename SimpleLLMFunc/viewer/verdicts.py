@@ -1,4 +1,4 @@
-"""What people say about runs on the page: marks, and runs that become cases of an evaluation."""
+"""Marks of runs, and runs that become cases of an evaluation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 _MOST: Final = 500
-"""Runs that become cases at once."""
+"""Most runs that become cases in one request."""
 
 
 class CaseFiles:
-    """The cases of each function in a JSONL file of its own, as `evaluate` reads them.
+    """One JSONL file of cases for each function, in the form that `evaluate` reads.
 
     Args:
-        folder: with a file ``function.jsonl`` for each; made when something is written.
+        folder: of the files ``function.jsonl``; made at the first write.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class CaseFiles:
         """Return the file of a function.
 
         Raises:
-            Refusal: a name that cannot be the name of a file.
+            Refusal: the name cannot be a file's name.
         """
         parts = function.split(".")
         if len(function) > 100 or not all(part.isidentifier() and not keyword.iskeyword(part) for part in parts):
@@ -49,7 +49,7 @@ class CaseFiles:
         return self.folder / f"{function}.jsonl"
 
     def lines(self, function: str) -> list[dict[str, Any]]:
-        """Return the cases of a function, as they stand in its file.
+        """Return the cases of a function, as its file has them.
 
         Raises:
             Refusal: the file cannot be read.
@@ -64,7 +64,7 @@ class CaseFiles:
             raise Refusal(409, f"{path.name} cannot be read: {error}") from None
 
     def add(self, function: str, cases: list[dict[str, Any]]) -> None:
-        """Add cases to the file of a function; one with an id that is there takes its place.
+        """Add cases to the file of a function; a case replaces one with the same id.
 
         Raises:
             Refusal: the file cannot be read, or written.
@@ -81,12 +81,12 @@ class CaseFiles:
 
 
 class VerdictPages:
-    """Takes in marks and cases.
+    """Answers requests about marks and cases.
 
     Args:
         reader: of the store.
-        offered: functions whose types a case is checked against.
-        files: of cases; None where none may be written.
+        offered: functions; a case is checked against their types.
+        files: of cases; None to write none.
     """
 
     def __init__(self, reader: TraceReader, offered: Offered, files: CaseFiles | None) -> None:
@@ -95,7 +95,7 @@ class VerdictPages:
         self._files = files
 
     async def mark(self, request: Request) -> Response:
-        """Mark a run: the whole mark is sent, and what is not in it is taken away."""
+        """Mark a run: the request holds the whole mark, and replaces the earlier one."""
         body = await body_of(request)
         run = request.path_params["run"]
         if not (run.isascii() and run.isdecimal() and len(run) < 19):
@@ -119,7 +119,7 @@ class VerdictPages:
         return await reply_of(lambda: {"cases": clean(files.lines(name)) if files else []})
 
     async def add(self, request: Request) -> Response:
-        """Make cases of runs: ``{"runs": [{"run": 17, "expected": …}]}``; without `expected`, of what the run gave."""
+        """Make cases of runs: ``{"runs": [{"run": 17, "expected": …}]}``; the default of `expected` is the run's value."""
         files = self._files
         if files is None:
             raise Refusal(404, "No folder for cases was given.")
@@ -147,7 +147,7 @@ class VerdictPages:
         return {"written": written, "skipped": skipped}
 
     def _problem(self, run: RunDetail, given: Mapping[str, Any]) -> str:
-        """Return why a run is no case; empty where it is one."""
+        """Return why a run cannot become a case; empty if it can."""
         expected = given.get("expected", run.value)
         if run.summary.kind != "function":
             return "Only runs of functions become cases."

@@ -1,4 +1,4 @@
-"""What the page shows of runs that wait for an answer, and the answers that it takes."""
+"""Calls that wait for an answer in journals, and their answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WaitingPages(NamedFiles):
     option, one = "journals", "journal"
 
     async def waiting(self, _request: Request) -> Response:
-        """Return what waits in each journal."""
+        """Return the waiting calls of each journal."""
         return await reply_of(lambda: {"journals": [_waiting(number, path) for number, path in enumerate(self.paths)]})
 
     async def answer(self, request: Request) -> Response:
@@ -39,7 +39,7 @@ def _waiting(number: int, path: Path) -> dict[str, Any]:
     }
     try:
         if path.exists():
-            # By key and id it is answered, so these stay as they are.
+            # The answer names key and id, so these are not redacted.
             waits = paused(path)
             found["waiting"] = [{**clean(each), "key": each["key"], "call_id": each["call_id"]} for each in waits]
     except CheckpointError as error:

@@ -1,4 +1,4 @@
-"""What spans and metrics say of a model, a request and a tool, under the names of the table."""
+"""Attributes of a model, a request and a tool, under the names in `semconv`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.observability.otel.semconv import Attribute
 
 _IN_PROCESS = frozenset({"local", "scripted", "batch"})
-"""Providers whose models run in this process, and those who read an answer that has come already."""
+"""Providers whose models run in this process, or read an answer that is already here."""
 
 
 def known(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def known(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def address(llm: LLM_Interface) -> dict[str, Any]:
-    """Return where a model is reached; nothing where it has no address."""
+    """Return host and port of a model; empty where it has no address."""
     if not llm.base_url:
         return {}
     parts = urlsplit(llm.base_url)
@@ -33,14 +33,14 @@ def address(llm: LLM_Interface) -> dict[str, Any]:
 
 
 def is_in_process(llm: LLM_Interface) -> bool:
-    """Say whether a model runs in this process: then its span is no client's."""
+    """Say whether a model runs in this process: then its span is not a client span."""
     if llm.members:
         return all(map(is_in_process, llm.members))
     return llm.base_url is None and llm.provider in _IN_PROCESS
 
 
 def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the conventions know of the parameters of a request; values of another kind are left out."""
+    """Return the parameters of a request that the conventions name; values of another type are left out."""
     stop = params.get("stop")
     most = params.get("max_tokens", params.get("max_completion_tokens"))
     numbers = {
@@ -62,7 +62,7 @@ def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def described(about: RunMetadata, name: str) -> str:
-    """Return what the model is told of a tool."""
+    """Return the description of a tool that the model reads."""
     for tool in about.function.tools:
         function = tool.get("function") or {}
         if function.get("name") == name:

@@ -1,4 +1,4 @@
-"""What the model was shown and what it wrote, as the JSON texts that the GenAI conventions want."""
+"""Messages, replies and tools of a request, as the JSON texts of the GenAI conventions."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from SimpleLLMFunc.logger import redact_head, shown_data
 from SimpleLLMFunc.type import ChatCompletion, ToolSpec
 
 LONGEST = 65_536
-"""Characters of text in one attribute, about."""
+"""About the most characters of one attribute."""
 
 _SHORTEST = 200
-"""Characters that are left of a message, however many there are."""
+"""Characters of each message that stay, however many messages there are."""
 
 _DEEPEST = 32
 """Levels of a schema or of arguments that are shown."""
 
 _FINISH = {"tool_calls": "tool_call", "function_call": "tool_call"}
-"""The finish reasons that the conventions call otherwise."""
+"""Finish reasons with another name in the conventions."""
 
 _MODALITIES = {"image_url": "image", "input_audio": "audio", "file": "document"}
 
 
 def json_text(value: Any, limit: int | None = None) -> str:
-    """Return `value` as JSON text, redacted; always valid, also where it is cut.
+    """Return `value` as JSON text, redacted; a cut text is valid JSON too.
 
     Args:
-        value: anything; what JSON does not have is shown by its repr.
-        limit: the most characters that the text may have, as a hard limit; None for about `LONGEST`.
+        value: anything; a value without a JSON form is shown by its repr.
+        limit: most characters of the text, a hard limit; None is about `LONGEST`.
     """
     room = LONGEST if limit is None else min(LONGEST, limit)
     while True:
         text = json.dumps(shown_data(value, room, _DEEPEST), ensure_ascii=False)
-        # Neither can be kept by the databases behind the pages: half a character, and the NUL, which JSON writes so.
+        # The databases behind the pages store neither lone surrogates nor NUL.
         text = text.encode("utf-8", "replace").decode().replace("\\u0000", "�")
         if limit is None or len(text) <= limit:
             return text
@@ -45,7 +45,7 @@ def json_text(value: Any, limit: int | None = None) -> str:
 
 
 def parsed(value: Any) -> Any:
-    """Return what a text says as JSON; anything else as it is."""
+    """Return the data of a JSON text; any other value unchanged."""
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):
             return json.loads(value)
@@ -74,7 +74,7 @@ def chat_input(messages: Iterable[Any]) -> tuple[list[dict[str, Any]], list[dict
 
 
 def _shorten(parts: list[dict[str, Any]]) -> None:
-    """Cut the long texts of a long conversation, so that its end is shown too: it is what the model answers."""
+    """Cut the long texts of a long conversation, so that its end is shown too: the model answers that."""
     texts = [(part, name) for part in parts for name in ("content", "response") if isinstance(part.get(name), str)]
     if sum(len(part[name]) for part, name in texts) <= LONGEST * 3 // 4:
         return
@@ -140,7 +140,7 @@ def _part(part: Any) -> dict[str, Any]:
     address = held.get("url") or held.get("file_data")
     if isinstance(address, str) and not address.startswith("data:"):
         return {"type": "uri", "modality": modality, "uri": address}
-    # The bytes themselves stay here: `shown_data` names them by their size.
+    # The bytes are not exported: a span has their size.
     mime_type, data = _data(address) if isinstance(address, str) else (held.get("format"), held.get("data"))
     size = len(data) * 3 // 4 if isinstance(data, str) else 0
     return {"type": "blob", "modality": modality, "mime_type": mime_type, "content": f"<{modality} {size} B>"}

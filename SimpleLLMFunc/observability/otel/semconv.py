@@ -1,8 +1,7 @@
 """Every name that we give to OpenTelemetry, in one table.
 
 The names of the conventions are those of version 1.41.0. They left the main repository of OpenTelemetry in May 2026 and are
-being renamed: nothing here is imported from a package of theirs, so that a run is shown under the same names whatever is
-installed beside.
+being renamed. This module imports none of their packages, so runs have the same names in every installation.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Attribute:
     TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
     TOOL_RESULT: Final = "gen_ai.tool.call.result"
 
-    # what the pages of Phoenix, Langfuse and Logfire look for beside the conventions
+    # not in the conventions; Phoenix, Langfuse and Logfire read them
     INPUT_VALUE: Final = "input.value"
     INPUT_MIME_TYPE: Final = "input.mime_type"
     OUTPUT_VALUE: Final = "output.value"

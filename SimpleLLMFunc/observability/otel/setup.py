@@ -26,13 +26,13 @@ def setup_tracing(
 ) -> TracerProvider:
     """Send every run of the process to an OTLP backend over HTTP, and return the provider (`force_flush`, `shutdown`).
 
-    What waits is sent at the end of the program. A program that has set up OpenTelemetry itself does not need this.
+    Waiting spans are sent when the program ends. A program that has set up OpenTelemetry itself does not need this.
 
     Args:
         endpoint: such as ``http://localhost:6006``; ``/v1/traces`` is added where it is missing. None asks
             OTEL_EXPORTER_OTLP_ENDPOINT and its kin, else ``http://localhost:4318``.
-        headers: keys and the like; None asks OTEL_EXPORTER_OTLP_HEADERS.
-        service_name: how the program is called there; None asks OTEL_SERVICE_NAME.
+        headers: for each request, such as a key; None asks OTEL_EXPORTER_OTLP_HEADERS.
+        service_name: name of the program in the backend; None asks OTEL_SERVICE_NAME.
         capture_content: put prompts, answers, arguments and values into the spans, redacted; None asks
             OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
         metrics: send metrics too, every minute, to ``/v1/metrics``; few of the tracing backends take them.
@@ -54,8 +54,8 @@ def setup_tracing(
         raise missing_extra("opentelemetry", "otel", purpose="setup_tracing", error=error) from error
     if is_set_up():
         raise ConfigError(
-            "OpenTelemetry is set up already in this process, and runs are shown to it. Add an OTLPSpanExporter to that "
-            "provider, or call setup_tracing before whatever set it up."
+            "OpenTelemetry is set up already in this process, and it gets the runs. Add an OTLPSpanExporter to that "
+            "provider, or call setup_tracing before the code that set it up."
         )
     for secret in (headers or {}).values():
         remember_secret(secret)

@@ -1,6 +1,6 @@
 """OpenTelemetry: runs, model calls and tools as spans, tokens and seconds as metrics.
 
-Nothing of an SDK is imported here. Without one the API does nothing, and `default_sink` finds nothing to do.
+This module imports no SDK. Without one the API does nothing, and `default_sink` returns None.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class _Run:
     """A run under way.
 
     Attributes:
-        outside: what was going on around the run, to be put back at its end.
-        refused: the last error of a try.
-        rejected: the answer that the next request asks again for.
+        outside: the context around the run; restored at its end.
+        refused: the last error of an attempt.
+        rejected: the rejected answer that the next request asks for again.
     """
 
     span: Span
@@ -76,8 +76,8 @@ class _Run:
 class SpanSink:
     """Shows runs as spans, after the GenAI conventions: a sink for `watching`.
 
-    Whoever has set a tracer provider need not name it: it watches every run of the process by itself. Name it to give it
-    providers of its own, or to have the content of the messages in the spans.
+    A process that has set a tracer provider needs no sink: one watches every run by itself. Make a sink to use other
+    providers, or to put the content of the messages into the spans.
 
     Args:
         tracer_provider: None takes the global one.
@@ -140,7 +140,7 @@ class SpanSink:
                 assert_never(event)
 
     def enter_tool(self, trace_id: str, call: ToolCall) -> None:
-        """Make the span of the tool the current one in the task that runs it, so that what it does stands below."""
+        """Make the span of the tool the current one in the task that runs it, so that further spans are its children."""
         run = self._runs.get(trace_id)
         tool = run.tools.get(call.id) if run is not None else None
         if run is None or tool is None:
@@ -148,7 +148,7 @@ class SpanSink:
         context.attach(trace.set_span_in_context(tool.span, run.inside))
         task = asyncio.current_task()
         if task is not None:
-            # Results are told in the order of the calls: of a tool that was ready early, the end is known only here.
+            # Events of results come in the order of the calls: only here is the end of an early tool known.
             task.add_done_callback(lambda _: setattr(tool, "ended", time.time_ns()))
 
     # --- the run ---
@@ -220,7 +220,7 @@ class SpanSink:
 
     def _turn_started(self, run: _Run, sent: SentRequest) -> None:
         self._asked_again(run)
-        if run.call is not None:  # the request before was refused, and is asked otherwise
+        if run.call is not None:  # the service refused the request before; this one is asked in another mode
             self._end_call(run, run.call, run.refused)
         if sent.llm.is_traced:
             return
@@ -310,7 +310,7 @@ class SpanSink:
         call.span.end()
         context.attach(run.inside)
         if is_replayed:
-            return  # nobody was asked
+            return  # no model was asked
         labels = known(call.labels)
         failed = {} if error is None else {Attribute.ERROR_TYPE: type(error).__name__}
         self._meters[Metric.OPERATION_DURATION].record(time.perf_counter() - call.started, {**labels, **failed})
@@ -386,7 +386,7 @@ class SpanSink:
             span.set_status(Status(StatusCode.ERROR, self._told(error)))
 
     def _told(self, error: BaseException) -> str:
-        """Return what may be said of an error: its text may repeat what was sent or answered."""
+        """Return the text of an error for a span: without content only its type, since the text may quote messages."""
         if self.captures_content:
             return shown_text(str(error), 4000) or type(error).__name__
         status = error.status if isinstance(error, ProviderError) else None
@@ -406,10 +406,10 @@ _chosen: list[bool | None] = [None]
 
 
 def choose_content(capture_content: bool | None) -> None:
-    """Say whether the sink that nobody names puts content into the spans; None asks the environment."""
+    """Set whether the default sink puts content into the spans; None asks the environment."""
     _chosen[0] = capture_content
 
 
 def default_sink() -> SpanSink | None:
-    """Return what watches every run of the process; None as long as nobody has set up OpenTelemetry."""
+    """Return the sink that watches every run of the process; None while OpenTelemetry is not set up."""
     return SpanSink(capture_content=_chosen[0]) if is_set_up() else None

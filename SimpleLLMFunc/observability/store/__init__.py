@@ -1,4 +1,4 @@
-"""The trace store: every run in one SQLite file, written beside the calls and never in their way; and what reads it."""
+"""The trace store: every run in one SQLite file, written by a thread so that no call waits; and its readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace store keeps of a value: JSON data without secrets, long texts cut; or only its size and its hash."""
+"""The part of a value that a trace store keeps: JSON data without secrets, long texts cut; or only size and hash."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from SimpleLLMFunc.logger import (
 
 _DEEPEST = 64
 _MOST_ITEMS = 100_000
-# Of letters in both cases and digits: neither a hash nor a sequence of bases.
+# Holds letters in both cases and digits: a hash and a DNA sequence do not match.
 _BASE64 = re.compile(r"(?=.{0,200}[A-Z])(?=.{0,200}[a-z])(?=.{0,200}[0-9])[A-Za-z0-9+/_-]{2048}")
 _COMPRESSED_FROM = 2048
-"""Bytes; compressing shorter texts takes more time than it saves room."""
+"""Bytes; compressing shorter texts costs more time than it saves space."""
 
 _SIMPLE = frozenset({str, bool, int, float})
-"""What nobody can change."""
+"""Immutable types."""
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 class Content:
-    """Decides what is kept.
+    """Decides which part of a value is kept.
 
     Args:
         keep: False keeps sizes and hashes only.
-        max_text: characters of one text that are kept.
+        max_text: kept characters of one text.
     """
 
     def __init__(self, *, keep: bool, max_text: int) -> None:
@@ -47,17 +47,17 @@ class Content:
         self._redacted: dict[str, str] = {}
 
     def begin_batch(self) -> None:
-        """Forget what texts came to: secrets may have become known meanwhile."""
+        """Forget the redacted texts: new secrets may have become known."""
         self._redacted.clear()
 
     def kept(self, value: Any) -> Any:
-        """Return what is kept of a value: JSON data; None stays None."""
+        """Return the kept part of a value as JSON data; None stays None."""
         if value is None:
             return None
         return _Kept(self._text).of(value, 0) if self.keep else _omitted(value)
 
     def kept_fields(self, fields: Mapping[str, Any], *, always: Collection[str] = ()) -> dict[str, Any]:
-        """Return what is kept of each of them; the names stay, and the values of those in `always`."""
+        """Return the kept part of each field; names are kept, and the values of those in `always`."""
         if self.keep:
             return cast("dict[str, Any]", self.kept(fields))
         return {
@@ -66,36 +66,36 @@ class Content:
         }
 
     def packed(self, value: Any) -> str | bytes | None:
-        """Return `kept(value)` as it stands in the file."""
+        """Return `kept(value)` in the form that the file has."""
         return None if value is None else pack(self.kept(value))
 
     def head(self, value: Any, limit: int) -> str:
-        """Return the beginning of a text for a list, on which nothing is kept but it; empty where nothing may be."""
+        """Return the beginning of a text, redacted; empty where no content is kept."""
         if not self.keep or value is None:
             return ""
         return storable(redact_head(value if isinstance(value, str) else str(value), limit))
 
     def text(self, text: str) -> str:
-        """Return a text that is code or a name, and always kept: redacted and cut."""
+        """Return a text that is always kept, such as code or a name: redacted and cut."""
         return storable(self._text(text))
 
     def about(self, text: str) -> str:
-        """Return a text that may quote content: redacted, and not at all where no content is kept."""
+        """Return a text that may quote content, redacted; empty where no content is kept."""
         return self.text(text) if self.keep else ""
 
     def data(self, value: Any) -> Any:
-        """Return JSON data that is code (a schema, tools), and always kept: redacted and cut."""
+        """Return JSON data that is always kept, such as a schema or tools: redacted and cut."""
         return _Kept(self._text).of(value, 0)
 
     def snapshot(self, value: Any) -> Any:
-        """Return a value that stays as it is now, for somebody may change the original; its texts are not copied.
+        """Return a copy of a value, since a caller may change the original; texts are not copied.
 
-        Cheap enough for an event loop: beyond some thousand items the original itself is kept.
+        Cheap enough for an event loop: beyond some thousand items it holds the original itself.
         """
         return value if value is None or type(value) in _SIMPLE else _Snapshot().of(value, 0)
 
     def _text(self, text: str) -> str:
-        # A prompt stands in the messages and in the request, of this run and of the next: redacted once.
+        # Messages and request hold the same prompt, in this run and the next: it is redacted once.
         found = self._redacted.get(text)
         if found is None:
             found = self._redacted[text] = self._looked_at(text)
@@ -121,7 +121,7 @@ class _Kept(PlainData):
         self._text = text
 
     def of_text(self, text: str) -> str:
-        """Return what is kept of a text."""
+        """Return the kept part of a text."""
         return self._text(text)
 
 
@@ -148,7 +148,7 @@ class _Snapshot:
 
 
 def pack(value: Any) -> str | bytes:
-    """Return JSON data as it stands in the file: text, compressed where that helps."""
+    """Return JSON data in the form that the file has: text, compressed where that helps."""
     text = storable(_encoded(value))
     if len(text) * 4 < _COMPRESSED_FROM:
         return text
@@ -164,7 +164,7 @@ def unpack(stored: str | bytes | None) -> Any:
 
 
 def storable(text: str) -> str:
-    r"""Return a text that a file can hold: half characters as ``\udc80``, which in JSON means the same."""
+    r"""Return a text that a file can hold: lone surrogates as ``\udc80``, which in JSON means the same."""
     if text.isascii():
         return text
     try:

@@ -15,11 +15,11 @@ from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
 
 RunFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
-"""The forms of an exported table."""
+"""File formats of an exported table."""
 
 _PAGE = 200
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula; a model, or a user, may have written it."""
+"""First characters that a spreadsheet reads as a formula; a model or a user may have written them."""
 
 
 def exported_runs(
@@ -30,10 +30,10 @@ def exported_runs(
     sort: RunOrder = "started",
     ascending: bool = False,
 ) -> Iterator[bytes]:
-    """Return the runs of a query as the pieces of a file, a row each: the fields of `RunSummary`, arguments, value and text.
+    """Yield a file with a row for each run of a query: the fields of `RunSummary`, arguments, value and text.
 
-    In CSV and Parquet, arguments, value and tags are JSON texts; in CSV a text that a spreadsheet would take for a formula
-    begins with an apostrophe.
+    In CSV and Parquet, arguments, value and tags are JSON texts. In CSV an apostrophe precedes a text that a spreadsheet
+    would read as a formula.
 
     Raises:
         ConfigError: the file cannot be read, or pyarrow is missing.
@@ -72,7 +72,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _csv(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    yield b"\xef\xbb\xbf"  # by which a spreadsheet knows that it is UTF-8
+    yield b"\xef\xbb\xbf"  # tells a spreadsheet that the file is UTF-8
     writer: Any = None
     for row in rows:
         file = io.StringIO()

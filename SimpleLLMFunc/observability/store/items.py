@@ -1,4 +1,4 @@
-"""What a trace store keeps of an event until its thread comes to it: taken as it is now, in the thread of the run."""
+"""The items that wait for a trace store's thread: copies of events, made in the thread of the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from SimpleLLMFunc.observability.store.content import Content
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run ended without an answer; what the error said, not the error, which holds the frames of the run."""
+    """A run ended without an answer; holds the text of the error, since the error holds the frames of the run."""
 
     status: str
     error: str
@@ -22,7 +22,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class FailedTry:
-    """A try failed; the same."""
+    """A request failed; holds the text of the error."""
 
     turn: int
     error: str
@@ -46,14 +46,14 @@ Item: TypeAlias = (
     | events.RunFinished
     | Ended
 )
-"""What comes from the runs."""
+"""One step of a run."""
 
 
 class Intake:
-    """Takes in events, from the threads of the runs.
+    """Turns events into items, in the threads of the runs.
 
     Args:
-        content: takes the snapshots of what a caller may change afterwards.
+        content: copies values that a caller may change afterwards.
     """
 
     def __init__(self, content: Content) -> None:
@@ -61,7 +61,7 @@ class Intake:
         self._streaming: dict[str, int] = {}
 
     def item_of(self, trace_id: str, event: ReActEvent) -> Item | None:
-        """Return what is kept of an event, whatever the caller does to its objects afterwards; None for nothing."""
+        """Return the item of an event, independent of later changes by the caller; None for events that are not kept."""
         match event:
             case events.ReplyDelta(turn=turn):
                 if self._streaming.get(trace_id) == turn:
@@ -100,7 +100,7 @@ class Intake:
 
 
 def size_of(item: Item) -> int:
-    """Return about how many characters of text an item holds on to; what another one holds too is not counted again."""
+    """Return about how many characters of text an item holds; text that another item holds too counts once."""
     if isinstance(item, events.RunStarted):
         return sum(_length(message.get("content")) for message in item.messages)
     if isinstance(item, events.ReplyReceived):
@@ -109,7 +109,7 @@ def size_of(item: Item) -> int:
 
 
 def _length(content: Any) -> int:
-    """Return about how many characters a content holds: a text, or parts with texts and files in base64."""
+    """Return about how many characters a content has: a text, or parts with texts and files in base64."""
     match content:
         case str():
             return len(content)
@@ -135,8 +135,8 @@ def _failed_try(event: events.TryFailed) -> FailedTry:
 
 
 def said(error: BaseException) -> str:
-    """Return what an error says; one of the user's may fail at it."""
+    """Return the text of an error; "" where the user's class fails at giving it."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - it is the user's class that failed, and the run is none the worse
+    except Exception:  # noqa: BLE001 - the user's class failed; the run goes on
         return ""

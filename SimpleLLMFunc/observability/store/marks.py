@@ -1,4 +1,4 @@
-"""Marks: what a person, or a program that judges, thought of a run."""
+"""Marks: verdicts on a run by a person or a judging program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mark_run(
     """Mark a run of a store, and return it with its mark; see `TraceStore.mark`.
 
     Raises:
-        UsageError: there is no such run, or something that a mark cannot hold.
+        UsageError: there is no such run, or a value cannot be in a mark.
         ConfigError: the file cannot be written.
     """
     given = _checked(thumb, score, comment, tags)
@@ -63,7 +63,7 @@ def mark_run(
 
 
 def _checked(thumb: Any, score: Any, comment: Any, tags: Any) -> dict[str, Any]:
-    """Return the columns of what was given."""
+    """Return the columns of the given values."""
     given: dict[str, Any] = {}
     if thumb is not None:
         if thumb not in get_args(Thumb):

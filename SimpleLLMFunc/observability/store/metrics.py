@@ -1,4 +1,4 @@
-"""What the runs of a trace store took: tokens, cost, latency, errors and re-asks, by function, model, version and time."""
+"""Metrics of a trace store: tokens, cost, latency, errors and re-asks, by function, model, version and time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import RunQuery
 
 Dimension: TypeAlias = Literal["function", "model", "version", "provider", "kind"]
-"""By what runs can be told apart."""
+"""A column to group runs by."""
 
 _PERCENTS = (50, 90, 99)
 
@@ -25,18 +25,18 @@ class MetricRow:
     """The runs of one group.
 
     Attributes:
-        function, model, version, provider, kind: of all of them; "" where they were not told apart by it.
-        bucket: when the span of time begins, in seconds since the epoch; None without `bucket=`.
-        runs: all, those that go on or were lost too.
-        finished: those that came to an answer or to an error; the rates are of these.
-        error_rate: the part of `finished` that ended with an error; None where none finished.
-        reask_rate: the part of `finished` in which an answer was sent back at least once.
-        reasks: answers that were sent back.
+        function, model, version, provider, kind: of all runs in the group; "" where runs are not grouped by it.
+        bucket: start of the span of time, in seconds since the epoch; None without `bucket=`.
+        runs: all, running and lost ones too.
+        finished: runs that ended with an answer or an error; the rates are of these.
+        error_rate: share of `finished` that ended with an error, 0 to 1; None where no run finished.
+        reask_rate: share of `finished` with at least one rejected answer.
+        reasks: rejected answers.
         cached: runs answered from a cache.
-        cost: USD of the runs whose cost is known; None where that is none.
+        cost: USD of the runs whose cost is known; None where no run's is.
         cost_unknown: finished runs that read or wrote tokens at an unknown price.
         seconds_mean, seconds_p50, seconds_p90, seconds_p99: of the finished runs; a percentile is the smallest value
-            that so many percent do not exceed. None where none finished.
+            that this percentage of runs does not exceed. None where no run finished.
         first_chunk_p50, first_chunk_p90: seconds to the first piece of streamed replies.
     """
 
@@ -81,17 +81,17 @@ def metrics(
     query: RunQuery | None = None,
     limit: int = 10_000,
 ) -> list[MetricRow]:
-    """Return what the runs took, a row for each group, ordered by time, then by the names.
+    """Return the metrics of runs, one row for each group, ordered by time, then by the names.
 
     Args:
         reader: of the store.
-        by: what the runs are told apart by; nothing gives one row for all.
-        bucket: seconds of a span of time, each a group of its own; None does not look at time.
-        query: which runs count.
-        limit: of rows; the latest spans of time are the ones left.
+        by: columns to group by; none gives one row for all.
+        bucket: seconds of a span of time; each span is a group. None does not group by time.
+        query: the runs that count; None for all.
+        limit: most rows; the latest spans of time are kept.
 
     Raises:
-        ConfigError: nothing that runs can be told apart by, `bucket` is not above 0, or the file cannot be read.
+        ConfigError: `by` names no known column, `bucket` is not above 0, or the file cannot be read.
     """
     unknown = [name for name in by if name not in get_args(Dimension)]
     if unknown:
@@ -104,7 +104,7 @@ def metrics(
 def metrics_over_time(
     reader: TraceReader, *, by: Sequence[Dimension], bucket: float, query: RunQuery
 ) -> tuple[list[MetricRow], list[MetricRow]]:
-    """Return what `metrics` says without a bucket and with one, for the price of one of them."""
+    """Return the rows of `metrics` without a bucket and with one; the file is read once."""
     spans = _summed(reader, by, bucket, query, 10_000)
     totals: dict[tuple[Any, ...], list[list[Any]]] = {}
     for (*names, _span), sums in spans:
@@ -121,7 +121,7 @@ def _added(values: Sequence[Any]) -> Any:
 
 
 _Summed: TypeAlias = list[tuple[tuple[Any, ...], list[Any]]]
-"""Groups, by names and span, with what their runs add up to."""
+"""Groups, by names and span, with the sums of their runs."""
 
 
 def _summed(
@@ -161,5 +161,5 @@ def _row(group: tuple[Any, ...], sums: list[Any]) -> MetricRow:
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float | None:
-    """Return the smallest value that so many percent do not exceed."""
+    """Return the smallest value that `percent` of the values do not exceed."""
     return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None

@@ -13,11 +13,11 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A message that many runs begin with, kept once for a version.
+    """A system message, stored once for all runs of a version.
 
     Attributes:
-        stored: as it stands in the file.
-        digest: by which it is known.
+        stored: in the form that the file has.
+        digest: identifies it.
     """
 
     stored: str | bytes
@@ -31,15 +31,15 @@ class OpenRun:
     Attributes:
         began: on the monotonic clock.
         columns: of its row.
-        rows: of other tables, by table and number, that are to be written.
+        rows: unwritten rows of other tables, by table and number.
         id: of its row; None until that is written.
-        is_dirty: its row is to be written.
-        is_rejected: the latest answer was.
-        version: what the function is, to be written; None afterwards.
-        texts: what can be searched for.
+        is_dirty: its row has unwritten changes.
+        is_rejected: the latest answer was rejected.
+        version: row of the function's version; None once it is written.
+        texts: for the full-text index.
         numbers: of the last row, by table.
-        calls: of tools that go on, by id.
-        turn: the latest.
+        calls: running tool calls, by id.
+        turn: row of the latest turn.
         output_schema: of the function's answer.
     """
 
@@ -66,5 +66,5 @@ class OpenRun:
 
     @property
     def text(self) -> str:
-        """What can be searched for."""
+        """The text for the full-text index."""
         return "\n".join(text for text in self.texts.values() if text)

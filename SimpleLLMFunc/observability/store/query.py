@@ -1,4 +1,4 @@
-"""Which runs are wanted, and in which order, in SQL."""
+"""Filters and orders of runs, as SQL."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
 from SimpleLLMFunc.observability.store.tables import has_text_index
 
 LOST_SECONDS: Final = 60.0
-"""A process that has runs going on says so more often than this; one that does not has gone."""
+"""Seconds; a process with open runs updates its row more often, so an older row is of a process that died."""
 
 RUNS: Final = "runs INDEXED BY runs_by_time"
-"""The runs as a list, or a sum, reads them: by the index that holds all of it, however wide the rows are.
+"""The source of lists and sums: the index that holds all columns they need.
 
-Without being told, SQLite takes an index on less, and reads whole rows for the rest.
+Without the hint SQLite takes a narrower index and reads whole rows.
 """
 
 _KEYS: Final[dict[RunOrder, str]] = {
@@ -41,10 +41,10 @@ _RANGES: Final = {
 
 
 def order_of(sort: RunOrder, *, ascending: bool) -> tuple[str, str]:
-    """Return the key that runs are sorted by, and the order; runs without a value come last.
+    """Return the sort key and the ORDER BY clause; runs without a value come last.
 
     Raises:
-        ConfigError: runs are not sorted by that.
+        ConfigError: runs cannot be sorted by it.
     """
     if sort not in _KEYS:
         raise ConfigError(f"runs are not sorted by {sort!r}. Known: {', '.join(_KEYS)}.")
@@ -56,10 +56,10 @@ def order_of(sort: RunOrder, *, ascending: bool) -> tuple[str, str]:
 
 
 def place_of(after: str) -> dict[str, Any]:
-    """Return the key and the id of the last run of the page before.
+    """Return the key and the id of the last run of the previous page.
 
     Raises:
-        ConfigError: it is none of ours.
+        ConfigError: it is not a `RunPage.next`.
     """
     found = _PLACE.fullmatch(after)
     try:
@@ -70,7 +70,7 @@ def place_of(after: str) -> dict[str, Any]:
 
 
 def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[str, dict[str, Any]]:
-    """Return the condition on `runs` that a query means, and its values."""
+    """Return the SQL condition of a query, and its values."""
     query = query or RunQuery()
     values: dict[str, Any] = {"alive": alive()}
     parts = ["1"]
@@ -111,7 +111,7 @@ def _mark_conditions(query: RunQuery, values: dict[str, Any]) -> Iterator[str]:
 
 
 def source_of(query: RunQuery | None) -> str:
-    """Return where a query looks: the few runs of a conversation or of another run have an index of their own."""
+    """Return the table or index that a query reads: runs of a conversation, or of a parent run, have a small index."""
     return "runs" if query is not None and (query.session or query.parent) else RUNS
 
 
@@ -125,10 +125,10 @@ def _text_condition(text: str, connection: sqlite3.Connection, values: dict[str,
 
 
 def stored(text: str) -> str:
-    """Return text as it stands in the file: SQLite has no lone surrogates."""
+    """Return a text in the form that the file has: SQLite stores no lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def alive() -> float:
-    """Return since when a process must have been seen to count as there."""
+    """Return the time since which a live process must have updated its row."""
     return time.time() - LOST_SECONDS

@@ -1,4 +1,4 @@
-"""Reading a trace store: pages of runs, one run, functions and their versions, what changed."""
+"""Reading a trace store: pages of runs, one run, functions and their versions, changes."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ _COLUMNS = ", ".join(_SAID.get(field.name, f"runs.{field.name}") for field in fi
 _MARKED = "runs LEFT JOIN marks ON marks.run = runs.id"
 _FLAGS = {"cached", "streamed", "accepted", "failed"}
 _PACKED = {"request", "headers", "reply", "violations", "repairs", "text", "arguments", "content"}
-"""Columns that hold 0 or 1, and columns that hold JSON data, of what belongs to a run."""
+"""Columns that hold 0 or 1, and columns that hold JSON data, in the tables of a run's parts."""
 
 
 class TraceReader:
-    """Reads a trace store; several threads may use one, and others may write meanwhile.
+    """Reads a trace store, also while others write it; several threads may share a reader.
 
     The methods are synchronous and short; from an event loop, call them in a thread.
 
     Args:
         path: of the file.
-        create: make an empty store where there is none; else that is an error at the first use.
+        create: make an empty store if there is no file; else a missing file is an error at the first use.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
@@ -89,14 +89,14 @@ class TraceReader:
         """Return a page of runs, newest first unless another order is asked for.
 
         Args:
-            query: which ones.
-            limit: of runs on the page, at most 500.
-            after: `RunPage.next` of the page before, of the same query and order.
+            query: a filter; None for all runs.
+            limit: runs on the page, at most 500.
+            after: `RunPage.next` of the previous page, of the same query and order.
             sort: "started", "seconds", "tokens" or "cost"; runs without a value come last.
             ascending: the smallest first.
 
         Raises:
-            ConfigError: the file cannot be read, `after` is none of ours, or runs are not sorted by that.
+            ConfigError: the file cannot be read, `after` is not a `RunPage.next`, or runs cannot be sorted by `sort`.
         """
         return self.runs_with_content(query, limit=limit, after=after, sort=sort, ascending=ascending, columns=())[0]
 
@@ -158,10 +158,10 @@ class TraceReader:
     # --- one run -----------------------------------------------------------------------------------------
 
     def run(self, run: int | str) -> RunDetail | None:
-        """Return everything about one run; None where there is none.
+        """Return everything about one run; None if no run matches.
 
         Args:
-            run: its id, its trace id, or the beginning of a trace id where only one run has it.
+            run: its id, its trace id, or a beginning that only one trace id has.
         """
         with self.connection() as connection:
             number = self.number_of(connection, run)
@@ -195,13 +195,13 @@ class TraceReader:
 
     @staticmethod
     def number_of(connection: sqlite3.Connection, run: int | str) -> int | None:
-        """Return the id of a run that `run` may name; None where there is none."""
+        """Return the id of the run that `run` names; None if no run matches."""
         if not isinstance(run, int):
             return _found(connection, stored(str(run)))
         return run if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() else None
 
     def tree(self, trace_id: str) -> list[RunSummary]:
-        """Return the runs that were part of a run, and of those, the oldest first; at most 500."""
+        """Return the runs inside a run, at every depth, the oldest first; at most 500."""
         below = (
             "WITH RECURSIVE below (trace_id) AS (SELECT :root UNION SELECT runs.trace_id FROM below "
             "JOIN runs ON runs.parent = below.trace_id AND runs.parent != '') SELECT trace_id FROM below"
@@ -211,9 +211,10 @@ class TraceReader:
             return _summaries(connection, where, root=stored(trace_id), most=_MOST_RUNS)
 
     def same_arguments(self, function: str, before: str, after: str) -> list[tuple[RunSummary, RunSummary, bool]]:
-        """Return the runs in which two versions of a function had the same arguments, and whether the values are the same.
+        """Return pairs of runs in which two versions of a function had equal arguments, and whether the values are equal.
 
-        Of the latest 5,000 runs of each version; of several with the same arguments the latest. At most 500 pairs.
+        Compares the latest 5,000 runs of each version; of several runs with equal arguments the latest counts. At most
+        500 pairs.
         """
         one, two = (
             "SELECT max(id) AS id, arguments FROM (SELECT id, arguments FROM runs WHERE function = :function "  # noqa: S608
@@ -236,8 +237,8 @@ class TraceReader:
         """Return the sessions, the one with the latest run first.
 
         Args:
-            limit: of sessions, at most 500.
-            before: only those whose latest run began before; `Conversation.latest` of the last one gives the next page.
+            limit: sessions, at most 500.
+            before: sessions whose latest run began before; the last `Conversation.latest` gives the next page.
         """
         with self.connection() as connection:
             rows = connection.execute(
@@ -259,7 +260,7 @@ class TraceReader:
     def functions(self) -> list[FunctionSummary]:
         """Return every function that ran, the latest first."""
         with self.connection() as connection:
-            # In the order of an index; told together here, for SQLite would sort all runs once more.
+            # In the order of an index, and grouped here: SQLite would sort all runs once more.
             rows = connection.execute(
                 "SELECT runs.function, runs.version, ifnull(max(versions.kind), ''), count(*), "
                 "sum(runs.status = 'error'), max(runs.started) FROM runs LEFT JOIN versions "
@@ -275,28 +276,28 @@ class TraceReader:
         return sorted(found, key=lambda each: each.last_seen, reverse=True)
 
     def versions(self, function: str) -> list[FunctionVersion]:
-        """Return what a function was at different times, the latest first."""
+        """Return the versions of a function, the latest first."""
         with self.connection() as connection:
             return _versions(connection, stored(function))
 
     def models(self) -> list[str]:
-        """Return the names of the models that were asked."""
+        """Return the names of all models."""
         return self._distinct("model")
 
     def sessions(self) -> list[str]:
-        """Return the names of the conversations."""
+        """Return the names of all sessions."""
         return self._distinct("session", "runs")
 
     def errors(self) -> list[str]:
-        """Return the names of the types of errors that runs ended with."""
+        """Return the error types that runs ended with."""
         return self._distinct("error")
 
     def users(self) -> list[str]:
-        """Return the names of those whom runs served."""
+        """Return the names of all users."""
         return self._distinct("user")
 
     def tags(self) -> list[str]:
-        """Return the tags of marks."""
+        """Return the tags of all marks."""
         return self._distinct("one.value", "marks, json_each(marks.tags) AS one")
 
     def _distinct(self, column: str, source: str = RUNS) -> list[str]:
@@ -306,7 +307,7 @@ class TraceReader:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection, with what SQLite says about the file made into one of our errors.
+        """Yield the connection; errors of SQLite become errors of ours.
 
         Raises:
             ConfigError: the file cannot be read.
@@ -324,7 +325,7 @@ def _seq(connection: sqlite3.Connection) -> int:
 
 
 def _found(connection: sqlite3.Connection, trace_id: str) -> int | None:
-    """Return the id of the run with this trace id, or with the only one that begins so."""
+    """Return the id of the run with this trace id, or with the only trace id that begins so."""
     row = connection.execute("SELECT id FROM runs WHERE trace_id = ? ORDER BY id DESC LIMIT 1", (trace_id,)).fetchone()
     if row is not None:
         return int(row[0])
@@ -356,7 +357,7 @@ def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]
 
 
 def _latest(connection: sqlite3.Connection, trace_id: str) -> RunSummary | None:
-    """Return the latest run with this trace id; None where there is none."""
+    """Return the latest run with this trace id; None if no run has it."""
     where = "runs.trace_id = :trace_id AND :trace_id != '' ORDER BY runs.started DESC LIMIT 1"
     return next(iter(_summaries(connection, where, trace_id=trace_id)), None)
 
@@ -371,7 +372,7 @@ def _messages(connection: sqlite3.Connection, run: int) -> list[Any]:
 
 
 def _rows(connection: sqlite3.Connection, run: int, table: str, kind: Callable[..., R]) -> list[R]:
-    """Return what a table has of a run, in order; its columns are called like the fields of `kind`."""
+    """Return the rows of a run in a table, in order; the columns have the names of `kind`'s fields."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type] # it is a dataclass
     found = connection.execute(f"SELECT {', '.join(names)} FROM {table} WHERE run = ? ORDER BY number", (run,))  # noqa: S608
     return [

@@ -1,4 +1,4 @@
-"""What a trace store gives out: plain facts, frozen, ready for `dataclasses.asdict` and JSON."""
+"""The records that a trace store returns: frozen dataclasses, ready for `dataclasses.asdict` and JSON."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from SimpleLLMFunc.base.run import Shown
 
 RunStatus: TypeAlias = Literal["running", "ok", "error", "cancelled", "lost"]
-"""How a run stands; "lost" is one whose process has gone without a word."""
+"""State of a run; "lost": its process died before the run ended."""
 
 
 Thumb: TypeAlias = Literal["up", "down"]
-"""What a person thought of a run."""
+"""A person's verdict on a run."""
 
 RunOrder: TypeAlias = Literal["started", "seconds", "tokens", "cost"]
 """What a list of runs is sorted by."""
@@ -21,19 +21,19 @@ RunOrder: TypeAlias = Literal["started", "seconds", "tokens", "cost"]
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which runs are wanted; None leaves a field open.
+    """A filter of runs; a field that is None filters nothing.
 
     Attributes:
         function, model, version: exact names.
-        status: how they stand.
+        status: see `RunStatus`.
         since, until: seconds since the epoch; runs that began at `since` or later, and before `until`.
-        text: what arguments, answer, error or tool names hold, in any case.
-        parent: the trace id of the run that they are part of; "" for runs that are part of none.
-        session, user: the conversation they belong to, and whom they served.
+        text: is searched in arguments, answer, error and tool names; upper and lower case are equal.
+        parent: trace id of the parent run; "" for runs without a parent.
+        session, user: the conversation, and the user that the program named.
         error: name of the error's type.
-        asked_again, repaired, failed_tries: True: runs in which that happened; False: runs in which it did not.
-        min_seconds, max_seconds: of wall-clock time; runs that took as long as that or longer, or shorter.
-        min_cost, max_cost: USD; runs without a known cost are in no range.
+        asked_again, repaired, failed_tries: True: runs in which it happened; False: runs in which it did not.
+        min_seconds, max_seconds: wall-clock time, `min_seconds` included, `max_seconds` not.
+        min_cost, max_cost: USD, as above; runs of unknown cost match no range.
         thumb, tag: of their mark; see `TraceStore.mark`.
         marked: True: runs with a mark; False: runs without one.
     """
@@ -68,24 +68,24 @@ class RunSummary:
     Attributes:
         id: of the row; later runs have higher ones.
         seq: grows with every change of any run; see `TraceReader.changes`.
-        parent: trace id of the run that it is part of, "" for none.
-        parent_call: id of the tool call of that run that began this one, "" where none did.
-        kind: who asked: "function", "chat", "call", "assistant".
-        session, user: the conversation it belongs to and whom it served, where somebody said.
+        parent: trace id of the parent run, "" without one.
+        parent_call: id of the parent's tool call that began this run, "" without one.
+        kind: of the caller: "function", "chat", "call", "assistant".
+        session, user: the conversation, and the user that the program named; "" without.
         status: see `RunStatus`.
-        error: name of the error's type, "" where there is none.
-        error_text: the head of what it said, redacted.
+        error: name of the error's type, "" without an error.
+        error_text: the beginning of its text, redacted.
         started: seconds since the epoch.
-        seconds: wall-clock time; None while it goes on.
-        first_chunk_seconds: from the first request to the first piece of a streamed reply; None where nothing was streamed.
+        seconds: wall-clock time; None while the run goes on.
+        first_chunk_seconds: from the first request to the first chunk of a streamed reply; None where nothing was streamed.
         turns: replies received.
         failed_tries: HTTP requests that failed.
-        reasks: answers that were sent back.
+        reasks: rejected answers.
         repairs: of the accepted answer.
         cost: USD, None when unknown.
-        question: the head of the arguments, for a list.
-        answer: the head of the answer, for a list.
-        thumb, score, comment, tags: its mark; "", None, "" and nothing where there is none.
+        question: the beginning of the arguments, for a list.
+        answer: the beginning of the answer, for a list.
+        thumb, score, comment, tags: of its mark; "", None, "" and [] without a mark.
     """
 
     id: int
@@ -131,12 +131,12 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunPage(Shown):
-    """A page of the list, in the order that was asked for.
+    """A page of the list, in the requested order.
 
     Attributes:
-        runs: at most as many as were asked for.
-        next: give this as `after` for the next page; None where there is none.
-        seq: of the latest change in the whole store; give it to `TraceReader.changes`.
+        runs: at most `limit`.
+        next: `after` for the next page; None on the last page.
+        seq: of the latest change in the whole store, for `TraceReader.changes`.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.runs:page_card"
@@ -151,8 +151,8 @@ class Changes:
     """The runs that changed since a sequence number, in the order of their changes.
 
     Attributes:
-        seq: give this the next time.
-        more: there are further ones, at once.
+        seq: `since` for the next call.
+        more: there are further changes now.
     """
 
     runs: list[RunSummary]
@@ -162,18 +162,18 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """One request and what came of it.
+    """One request and its reply.
 
     Attributes:
-        number: of the request, from 1; a turn that was asked otherwise (another output mode) has two.
+        number: of the request, from 1; a turn that was asked again in another output mode has two.
         turn: of the run.
         started: seconds since the beginning of the run.
-        seconds: to the end of the reply; None where none came.
-        first_chunk_seconds: to the first piece; None where it was not streamed.
-        url: where it went; "" for a model in this process.
-        request: the body as it was sent, redacted; None where it was not told.
-        reply: the whole reply, as JSON data; None where none came.
-        headers: that the service asks for, with the name of a variable in place of the key; None in files of 1.0.
+        seconds: to the end of the reply; None without a reply.
+        first_chunk_seconds: to the first chunk; None where the reply was not streamed.
+        url: of the request; "" for a model in this process.
+        request: the body that was sent, redacted; None where it is unknown.
+        reply: the whole reply, as JSON data; None without a reply.
+        headers: of the request, with the name of a variable in place of the key; None in files of 1.0.
     """
 
     number: int
@@ -205,9 +205,9 @@ class StoredTry:
     Attributes:
         turn: of the run.
         at: seconds since the beginning of the run.
-        status: of HTTP, None where there was none.
-        pause: seconds until the next one.
-        model, next_model: which failed, and which was asked next.
+        status: of HTTP, None without a response.
+        pause: seconds until the next request.
+        model, next_model: the model that failed, and the one that is asked next.
     """
 
     number: int
@@ -223,13 +223,13 @@ class StoredTry:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What was thought of one answer.
+    """The verdict on one answer.
 
     Attributes:
         at: seconds since the beginning of the run.
-        accepted: False: the model was asked again.
+        accepted: False: the answer was rejected.
         violations: ``[path, expected, got]`` each.
-        repairs: ``[path, what was done]`` each.
+        repairs: ``[path, repair]`` each.
         text: the answer.
     """
 
@@ -248,8 +248,8 @@ class StoredToolCall:
 
     Attributes:
         started: seconds since the beginning of the run.
-        seconds: inside the tool; None while it runs, or where it was given up.
-        content: what the model read; None while it runs.
+        seconds: inside the tool; None while it runs, or where the run ended first.
+        content: the result that the model read; None while the tool runs.
     """
 
     number: int
@@ -265,16 +265,16 @@ class StoredToolCall:
 
 @dataclass(frozen=True, slots=True)
 class FunctionVersion:
-    """What a function was at one time.
+    """One version of a function.
 
     Attributes:
         version: hash of docstring, signature, types and tools.
-        place: ``module:qualname`` where it was defined, "" where there is none.
-        first_seen, last_seen: when runs of it began, seconds since the epoch.
-        schema: JSON Schema of the answer, None where there is none.
+        place: ``module:qualname`` where it was defined, "" where that is unknown.
+        first_seen, last_seen: start of its first and latest run, seconds since the epoch.
+        schema: JSON Schema of the answer, None without one.
         tools: in wire form.
         prompts: the system messages that its runs began with, the latest first, at most ten.
-        runs, errors: how many there are.
+        runs, errors: counts.
     """
 
     function: str
@@ -297,10 +297,10 @@ class FunctionSummary:
     """A function in the list of functions.
 
     Attributes:
-        versions: how many there are.
+        versions: count.
         latest: the version of its latest run.
-        runs, errors: how many there are.
-        last_seen: when its latest run began, seconds since the epoch.
+        runs, errors: counts.
+        last_seen: start of its latest run, seconds since the epoch.
     """
 
     name: str
@@ -317,12 +317,12 @@ class Conversation:
     """A session in the list of sessions.
 
     Attributes:
-        user: whom its latest run served; "" where nobody said.
-        functions: names of what ran in it, separated by commas.
-        runs, errors: how many there are.
-        began, latest: when its first and its latest run began, seconds since the epoch.
-        cost: USD of the runs whose cost is known; None where that is none.
-        question: the head of the arguments of its first run.
+        user: of its latest run; "" where the program named none.
+        functions: names, separated by commas.
+        runs, errors: counts.
+        began, latest: start of its first and of its latest run, seconds since the epoch.
+        cost: USD of the runs whose cost is known; None where no run's is.
+        question: the beginning of the arguments of its first run.
     """
 
     session: str
@@ -342,20 +342,20 @@ class Conversation:
 class RunDetail(Shown):
     """Everything about one run.
 
-    Where the store was told to keep no content, ``{"omitted": {"chars": 12, "sha256": "…"}}`` stands in place of each
-    text or JSON value: `arguments`, `answer`, `value`, messages, requests, replies, contents of tools.
+    A store that keeps no content has ``{"omitted": {"chars": 12, "sha256": "…"}}`` in place of each text or JSON value:
+    `arguments`, `answer`, `value`, messages, requests, replies, results of tools.
 
     Attributes:
         error_text: the whole of it, redacted.
         arguments: by parameter name, as JSON data, redacted.
         answer: the accepted answer's text, else the last one's.
-        value: what the caller got, as JSON data; None where there was no answer.
-        messages: the conversation: what the model was shown first, and what came to it.
-        children: runs that were part of this one, the oldest first.
-        parent_run: the run that this one is part of, where the store holds it.
-        function_version: what the function was then.
-        incomplete: something was dropped because the writer could not follow.
-        restarts: how often it went on in a `durable` block that had been broken off.
+        value: the value that the caller got, as JSON data; None without an answer.
+        messages: the conversation: the first request's messages, and those added later.
+        children: runs inside this one, the oldest first.
+        parent_run: the run around this one, where the store holds it.
+        function_version: the function's version in this run.
+        incomplete: events were dropped because the writer was too slow.
+        restarts: how often an interrupted `durable` block continued it.
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.runs:run_card"

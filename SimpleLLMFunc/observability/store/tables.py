@@ -1,4 +1,4 @@
-"""The tables of a trace store, and how a file of an earlier version becomes one of this version."""
+"""The tables of a trace store, and the migrations of files of earlier versions."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ _TEXT_TABLE = "CREATE TABLE run_texts (text TEXT NOT NULL)"
 
 
 def _add_text_index(connection: sqlite3.Connection) -> None:
-    """Version 2: what can be searched for stands in an index of its own, by three characters, so Chinese is found too."""
+    """Version 2: an index of three-character pieces for full-text search; it finds Chinese too."""
     try:
         connection.execute(_TEXT_INDEX)
     except sqlite3.OperationalError as error:
-        # An SQLite without FTS5, or older than 3.34: searched from end to end.
+        # SQLite without FTS5, or older than 3.34: a table that is scanned.
         if "no such" not in str(error) and "tokenizer" not in str(error):
             raise
         connection.execute(_TEXT_TABLE)
@@ -128,7 +128,7 @@ def _add_text_index(connection: sqlite3.Connection) -> None:
 
 
 def _thin_out_indexes(connection: sqlite3.Connection) -> None:
-    """Version 3: only rows that a search by it picks out stand in an index; each costs every run a write."""
+    """Version 3: partial indexes, since each index costs every run a write."""
     for name in ("function_version", "version", "status", "parent", "session"):
         connection.execute(f"DROP INDEX runs_by_{name}")
     # In the order of the list, so that it serves a function's version too.
@@ -140,12 +140,12 @@ def _thin_out_indexes(connection: sqlite3.Connection) -> None:
 
 
 def _add_headers(connection: sqlite3.Connection) -> None:
-    """Version 4: a turn has the headers of its wire."""
+    """Version 4: a turn has request headers."""
     connection.execute("ALTER TABLE turns ADD COLUMN headers")
 
 
 def _add_cache_writes(connection: sqlite3.Connection) -> None:
-    """Version 5: tokens that were written into the service's cache are counted; those of earlier versions are not known."""
+    """Version 5: tokens written into the service's cache are counted; 0 in rows of earlier versions."""
     for table in ("runs", "turns"):
         connection.execute(f"ALTER TABLE {table} ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0")
 
@@ -158,9 +158,9 @@ _FACTS = (
 
 
 def _widen(connection: sqlite3.Connection) -> None:
-    """Version 6: runs have marks; one index holds all that a list is sorted, narrowed and summed up by.
+    """Version 6: runs have marks; one index holds all columns that lists sort, filter and sum by.
 
-    A scan of it reads a hundredth of what a scan of the runs would; see `query.RUNS`.
+    Scanning it reads a hundredth of what scanning the runs would; see `query.RUNS`.
     """
     for name in ("time", "function", "model", "status"):
         connection.execute(f"DROP INDEX runs_by_{name}")
@@ -172,7 +172,7 @@ def _widen(connection: sqlite3.Connection) -> None:
 
 
 def _add_restarts(connection: sqlite3.Connection) -> None:
-    """Version 7: a run in a `durable` block is one run, however often it was begun."""
+    """Version 7: a run in a `durable` block stays one run when the block is restarted."""
     connection.execute("ALTER TABLE runs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0")
 
 
@@ -180,10 +180,10 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     *(_begin, _add_text_index, _thin_out_indexes),
     *(_add_headers, _add_cache_writes, _widen, _add_restarts),
 )
-"""What makes a file of each version out of one of the version before; the first begins with an empty file."""
+"""The step to each version from the one before; the first starts with an empty file."""
 
 SCHEMA_VERSION = len(MIGRATIONS)
-"""Of the files that this version writes; `PRAGMA user_version` in the file."""
+"""Version of the files that this code writes; `PRAGMA user_version` in the file."""
 
 
 class TraceFile:
@@ -191,7 +191,7 @@ class TraceFile:
 
     Args:
         path: of the file.
-        create: make it where there is none.
+        create: make the file if it does not exist.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -202,10 +202,10 @@ class TraceFile:
 
     @contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection, held by nobody else meanwhile.
+        """Yield the connection; no other thread has it meanwhile.
 
         Raises:
-            ConfigError: there is no file, it cannot be opened, or is none of ours, or of a later version.
+            ConfigError: there is no file, it cannot be opened, is not a trace store, or is of a later version.
             sqlite3.Error: it is damaged, locked, or the disk is full.
         """
         with self._file.lock:
@@ -233,7 +233,7 @@ class TraceFile:
         )
 
     def explained(self, error: sqlite3.Error) -> ConfigError:
-        """Return the error for what SQLite said about the file."""
+        """Return our error for one of SQLite's."""
         if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
             made = self.unusable(f"the file is damaged ({error})")
         else:
@@ -264,7 +264,7 @@ class TraceFile:
 
 @lru_cache
 def _schemas(version: int) -> Sequence[Schema]:
-    """Return what a file of a version may hold: with an index of texts, or where SQLite had none, without."""
+    """Return the schemas that a file of a version may have: with full-text index, or without where SQLite has no FTS5."""
     with closing(sqlite3.connect(":memory:")) as connection:
         for step in MIGRATIONS[:version]:
             step(connection)
@@ -275,7 +275,7 @@ def _schemas(version: int) -> Sequence[Schema]:
 
 
 def has_text_index(connection: sqlite3.Connection) -> bool:
-    """Say whether texts are found by an index."""
+    """Say whether the file has a full-text index."""
     (statement,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'run_texts'").fetchone()
     return "fts5" in statement
 

@@ -1,4 +1,4 @@
-"""TraceStore: every run in one SQLite file, written beside the calls and never in their way."""
+"""TraceStore: every run in one SQLite file, written by a thread so that no call waits."""
 
 from __future__ import annotations
 
@@ -32,55 +32,55 @@ from SimpleLLMFunc.observability.store.writer_runs import Fold
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 _Waiting: TypeAlias = tuple[str, float, Item, int]
-"""An item with its trace id, when it happened, and its size."""
+"""Trace id, time, item and size."""
 
 _DAY = 86_400.0
 _LARGEST_BATCH = 2000
 _REST_SECONDS = 5.0
-"""How long the thread waits for something to do before it goes."""
+"""How long the thread waits for events before it ends."""
 
 _LONGEST_PAUSE = 30.0
-"""Seconds between tries to write where writing fails."""
+"""Longest pause in seconds between attempts to write."""
 
 _SMALLEST_FILE = 256 * 1024
 
 _MOST_INCOMPLETE = 10_000
 
 _MOST_CHARS = 64_000_000
-"""Characters of texts that may wait for the thread, and bytes that may wait for the disk."""
+"""Characters that may wait for the thread, and bytes that may wait for the disk."""
 
 
 class TraceStoreWarning(RuntimeWarning):
-    """Runs are missing from a trace store: its file cannot be written, or events came faster than they can be.
+    """Runs are missing from a trace store: its file cannot be written, or events come faster than the thread writes them.
 
-    Shown once for each store, for nobody may be there to see it missing: a call is never the worse for it. To have it
-    not shown: ``warnings.filterwarnings("ignore", category=TraceStoreWarning)``.
+    Shown once for each store; calls go on. To hide it:
+    ``warnings.filterwarnings("ignore", category=TraceStoreWarning)``.
     """
 
 
 class TraceStore:
-    """Keeps every run that it is shown: ``with watching(TraceStore("runs.sqlite")): …``, or SIMPLELLMFUNC_TRACE=path.
+    """Keeps runs in a SQLite file: ``with watching(TraceStore("runs.sqlite")): …``, or SIMPLELLMFUNC_TRACE=path.
 
-    A call hands over what happened and goes on; a thread writes it in batches. What goes wrong with the file costs
-    entries in it and one `TraceStoreWarning`, which is logged too, and never a call. Several processes may write the same file. Texts are redacted; no key
-    is ever in it. What was not written yet is written at the end of the interpreter; a process that dies before loses
-    its last batch.
+    A call queues its events and goes on; a thread writes them in batches. If the file cannot be written, entries are
+    lost and one `TraceStoreWarning` is shown and logged; no call fails. Several processes may write the same file.
+    Texts are redacted, keys are never written. Queued events are written when the interpreter exits; a process that is
+    killed loses its last batch.
 
     Args:
-        path: of the file; made with its folders when something is written.
-        content: False keeps no arguments, messages, answers and results of tools, only their sizes and hashes.
-        max_age: seconds after which a run goes; None for never.
-        max_bytes: of the file, about; beyond that the oldest runs go. None for no limit.
-        max_text: characters of one text that are kept.
-        queue_size: events that may wait for the thread; more are dropped, counted, and warned of once.
-        interval: seconds that a batch is gathered.
+        path: of the file; made with its folders at the first write.
+        content: False keeps only sizes and hashes of arguments, messages, answers and tool results.
+        max_age: seconds after which a run is deleted; None for never.
+        max_bytes: about the largest size of the file; beyond it the oldest runs are deleted. None for no limit.
+        max_text: kept characters of one text.
+        queue_size: events that may wait for the thread; further ones are dropped and counted, with one warning.
+        interval: seconds between batches.
 
     Attributes:
-        writes_to: by which a run that several stores of one file watch is kept in it once.
-        dropped: events that are in no file because the thread could not follow, or the file could not be written.
+        writes_to: identifies the file: of several stores of one file, one keeps a run.
+        dropped: events that were not written: the queue was full, or the file could not be written.
 
     Raises:
-        ConfigError: an argument that cannot be.
+        ConfigError: an argument is out of range.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ class TraceStore:
         self._reader: TraceReader | None = None
         self._problem = ""
         self._has_warned = False
-        self._begin_anew()
+        self._reset()
         renew_in_child(self)
         _stores.add(self)
 
     def __call__(self, trace_id: str, event: ReActEvent) -> None:
-        """Take in one event of a run; a sink."""
+        """Queue one event of a run; a sink."""
         item = self._intake.item_of(trace_id, event)
         if item is None:
             return
@@ -125,7 +125,7 @@ class TraceStore:
         size = size_of(item)
         if self._queue.qsize() >= self._queue_size or self._waiting_chars + size > _MOST_CHARS:
             self._incomplete.add(trace_id)
-            if not is_end:  # which takes next to no room, and without which the run would seem to go on
+            if not is_end:  # an end is small, and without it the run would seem to go on
                 self._drop(1, "events come faster than they can be written")
                 return
         if size:
@@ -140,7 +140,7 @@ class TraceStore:
             self.flush(1.0)
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until all that happened so far is in the file; return whether it is.
+        """Wait until all earlier events are in the file; return whether they are.
 
         Not for an event loop: ``await asyncio.to_thread(store.flush)``.
         """
@@ -152,7 +152,7 @@ class TraceStore:
         return done.wait(timeout) and not self._problem
 
     def flush_at_end(self) -> None:
-        """Write what waits, where anything may: also what the thread holds in its hands."""
+        """Write all waiting events, also those of the thread's current batch."""
         if self._thread is not None or not self._queue.empty():
             self.flush()
 
@@ -166,27 +166,27 @@ class TraceStore:
         tags: Iterable[str] | None = None,
         forget: bool = False,
     ) -> None:
-        """Keep what somebody thought of a run; what is not given stays as it was marked before.
+        """Keep a person's verdict on a run; a part that is not given keeps its earlier value.
 
         Not for an event loop: ``await asyncio.to_thread(store.mark, result, thumb="up")``.
 
         Args:
-            run: a `Result`, a trace id or the only beginning of one, or the number of the run.
+            run: a `Result`, a trace id or a beginning that only one has, or the number of the run.
             thumb: "up" or "down".
-            score: any number; what it means is yours.
+            score: any number; you choose its meaning.
             comment: at most 10,000 characters; secrets are masked.
-            tags: in place of the tags it had.
-            forget: take away what was marked before, first.
+            tags: replace the earlier tags.
+            forget: remove the earlier mark first.
 
         Raises:
-            UsageError: there is no such run, or something that a mark cannot hold.
+            UsageError: there is no such run, or a value cannot be in a mark.
             ConfigError: the file cannot be written.
         """
         self.flush()
         mark_run(self.reader, run, thumb=thumb, score=score, comment=comment, tags=tags, forget=forget)
 
     def close(self) -> None:
-        """Write what waits and close the file; what comes later opens it again."""
+        """Write all waiting events and close the file; later events open it again."""
         self.flush_at_end()
         self._file.close()
         if self._reader is not None:
@@ -200,7 +200,7 @@ class TraceStore:
 
     @property
     def reader(self) -> TraceReader:
-        """Reads the same file."""
+        """A reader of the same file."""
         if self._reader is None:
             self._reader = TraceReader(self.path, create=True)
         return self._reader
@@ -212,13 +212,13 @@ class TraceStore:
         return partial(TraceStore, **self._settings), (str(self.path),)
 
     def renew_in_child(self) -> None:
-        """Leave what waits to the parent process; the child has its own."""
-        self._begin_anew()
-        self._writer.begin_anew()
+        """Start with an empty queue: the parent process writes what it has queued."""
+        self._reset()
+        self._writer.forget_process()
 
     # --- in the thread of the run ------------------------------------------------------------------------
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._queue: queue.SimpleQueue[_Waiting | threading.Event] = queue.SimpleQueue()
         self._hurry = threading.Event()
         self._thread: threading.Thread | None = None
@@ -231,7 +231,7 @@ class TraceStore:
         self._writing = threading.Lock()
 
     def _start(self) -> bool:
-        """See that somebody will write; return False where no thread can be had any more."""
+        """Start the writing thread unless it runs; return False where no thread can be started."""
         with self._starting:
             if self._thread is not None:
                 return True
@@ -255,7 +255,7 @@ class TraceStore:
                 "TraceStore.dropped counts what is lost."
             )
             push_warning(text)
-            # Who has set up no log would not hear of it. Where warnings are errors there is nobody here to catch one.
+            # For programs without a log. Where warnings are errors, no caller could catch it here.
             with suppress(TraceStoreWarning):
                 warnings.warn(text, TraceStoreWarning, stacklevel=2)
 
@@ -266,7 +266,7 @@ class TraceStore:
         while True:
             self._gather()
             if self._queue.empty() and not self._fold.runs:
-                # First gone, then looked once more: who has put something meanwhile has either seen that, or is seen.
+                # Unset first, then looked again: an event queued meanwhile either started a thread, or is seen here.
                 self._thread = None
                 if self._queue.empty() or not self._take_over(mine):
                     return
@@ -278,7 +278,7 @@ class TraceStore:
             return self._thread is mine
 
     def _gather(self) -> None:
-        """Wait for something to do, and do it."""
+        """Wait for a batch, and process it."""
         try:
             first = self._queue.get(timeout=HEARTBEAT / 2 if self._fold.runs else _REST_SECONDS)
         except queue.Empty:
@@ -286,7 +286,7 @@ class TraceStore:
             return
         batch = [first]
         if not isinstance(first, threading.Event):
-            # Not woken by every event: that would take the processor from the runs each time.
+            # Waking for every event would take processor time from the runs.
             self._hurry.wait(self._interval)
         self._hurry.clear()
         while len(batch) < _LARGEST_BATCH and not isinstance(batch[-1], threading.Event):
@@ -295,11 +295,11 @@ class TraceStore:
             except queue.Empty:
                 break
         if not self._queue.empty():
-            self._hurry.set()  # somebody may wait for what is left
+            self._hurry.set()  # a caller may wait for the rest
         self._round(batch)
 
     def _round(self, batch: list[_Waiting | threading.Event] | None = None) -> None:
-        """Take in a batch, or all that waits, and write it."""
+        """Process a batch, or all waiting events, and write the rows."""
         waiting: list[threading.Event] = []
         with self._writing:
             self._content.begin_batch()
@@ -325,7 +325,7 @@ class TraceStore:
     def _take(self, trace_id: str, at: float, item: Item) -> None:
         try:
             self._fold.take(trace_id, at, item)
-        except Exception as error:  # noqa: BLE001 - an object of the user's that cannot be shown must not end the thread
+        except Exception as error:  # noqa: BLE001 - a user's object that fails at showing itself must not end the thread
             self._incomplete.add(trace_id)
             self._drop(1, f"an event could not be read: {redact(f'{type(error).__name__}: {error}')}")
 
@@ -336,7 +336,7 @@ class TraceStore:
             fold.runs[trace_id].columns["incomplete"] = True
             fold.runs[trace_id].is_dirty = True
         if len(self._incomplete) > _MOST_INCOMPLETE:
-            self._incomplete.clear()  # runs whose beginning was dropped: nobody asks for them any more
+            self._incomplete.clear()  # runs whose beginning was dropped, so they are in no row
         if not fold.runs or (not at_once and time.monotonic() < self._retry_at):
             self._make_room()
             return
@@ -351,7 +351,7 @@ class TraceStore:
                 push_info(f"the trace store {redact(str(self.path))!r} is written again.")
 
     def _failed(self, error: Exception) -> None:
-        """Try again later, with what has not been written; say so once."""
+        """Keep the rows for a later attempt; warn once."""
         self._problem = said(error)
         self._retry_at = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
@@ -360,7 +360,7 @@ class TraceStore:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Let the oldest runs go while more waits to be written than may."""
+        """Drop the oldest runs while too many unwritten rows wait."""
         runs = self._fold.runs
         if not self._problem:
             return
@@ -373,7 +373,7 @@ class TraceStore:
 
 
 def from_environment() -> TraceStore | None:
-    """Return the store that SIMPLELLMFUNC_TRACE names, None where it names none.
+    """Return the store that SIMPLELLMFUNC_TRACE names; None if it is not set.
 
     SIMPLELLMFUNC_TRACE_CONTENT=0 (or no, off, false) keeps sizes and hashes only.
     """

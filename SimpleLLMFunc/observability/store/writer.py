@@ -1,4 +1,4 @@
-"""Writing a trace store: batches of rows in one transaction each, and old runs let go."""
+"""Writing a trace store: one transaction for each batch of rows; deleting old runs."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 from SimpleLLMFunc.storage import transaction
 
 HEARTBEAT = 10.0
-"""Seconds; how often a process with runs under way says that it is there."""
+"""Seconds between updates of a process's row while it has open runs."""
 
 _TIDY_EVERY = 60.0
-"""Seconds between looks at the age and the size of what is kept."""
+"""Seconds between checks of the age and the size of the store."""
 
 _STEP = 0.1
-"""The part of all runs that goes beyond what is too much, so that it is not too much again at once."""
+"""Share of all runs that is deleted beyond the limit, so that the next check deletes nothing."""
 
 _ROUNDS = 5
 
 
 class TraceWriter:
-    """Puts runs into the file; used by one thread at a time.
+    """Writes runs into the file; used by one thread at a time.
 
     Args:
         file: the store's.
         max_age: seconds that a run is kept; None for ever.
-        max_bytes: of the file, about; beyond that the oldest runs go. None for no limit.
+        max_bytes: about the largest size of the file; beyond it the oldest runs are deleted. None for no limit.
     """
 
     def __init__(self, file: TraceFile, *, max_age: float | None, max_bytes: int | None) -> None:
@@ -43,11 +43,11 @@ class TraceWriter:
         self._tidied = float("-inf")
 
     def write(self, runs: Iterable[OpenRun]) -> None:
-        """Write what is new of these runs; all of it, or nothing.
+        """Write the unwritten rows of these runs, all or none.
 
         Raises:
             ConfigError: the file cannot be used.
-            sqlite3.Error: the disk is full, say.
+            sqlite3.Error: for example, the disk is full.
         """
         runs = [run for run in runs if run.is_dirty]
         with self._file.opened() as connection:
@@ -58,7 +58,7 @@ class TraceWriter:
                 _put_versions(connection, runs)
                 _put_rows(connection, runs, ids)
                 _put_texts(connection, runs, ids)
-            # Only now is it certain.
+            # After the commit.
             self._process = process
             for run, number in zip(runs, ids, strict=True):
                 run.id = number
@@ -69,12 +69,12 @@ class TraceWriter:
                 self._tidied = time.monotonic()
                 self.tidy(connection)
 
-    def begin_anew(self) -> None:
-        """Be another process, as after a fork."""
+    def forget_process(self) -> None:
+        """Register as another process at the next write, as after a fork."""
         self._process = None
 
     def tidy(self, connection: sqlite3.Connection) -> int:
-        """Let go of runs that are too old, and of the oldest while the file is too large; return how many went."""
+        """Delete runs that are too old, and the oldest while the file is too large; return how many."""
         gone = 0
         if self._max_age is not None:
             gone += delete_runs(connection, "started < ?", (time.time() - self._max_age,))
@@ -85,7 +85,7 @@ class TraceWriter:
     # --- rows --------------------------------------------------------------------------------------------
 
     def _present(self, connection: sqlite3.Connection) -> int:
-        """Say that this process is there, and return its number."""
+        """Update the row of this process, and return its number."""
         now = time.time()
         if self._process is not None:
             changed = connection.execute("UPDATE processes SET seen = ? WHERE id = ?", (now, self._process)).rowcount
@@ -98,7 +98,7 @@ class TraceWriter:
 
 
 def shrink(connection: sqlite3.Connection, max_bytes: int) -> int:
-    """Let the oldest runs go until the file has some room again; return how many went."""
+    """Delete the oldest runs until the file is below its limit; return how many."""
     gone = 0
     for _ in range(_ROUNDS):
         used = used_bytes(connection)
@@ -112,7 +112,7 @@ def shrink(connection: sqlite3.Connection, max_bytes: int) -> int:
             (max(int(count * part), 1),),
         )
         if has_text_index(connection):
-            # What was deleted leaves marks in the index, which go when it is put together anew.
+            # Deleted texts leave entries in the index until it is rebuilt.
             connection.execute("INSERT INTO run_texts (run_texts) VALUES ('optimize')")
         gone += deleted
         if not deleted:
@@ -121,7 +121,7 @@ def shrink(connection: sqlite3.Connection, max_bytes: int) -> int:
 
 
 def delete_runs(connection: sqlite3.Connection, condition: str, values: tuple[Any, ...]) -> int:
-    """Delete the runs for which `condition` holds, with all that belongs to them; return how many there were."""
+    """Delete the runs for which `condition` holds, with their rows in all tables; return how many."""
     with transaction(connection):
         connection.execute(
             f"DELETE FROM run_texts WHERE rowid IN (SELECT id FROM runs WHERE {condition})",  # noqa: S608
@@ -141,7 +141,7 @@ def delete_runs(connection: sqlite3.Connection, condition: str, values: tuple[An
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """Return how much of the file is in use."""
+    """Return the used bytes of the file."""
     pages, free, size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
@@ -149,13 +149,13 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 
 def next_seq(connection: sqlite3.Connection, count: int) -> int:
-    """Take `count` numbers of changes, and return the first."""
+    """Reserve `count` change numbers, and return the first."""
     (last,) = connection.execute("UPDATE counter SET seq = seq + ? RETURNING seq", (count,)).fetchone()
     return int(last) - count + 1
 
 
 def _put_run(connection: sqlite3.Connection, run: OpenRun, process: int, seq: int) -> int:
-    """Write the row of a run, and return its number; a run that goes on after a crash has one already."""
+    """Write the row of a run, and return its number; a run that continues after a crash has a row already."""
     if run.id is None and run.columns["restarts"]:
         before = connection.execute(
             "SELECT id, started FROM runs WHERE trace_id = ? ORDER BY id DESC", (run.columns["trace_id"],)
@@ -181,7 +181,7 @@ def _put_versions(connection: sqlite3.Connection, runs: list[OpenRun]) -> None:
 
 
 def _put_rows(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int]) -> None:
-    """Write what belongs to the runs, all rows of one table at once."""
+    """Write the runs' rows of other tables, table by table."""
     tables: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
     prompts: dict[tuple[str, str, str], int] = {}
     for run, number in zip(runs, ids, strict=True):
@@ -194,9 +194,9 @@ def _put_rows(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int
 
 
 def _put_texts(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int]) -> None:
-    """Write what can be searched for: when a run is new, and when it ends."""
+    """Write the texts for the full-text index, when a run is new and when it ends."""
     told = [(number, run) for run, number in zip(runs, ids, strict=True) if run.id is None or run.has_ended]
-    # The number of a new row was never used before: only a run that was written before has a text to lose.
+    # Row numbers are never reused, so only a run that was written before has an earlier text.
     connection.executemany("DELETE FROM run_texts WHERE rowid = ?", [(each,) for each, run in told if run.id == each])
     connection.executemany(
         "INSERT INTO run_texts (rowid, text) VALUES (?, ?)", [(number, run.text) for number, run in told]
@@ -217,7 +217,7 @@ def _insert(table: str, names: tuple[str, ...], conflict: str = "") -> str:
 def _prompt(
     connection: sqlite3.Connection, run: dict[str, Any], prompt: Prompt, known: dict[tuple[str, str, str], int]
 ) -> int:
-    """Return the number of a prompt, kept now if it is new; `known` are those of this batch."""
+    """Return the number of a prompt, stored now if it is new; `known` are the prompts of this batch."""
     key = (run["function"], run["version"], prompt.digest)
     if key not in known:
         found = "SELECT id FROM prompts WHERE function = ? AND version = ? AND digest = ?"

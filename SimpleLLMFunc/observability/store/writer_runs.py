@@ -1,4 +1,4 @@
-"""Events become rows: what a trace store remembers of the runs under way until they are written."""
+"""Events become rows: the runs under way, until a trace store has written them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from SimpleLLMFunc.observability.store.open_runs import OpenRun, Prompt, Row
 from SimpleLLMFunc.type import ToolCall, Usage
 
 _HEAD = 300
-"""Characters of the arguments and of the answer in the list of runs."""
+"""Characters of arguments and answer in the list of runs."""
 
 _SEARCHED = 2_000
-"""Characters of each of them that can be searched for."""
+"""Characters of each text in the full-text index."""
 
 
 class Fold:
-    """Takes in what comes from the runs.
+    """Turns the items of runs into rows.
 
     Args:
-        content: decides what is kept.
+        content: decides which content is kept.
 
     Attributes:
-        runs: under way, or ended and not written yet, by trace id.
+        runs: by trace id; under way, or ended and not written yet.
     """
 
     def __init__(self, content: Content) -> None:
@@ -40,7 +40,7 @@ class Fold:
         self.runs: dict[str, OpenRun] = {}
 
     def take(self, trace_id: str, at: float, item: Item) -> None:
-        """Take in one item; `at` is when it happened, on the monotonic clock."""
+        """Process one item; `at` is its time on the monotonic clock."""
         if isinstance(item, events.RunStarted):
             self.runs[trace_id] = run = self._begin(trace_id, at, item)
             for message in item.messages:
@@ -54,7 +54,7 @@ class Fold:
             known.is_dirty = True
 
     def forget_written(self) -> None:
-        """Let go of the runs that have ended and are written."""
+        """Drop the runs that have ended and are written."""
         self.runs = {trace_id: run for trace_id, run in self.runs.items() if not run.has_ended or run.is_dirty}
 
     def _note(self, run: OpenRun, at: float, item: Item) -> None:
@@ -81,7 +81,7 @@ class Fold:
             case Ended():
                 self._end(run, since, item)
             case events.RunStarted():
-                pass  # taken in before
+                pass  # processed by `take`
             case _:
                 assert_never(item)
 
@@ -163,10 +163,10 @@ class Fold:
     # --- turns -------------------------------------------------------------------------------------------
 
     def _begin_turn(self, run: OpenRun, since: float, item: events.TurnStarted) -> None:
-        run.columns["reasks"] += run.is_rejected  # an answer that is the last one is rejected, but not asked for again
+        run.columns["reasks"] += run.is_rejected  # a rejected last answer is no re-ask
         run.is_rejected = False
         if item.sent is None and run.turn is not None and run.turn["turn"] == item.turn and run.turn["reply"] is None:
-            # A stream that broke, asked for again as it was.
+            # The request of a broken stream, sent again unchanged.
             run.turn["first_chunk_seconds"] = None
             return
         number = run.next_number("turns")
@@ -204,14 +204,14 @@ class Fold:
             run.columns["first_chunk_seconds"] = since
 
     def _touch(self, run: OpenRun) -> None:
-        """Have the row of the turn written again."""
+        """Mark the row of the turn for writing."""
         if run.turn is not None:
             run.rows["turns", run.turn["number"]] = run.turn
 
     def _end_turn(self, run: OpenRun, since: float, item: events.ReplyReceived) -> None:
         reply, usage = item.reply, item.usage
         if item.replayed and reply.usage is not None:
-            usage = reply.usage.tokens  # one that was given again has cost what it had cost: the run is the same one
+            usage = reply.usage.tokens  # a replayed reply of the same run: its tokens count once, in this run
         if run.turn is None:
             return
         run.usage += usage
@@ -260,9 +260,9 @@ class Fold:
         run.is_rejected = not item.accepted
 
     def _without_content(self, run: OpenRun, parts: tuple[str, ...], plain: int) -> list[str]:
-        """Return the parts of a violation or a repair, of which only the first ones quote nothing.
+        """Return the parts of a violation or a repair; those after the first `plain` may quote content.
 
-        The very first is a path, in which the keys of a dict were chosen by the model.
+        The first part is a path, which may hold keys that the model chose.
         """
         path, *others = parts
         if not self.content.keep:
@@ -316,7 +316,7 @@ class Fold:
         return Prompt(stored, hashlib.sha256(raw).hexdigest())
 
     def _kept_message(self, message: Mapping[str, Any]) -> Any:
-        # Who speaks, and which calls belong together, is no content.
+        # Roles, names and call ids are not content.
         return self.content.kept_fields(message, always={"role", "name", "tool_call_id"})
 
 
@@ -330,7 +330,7 @@ _TEXTS = (
     "output_mode", "question", "answer_head",
 )  # fmt: skip
 _OPEN = ("seconds", "first_chunk_seconds", "cost", "answer", "value")
-"""What a run begins with: 0, an empty text, and nothing."""
+"""First values of a run's columns: 0, "" and None."""
 
 
 def _counts(usage: Usage) -> Row:
@@ -338,7 +338,7 @@ def _counts(usage: Usage) -> Row:
 
 
 def _shown(value: Any) -> str:
-    """Return arguments as a person reads them in a list: a single one without its name."""
+    """Return arguments for a list: a single one without its name."""
     if isinstance(value, Mapping):
         if len(value) == 1:
             return _shown(next(iter(value.values())))
@@ -347,7 +347,7 @@ def _shown(value: Any) -> str:
 
 
 def _said(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments without conversations: what was said last tells runs of a chat apart, not what came before."""
+    """Return the arguments without histories: the last message tells runs of a chat apart."""
     others = {name: value for name, value in arguments.items() if not _is_history(name, value)}
     return others or arguments
 
@@ -362,12 +362,12 @@ def _is_history(name: str, value: Any) -> bool:
 def _url(sent: SentRequest) -> str:
     try:
         return sent.llm.url(stream=sent.stream)
-    except Exception:  # noqa: BLE001 - an interface of the user's may raise anything, and the run is none the worse
+    except Exception:  # noqa: BLE001 - a user's interface may raise anything; the run goes on
         return ""
 
 
 def _body(sent: SentRequest) -> tuple[Any, Mapping[str, str]]:
-    """Return the body and the headers on the wire; where an interface cannot render it any more, what it was asked for."""
+    """Return body and headers of the HTTP request; where the interface cannot render them, messages and parameters."""
     wire = sent.wire()
     messages = wire.pop("messages")
     try:
@@ -375,5 +375,5 @@ def _body(sent: SentRequest) -> tuple[Any, Mapping[str, str]]:
             sent.llm.render(messages, stream=sent.stream, **wire),
             sent.llm.shown_headers(messages, stream=sent.stream, **wire),
         )
-    except Exception:  # noqa: BLE001 - an interface of the user's may raise anything, and the run is none the worse
+    except Exception:  # noqa: BLE001 - a user's interface may raise anything; the run goes on
         return {"messages": messages, **wire}, {}
