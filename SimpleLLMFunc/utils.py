@@ -153,9 +153,10 @@ def pickled_by_value(make: Callable[..., Any], *parts: Any) -> tuple[Any, ...] |
 
     It goes along by value also where the pickle around it is the standard library's.
     """
-    known = ("cloudpickle", "ray.cloudpickle", "pyspark.cloudpickle")
+    # The copy of the cluster that is in use: it alone knows a class again that comes back from there.
+    known = ("pyspark.cloudpickle", "ray.cloudpickle", "cloudpickle")
     try:
-        module = importlib.import_module(next((name for name in known if name in sys.modules), known[0]))
+        module = importlib.import_module(next((name for name in known if name in sys.modules), known[-1]))
     except ImportError:
         return None
     return module.loads, (module.dumps(_Parts(make, parts)),)

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.base.events import (
@@ -38,6 +39,7 @@ from SimpleLLMFunc.base.run import (
     Run,
     RunIdentity,
     StreamedReply,
+    generate_trace_id,
 )
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import (
@@ -52,7 +54,8 @@ from SimpleLLMFunc.interface.attempts import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import count_request, is_limited, priced, require_prices
 from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
-from SimpleLLMFunc.logger import count_tokens
+from SimpleLLMFunc.logger import async_log_context, count_tokens
+from SimpleLLMFunc.tools import Caller
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
 
 _NO_TOOLS = Toolset()
@@ -121,7 +124,9 @@ async def react_events(
                 raise ToolCallLimitExceeded(tools.max_rounds, repeated=repeated).with_run(messages=history)
             rounds += 1
             grown: list[Message] = []
-            async with aclosing(_tool_round(run, reply, tools, turn, request.answer_name, repetition)) as round_events:
+            async with aclosing(
+                _tool_round(run, request.llm, reply, tools, turn, request.answer_name, repetition)
+            ) as round_events:
                 async for round_event in round_events:
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
@@ -335,7 +340,13 @@ def _answered(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
 
 
 async def _tool_round(
-    run: Run, reply: ChatCompletion, tools: Toolset, turn: int, answer_name: str | None, repetition: Repetition
+    run: Run,
+    llm: LLM_Interface,
+    reply: ChatCompletion,
+    tools: Toolset,
+    turn: int,
+    answer_name: str | None,
+    repetition: Repetition,
 ) -> AsyncGenerator[MessageAppended | ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply and yield what happens; every call gets exactly one result message."""
     yield MessageAppended(turn, build_assistant_response_message(reply))
@@ -352,6 +363,7 @@ async def _tool_round(
             trace_id=run.trace_id,
             func_name=run.func_name,
             journal=run.journal,
+            caller=Caller(llm, partial(_beside, llm), None),
         )
         if are_run
         else repetition.told(calls, turn, policy.words)
@@ -372,6 +384,17 @@ async def _tool_round(
         repetition.ends(finished.values())
     for message in _results(reply, turn, finished, _EARLY):
         yield MessageAppended(turn, message)
+
+
+async def _beside(llm: LLM_Interface, name: str, messages: list[Message], params: Mapping[str, Any]) -> ChatCompletion:
+    """Ask the model what a tool wants to know, in a run of that name."""
+    run = Run(name, generate_trace_id(name))
+    request = ModelRequest(llm, messages, params=params)
+    async with async_log_context(run.trace_id, name), run, aclosing(react_events(request, run=run)) as events:
+        async for event in events:
+            if isinstance(event, RunFinished):
+                return event.reply
+    raise AssertionError("a run without an end")
 
 
 def _results(

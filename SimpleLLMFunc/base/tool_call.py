@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
@@ -30,7 +30,9 @@ from SimpleLLMFunc.logger import (
 )
 from SimpleLLMFunc.runtime import LARGE, off_loop_if_large
 from SimpleLLMFunc.tools import (
+    CALLER,
     AnsweredInstead,
+    Caller,
     Confirm,
     ModelRetry,
     NotConfirmed,
@@ -126,6 +128,7 @@ async def process_tool_calls(
     trace_id: str = "",
     func_name: str = "",
     journal: JournaledRun | None = None,
+    caller: Caller | None = None,
 ) -> AsyncGenerator[ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply together and yield what happens; every call is answered exactly once.
 
@@ -141,6 +144,7 @@ async def process_tool_calls(
         trace_id: of the run, for the tools' `ToolContext`.
         func_name: the decorated function, for the tools' `ToolContext`.
         journal: knows of tools that have run before, and writes down what comes.
+        caller: the run, for a tool whose server asks back.
 
     Raises:
         ToolFailed: a tool raised or timed out, and the policy says "raise".
@@ -156,7 +160,7 @@ async def process_tool_calls(
         yield ToolCallStarted(turn, call)
     room = asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None
     happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
-    round_ = _Round(tool_map, turn, trace_id, func_name, policy, happened, room)
+    round_ = _Round(tool_map, turn, trace_id, func_name, policy, happened, room, caller)
     tasks: list[asyncio.Task[ToolCallFinished | _Ended]] = []
     waits: list[BaseException] = []
     try:
@@ -258,6 +262,7 @@ class _Round:
     Attributes:
         happened: takes what tools tell.
         room: where there are more calls than may run at once.
+        caller: the run.
         asking: one question at a time: two of them on one terminal would get each other's answers.
     """
 
@@ -268,6 +273,7 @@ class _Round:
     policy: ToolPolicy
     happened: asyncio.Queue[int | ToolCallProgress]
     room: asyncio.Semaphore | None = None
+    caller: Caller | None = None
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def emitter(self, call: ToolCall) -> Callable[[Any], None]:
@@ -281,11 +287,24 @@ class _Round:
 
         return emit
 
+    def as_caller(self) -> Caller | None:
+        """Return the run as a tool's server may ask it, a person one question at a time."""
+        confirm = self.policy.confirm
+        if self.caller is None or confirm is None:
+            return self.caller
+
+        async def in_turn(tool: str, form: dict[str, Any]) -> Any:
+            async with self.asking:
+                return await run_callable(confirm, [tool, form], {})
+
+        return replace(self.caller, confirm=in_turn)
+
 
 async def _settled(call: ToolCall, round_: _Round, step: JournaledCall | None) -> ToolCallFinished | _Ended:
     """Return the answer to one call, or why the run must end."""
     if (observer := current_observer()) is not None:
         observer.tool_begins(call)
+    CALLER.set(round_.as_caller())  # for this task
     try:
         async with round_.room or nullcontext():
             return await (_answer(call, round_) if step is None else _journaled(call, round_, step))

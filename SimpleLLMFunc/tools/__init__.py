@@ -2,7 +2,7 @@
 
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.confirming import AnsweredInstead, Confirm, NobodyToAsk, is_agreed
-from SimpleLLMFunc.tools.context import ModelRetry, NotConfirmed, ToolContext
+from SimpleLLMFunc.tools.context import CALLER, Caller, ModelRetry, NotConfirmed, ToolContext
 from SimpleLLMFunc.tools.names import wire_name, wire_names
 from SimpleLLMFunc.tools.registry import ToolRegistry
 from SimpleLLMFunc.tools.running import in_thread, run_callable
@@ -13,7 +13,9 @@ from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
 __all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext", "ToolRegistry", "as_tool", "tool"]
 __all__ += [
+    "CALLER",
     "AnsweredInstead",
+    "Caller",
     "Confirm",
     "Embed",
     "NobodyToAsk",

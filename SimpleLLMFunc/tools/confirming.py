@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.errors import RunPaused, UsageError
@@ -42,4 +42,22 @@ async def is_agreed(confirm: Confirm, tool: str, arguments: dict[str, Any]) -> b
             push_warning(f"the confirmation of {tool} gave a {kind}, which counts as no. Return True to let it run.")
         return said is True
     push_warning(lambda: f"the confirmation of {tool} failed: {shown_traceback(reason)}")
+    return False
+
+
+async def filled_in(confirm: Confirm, tool: str, form: dict[str, Any]) -> bool | dict[str, Any]:
+    """Return what `confirm` says to a form that a tool's server wants filled in: the fields, yes or no; a failure is a no."""
+    try:
+        said = await run_callable(confirm, [tool, form], {})
+    except Exception as error:  # noqa: BLE001 - a user who cannot be asked has not agreed
+        reason = error
+        push_warning(lambda: f"the confirmation of {tool} failed: {shown_traceback(reason)}")
+        return False
+    if isinstance(said, bool):
+        return said
+    if isinstance(said, Mapping):
+        return dict(said)
+    push_warning(
+        f"the confirmation of {tool} gave a {type(said).__name__}, which counts as no. Return a bool or a dict."
+    )
     return False

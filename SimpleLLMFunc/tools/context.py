@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
 from typing_extensions import TypeVar
+
+from SimpleLLMFunc.type import ChatCompletion, Message
 
 C = TypeVar("C", default=Any)
 
@@ -60,3 +63,22 @@ class ToolContext(Generic[C]):
     def emit(self, progress: Any) -> None:
         """Tell whoever watches the run how far the tool is; from any thread, never waits, never fails."""
         self._emit(progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The run that calls a tool, for a tool whose server asks back.
+
+    Attributes:
+        model: that of the run.
+        ask: ``await ask(name, messages, params)`` asks it, in a run of that name.
+        confirm: the run's `toolkit_confirm`, None where it has none.
+    """
+
+    model: Any
+    ask: Callable[[str, list[Message], dict[str, Any]], Awaitable[ChatCompletion]]
+    confirm: Callable[[str, dict[str, Any]], Awaitable[Any]] | None
+
+
+CALLER: Final[ContextVar[Caller | None]] = ContextVar("CALLER", default=None)
+"""Set while a run calls a tool."""

@@ -1,7 +1,7 @@
 # /// script
-# dependencies = ["celery", "gevent"]
+# dependencies = ["celery", "gevent", "eventlet"]
 # ///
-"""`celery -P gevent` and `-P prefork`; ten tasks call a function, one fails; results and errors go through JSON."""
+"""`celery -P gevent`, `-P eventlet` and `-P prefork`; ten tasks call a function, one fails; results and errors go through JSON."""
 
 import subprocess
 import sys
@@ -57,6 +57,6 @@ def tried(pool: str) -> None:
             check("exit code", worker.wait(30), 0)
 
 
-tried("gevent")
-tried("prefork")
-seen("20 right answers; the error arrives as BadRequest with its text and .status 400")
+for pool in ("gevent", "eventlet", "prefork"):
+    tried(pool)
+seen("30 right answers; the error arrives as BadRequest with its text and .status 400")

@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 try:
-    from mcp.server.mcpserver import Image, MCPServer  # mcp 2
+    from mcp.server.mcpserver import Context, Image, MCPServer  # mcp 2
 
     OPTIONS_AT_RUN = True
 except ImportError:
+    from mcp.server.fastmcp import Context, Image
     from mcp.server.fastmcp import FastMCP as MCPServer  # mcp 1
-    from mcp.server.fastmcp import Image
 
     OPTIONS_AT_RUN = False
+
+from mcp.types import SamplingMessage, TextContent
+from pydantic import BaseModel
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -96,6 +99,27 @@ def grow() -> str:
     """Offer another tool from now on, and describe this one anew."""
     server.add_tool(lambda: "new", name="later", description="A new tool.")
     return "grown"
+
+
+class Seat(BaseModel):
+    row: int
+    by_window: bool = True
+
+
+@server.tool()
+async def sample(text: str, times: int, ctx: Context) -> str:
+    """Ask the client's model."""
+    message = SamplingMessage(role="user", content=TextContent(type="text", text=text))
+    for _ in range(times):
+        answer = await ctx.session.create_message([message], max_tokens=50, system_prompt="Be short.", temperature=0.5)
+    return f"it said {answer.content.text}; {answer.model}, {answer.role}"
+
+
+@server.tool()
+async def book(ctx: Context) -> str:
+    """Ask the client's user."""
+    answer = await ctx.elicit("Which seat?", Seat)
+    return f"{answer.action} {getattr(answer, 'data', None)}"
 
 
 def _end_with_parent() -> None:

@@ -16,6 +16,7 @@ from SimpleLLMFunc.logger import holds_little
 from SimpleLLMFunc.runtime import run_sync, submit
 from SimpleLLMFunc.tools.confirming import is_agreed
 from SimpleLLMFunc.tools.context import NotConfirmed
+from SimpleLLMFunc.tools.mcp.asked import CallAsked
 from SimpleLLMFunc.tools.mcp.connection import McpConnection
 from SimpleLLMFunc.tools.mcp.result import error_text, result_value
 from SimpleLLMFunc.tools.mcp.server import McpServer, http_server, require_mcp, stdio_server
@@ -50,6 +51,11 @@ def tools_from_mcp(
     ``async with tools_from_mcp(command=["python", "server.py"]) as tools:`` or the same with a plain ``with``;
     then ``toolkit=[*tools]``, in async and in sync functions. The tools work inside the block only.
 
+    A server may ask back while one of its tools runs. Sampling is answered by the model of the function that called the
+    tool, in its budget and its traces. Elicitation goes to its `toolkit_confirm`: ``(tool_name, form)`` with `message` and
+    `requestedSchema` (or `url`), to be answered by True, False, or a dict of the fields. Where there is no function, or
+    no `toolkit_confirm`, the server is told so.
+
     The list is read once: tools that the server adds, takes away or describes anew later change nothing. What it
     says about its tools the model reads, so connect to servers you trust, and name the tools you want with `only`.
 
@@ -61,10 +67,10 @@ def tools_from_mcp(
         headers: sent with every request to `url`, such as ``{"Authorization": "Bearer …"}``.
         only: the tools wanted, by the server's names; None for all.
         prefix: put before each name, to keep two servers apart.
-        timeout: seconds one call may take, None for no limit.
+        timeout: seconds one call may take, None for no limit; while the server waits for a person they do not count.
         start_timeout: seconds until the server must have told its tools.
         confirm: True has `toolkit_confirm` asked before every call; a callable ``(tool_name, arguments) -> bool``,
-            sync or async, is asked instead of it.
+            sync or async, is asked instead of it, also where the server asks a person (elicitation).
         untrusted: results come from outside and enter in a delimited block; False for a server of your own.
         stderr: where the process's stderr goes, an open file; None keeps its end, for the text of errors.
 
@@ -197,7 +203,7 @@ def _tool(description: Mapping[str, Any], connection: McpConnection, options: _O
         connection.check_process()
         if callable(confirm) and not await is_agreed(confirm, name, dict(arguments)):
             raise NotConfirmed(name)
-        result = await _answer(connection, server_name, name, options.timeout, arguments)
+        result = await _answer(connection, server_name, name, options, arguments)
         if result.get("isError"):
             raise ToolFailed(name, error_text(result))
         # Comparing a long text with its data, or looking at a large image, would hold up the loop.
@@ -209,21 +215,23 @@ def _tool(description: Mapping[str, Any], connection: McpConnection, options: _O
         name=name,
         description=cut(without_surrogates(text), _MAX_DESCRIPTION_CHARS),
         parameters=description.get("inputSchema") or {"type": "object"},
-        # Where a callable is asked first, the limit must not run while a person thinks: `run` sets its own.
-        timeout=None if callable(confirm) else options.timeout,
+        timeout=None,  # the limit must not run while a person thinks: `run` sets its own
         confirm=confirm is True,
         untrusted=options.untrusted,
     )
 
 
 async def _answer(
-    connection: McpConnection, server_name: str, name: str, timeout: float | None, arguments: dict[str, Any]
+    connection: McpConnection, server_name: str, name: str, options: _Options, arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    limit = asyncio.timeout(timeout)
+    limit = asyncio.timeout(options.timeout)
+    asked = CallAsked(name, options.confirm if callable(options.confirm) else None, limit)
     try:
         async with limit:
-            return await asyncio.wrap_future(submit(connection.call(server_name, arguments)))
+            return await asyncio.wrap_future(submit(connection.call(server_name, arguments, asked)))
     except TimeoutError:
         if not limit.expired():
             raise
-        raise ToolFailed(name, f"it took longer than {timeout:g} s and was given up") from None
+        raise ToolFailed(name, f"it took longer than {options.timeout:g} s and was given up") from None
+    finally:
+        asked.end()

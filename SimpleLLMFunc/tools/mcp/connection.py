@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, SimpleLLMFuncError, ToolFailed, UsageError, cut
 from SimpleLLMFunc.logger import escape_control, push_debug, push_warning, redact
+from SimpleLLMFunc.tools.mcp.asked import CallAsked, RefusedError
 from SimpleLLMFunc.tools.mcp.server import McpServer, Transport
 
 MAX_TOOLS: Final = 1000
@@ -26,6 +27,8 @@ _MAX_PAGES: Final = 100
 _MAX_FOREIGN_LINES: Final = 20
 _CONNECTION_CLOSED: Final = -32000
 _UNSUPPORTED_VERSION: Final = -32022
+_REFUSED: Final = -1
+"""Source: https://modelcontextprotocol.io/specification/2025-11-25/client/sampling (User rejected sampling request)"""
 _MAX_REASON_CHARS: Final = 1000
 _NOT_SENT: Final = frozenset({"BrokenResourceError", "ClosedResourceError"})
 _UNKNOWN_SESSION: Final = "Session terminated"
@@ -54,6 +57,7 @@ class McpConnection:
         self._session: Any = None
         self._reading: Any = None
         self._scope: Any = None  # of what can be given up at any time, unlike the closing of a transport
+        self._under_way: list[CallAsked] = []
         self._is_closed = False
         self._reason = ""
         self._foreign_lines = 0
@@ -80,20 +84,56 @@ class McpConnection:
         if self._keeper is not None:
             await asyncio.wait({self._keeper})
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call(self, name: str, arguments: dict[str, Any], asked: CallAsked) -> dict[str, Any]:
         """Call a tool and return the result as it was on the wire.
+
+        Args:
+            name: of the tool, as the server knows it.
+            arguments: go to the server as they are.
+            asked: answers what the server asks meanwhile.
 
         Raises:
             UsageError: the connection was closed, or belongs to the parent process.
             ToolFailed: the server is gone, or refuses the call.
         """
-        for is_last in (False, True):
-            try:
-                return await self._call(name, arguments)
-            except _NotSent:
-                if is_last or not await self._is_back():
-                    break
-        raise self._lost(name)
+        self._under_way.append(asked)
+        try:
+            for is_last in (False, True):
+                try:
+                    return await self._call(name, arguments)
+                except _NotSent:
+                    if is_last or not await self._is_back():
+                        break
+            raise self._lost(name)
+        finally:
+            self._under_way.remove(asked)
+
+    async def _asked_by_server(self, method: str, params: Any) -> Any:
+        """Answer a request of the server, on behalf of the call in which it asks."""
+        from mcp import types
+
+        answer = types.CreateMessageResult if method == "sampling" else types.ElicitResult
+        try:
+            return answer.model_validate(await self._asking_call(method).answer(method, _as_data(params)))
+        except RefusedError as refusal:
+            return types.ErrorData(code=_REFUSED, message=str(refusal))
+
+    def _asking_call(self, method: str) -> CallAsked:
+        """Return the latest call; the protocol does not say which of several has made the server ask.
+
+        Raises:
+            RefusedError: there is none, or it matters which.
+        """
+        if not self._under_way:
+            raise RefusedError("a server may only ask while one of its tools runs")
+        latest = self._under_way[-1]
+        for other in self._under_way:
+            same = other.model is latest.model if method == "sampling" else other.confirm == latest.confirm
+            if not same:
+                raise RefusedError(
+                    "functions with different models or users call tools of this server at the same time"
+                )
+        return latest
 
     async def _is_back(self) -> bool:
         """Connect again to a server that has gone; return whether it answers."""
@@ -229,7 +269,13 @@ class McpConnection:
         assert self._listed is not None
         problem: Exception | None = None
         self._reading = streams[0]
-        async with ClientSession(streams[0], streams[1], message_handler=self._hear) as session:
+        async with ClientSession(
+            streams[0],
+            streams[1],
+            sampling_callback=lambda _, params: self._asked_by_server("sampling", params),
+            elicitation_callback=lambda _, params: self._asked_by_server("elicitation", params),
+            message_handler=self._hear,
+        ) as session:
             with anyio.CancelScope(deadline=deadline) as scope:
                 self._scope = scope
                 if self._is_closed:

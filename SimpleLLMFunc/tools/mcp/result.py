@@ -24,7 +24,7 @@ def result_value(result: Mapping[str, Any]) -> Any:
     Args:
         result: as on the wire, with `content` and perhaps `structuredContent`.
     """
-    parts = list(_parts(result.get("content") or ()))
+    parts = list(content_parts(result.get("content") or ()))
     texts = [part for part in parts if isinstance(part, str)]
     images = [part for part in parts if not isinstance(part, str)]
     value = _combined(texts, result.get("structuredContent"))
@@ -37,7 +37,7 @@ def result_value(result: Mapping[str, Any]) -> Any:
 
 def error_text(result: Mapping[str, Any]) -> str:
     """Return what a result that is an error says."""
-    texts = [part for part in _parts(result.get("content") or ()) if isinstance(part, str)]
+    texts = [part for part in content_parts(result.get("content") or ()) if isinstance(part, str)]
     said = "\n".join(texts).strip()
     return said or json.dumps(result.get("structuredContent") or "the server gave no reason", ensure_ascii=False)
 
@@ -80,7 +80,8 @@ def _is_same(text: str, value: Any) -> bool:
     return bool(found == value) and isinstance(found, bool) == isinstance(value, bool)
 
 
-def _parts(content: Sequence[Any]) -> Iterator[str | ImgUrl]:
+def content_parts(content: Sequence[Any]) -> Iterator[str | ImgUrl]:
+    """Yield what blocks of content say, as on the wire: their texts, images, and a note for each of the rest."""
     for block in content:
         kind = block.get("type")
         if kind == "text":

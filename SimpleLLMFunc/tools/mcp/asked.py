@@ -1,0 +1,156 @@
+"""What an MCP server may ask while one of its tools runs: a model's answer (sampling), a person's (elicitation)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, Final
+
+from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.tools.confirming import Confirm, filled_in
+from SimpleLLMFunc.tools.context import CALLER
+from SimpleLLMFunc.tools.mcp.result import content_parts
+from SimpleLLMFunc.tools.running import in_thread
+from SimpleLLMFunc.tools.schemas import SchemaValidation
+from SimpleLLMFunc.type import Message
+
+MAX_SAMPLINGS: Final = 20
+"""Answers of a model that a server may ask for during one call of a tool."""
+
+_PARAMS: Final = {"maxTokens": "max_tokens", "temperature": "temperature", "stopSequences": "stop"}
+_STOP_REASONS: Final = {"stop": "endTurn", "length": "maxTokens"}
+
+
+class RefusedError(Exception):
+    """The server is told no; its text is what the server reads."""
+
+
+class CallAsked:
+    """One call of a tool, and who answers what the server asks meanwhile; made in the task that calls.
+
+    The function that runs the tool has its own model answer, and its own `toolkit_confirm`. Both run on the event loop and
+    in the context of the call, so they count in its budget and show in its traces.
+
+    Args:
+        tool: the name that the function knows it by.
+        confirm: asked instead of `toolkit_confirm`, where it is given.
+        limit: of the call; it stops while a person thinks.
+    """
+
+    def __init__(self, tool: str, confirm: Confirm | None, limit: asyncio.Timeout) -> None:
+        self._tool = tool
+        self._limit = limit
+        self._caller = CALLER.get()
+        self.confirm = confirm or (self._caller.confirm if self._caller is not None else None)
+        self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+        self._samplings = 0
+        self._under_way: set[Future[Any]] = set()
+
+    @property
+    def model(self) -> Any:
+        """The model that answers, None where no function runs the tool."""
+        return self._caller.model if self._caller is not None else None
+
+    async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the client answers to a request of the server, as on the wire; from any event loop.
+
+        Args:
+            method: "sampling" or "elicitation".
+            params: of the request, as on the wire.
+
+        Raises:
+            RefusedError: nobody can be asked, or what was asked cannot be done.
+        """
+        asked = self._sampled(params) if method == "sampling" else self._elicited(params)
+        # A copy of the context: two questions at once cannot both be in it.
+        future = self._context.copy().run(asyncio.run_coroutine_threadsafe, asked, self._loop)
+        self._under_way.add(future)
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            self._under_way.discard(future)
+
+    def end(self) -> None:
+        """Give up what is still being answered: the call is over."""
+        for future in list(self._under_way):
+            future.cancel()
+
+    async def _sampled(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        if self._caller is None:
+            raise RefusedError("no function runs this tool, so there is no model to ask")
+        if params.get("tools"):
+            raise RefusedError("tools in a request for sampling are not supported")
+        self._samplings += 1
+        if self._samplings > MAX_SAMPLINGS:
+            raise RefusedError(f"at most {MAX_SAMPLINGS} requests for sampling during one call of a tool")
+        messages = [_message(each) for each in params["messages"]]
+        if params.get("systemPrompt"):
+            messages.insert(0, {"role": "system", "content": params["systemPrompt"]})
+        given = {ours: params[name] for name, ours in _PARAMS.items() if params.get(name) is not None}
+        try:
+            reply = await self._caller.ask(f"{self._tool}.sampling", messages, given)
+        except SimpleLLMFuncError as error:
+            push_warning(f"tool {self._tool}: its server asked for sampling: {shown_error(error)}")
+            raise RefusedError(f"the model gave no answer ({type(error).__name__})") from None
+        return {
+            "role": "assistant",
+            "content": {"type": "text", "text": reply.text},
+            "model": reply.model or self._caller.model.model_name,
+            "stopReason": _STOP_REASONS.get(reply.finish_reason or "", reply.finish_reason),
+        }
+
+    async def _elicited(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        if self.confirm is None:
+            push_warning(f"tool {self._tool}: its server asks a person, and toolkit_confirm= was not given")
+            raise RefusedError("no person can be asked here")
+        schema = params.get("requestedSchema")
+        form = {name: params[name] for name in ("message", "url", "requestedSchema") if name in params}
+        when, began = self._limit.when(), self._loop.time()
+        self._limit.reschedule(None)
+        try:
+            said = await filled_in(self.confirm, self._tool, form)
+        finally:
+            with suppress(RuntimeError):  # the call is over
+                self._limit.reschedule(when if when is None else when + self._loop.time() - began)
+        if said is True and schema is not None:
+            said = _agreed(schema)
+        if said is False or (schema is not None and await in_thread(self._misfits, said, schema)):
+            return {"action": "decline"}
+        return {"action": "accept", **({} if schema is None else {"content": said})}
+
+    def _misfits(self, said: Any, schema: Mapping[str, Any]) -> bool:
+        try:
+            wrong = [f"{path or 'it'}: {expected}" for path, expected, _ in SchemaValidation(schema).violations(said)]
+        except SchemaError as error:
+            wrong = [str(error)]
+        if wrong:
+            push_warning(
+                f"tool {self._tool}: the answer of toolkit_confirm does not fit what the server asks for "
+                f"({cut('; '.join(wrong), 300)}). Return a dict with its fields."
+            )
+        return bool(wrong)
+
+
+def _agreed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a plain yes fills in: True where that is asked for, else what the server proposes."""
+    found: dict[str, Any] = {}
+    for name, field in (schema.get("properties") or {}).items():
+        if field.get("type") == "boolean":
+            found[name] = True
+        elif "default" in field:
+            found[name] = field["default"]
+    return found
+
+
+def _message(given: Mapping[str, Any]) -> Message:
+    content = given["content"]
+    parts = list(content_parts([content] if isinstance(content, Mapping) else content))
+    if all(isinstance(part, str) for part in parts):
+        return {"role": given["role"], "content": "\n".join(map(str, parts))}
+    shown: list[Any] = [{"type": "text", "text": part} if isinstance(part, str) else part.to_part() for part in parts]
+    return {"role": given["role"], "content": shown}
