@@ -72,7 +72,7 @@ async def main() -> None:
 
 environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
 command = ["litellm", "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
-with open("proxy.log", "w") as log, subprocess.Popen(command, stdout=log, stderr=log, env=environment) as proxy:
+with Path("proxy.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log, env=environment) as proxy:
     try:
         for _ in range(1200):
             check("the proxy ended", proxy.poll(), None)

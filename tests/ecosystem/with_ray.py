@@ -1,7 +1,7 @@
 # /// script
-# dependencies = ["SimpleLLMFunc[ray]", "ray"]
+# dependencies = ["ray", "SimpleLLMFunc[ray]"]
 # ///
-"""A map over two workers of which one is killed; a function of a script and its `with_options` as remote tasks, by value."""
+"""A map over two workers of which one is killed; a function of a script and its `with_options` in a remote task, by value."""
 
 import os
 import re
@@ -45,8 +45,15 @@ def kill_one() -> None:
 killed = threading.Event()
 ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
 answers(*['{"text": "hi"}'] * 2)
-tasks = [ray.remote(f).remote("a") for f in (note, note.with_options(temperature=0))]
-check("remote tasks", ray.get(tasks, timeout=120), [Note(text="hi")] * 2)
+
+
+@ray.remote
+def asks(about: str, other: object) -> list[Note]:
+    return [note(about), other(about)]
+
+
+tasks = [asks.remote("a", note.with_options(temperature=0))]
+check("remote tasks", ray.get(tasks, timeout=120), [[Note(text="hi")] * 2])
 answers(*[{"texts": ["aye"], "delay": 0.1}] * 100)
 threading.Thread(target=kill_one, daemon=True).start()
 report = shout.map([f"w{n}" for n in range(100)], engine=RayEngine(workers=2), concurrency=4, progress=False)
@@ -54,4 +61,4 @@ check("a worker was killed", killed.is_set(), True)
 check("answers", (len(report.rows), [row.error for row in report.rows if row.error]), (100, []))
 again = len(asked()) - 102
 check("asked twice", 0 <= again <= 4, True)
-seen(f"100 of 100 rows answered, {again} of them asked again after the kill; both tasks gave the type of the script")
+seen(f"100 of 100 rows answered, {again} of them asked again after the kill; both gave the type of the script")

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.parsing import QuoteCheck
+from SimpleLLMFunc.base.parsing import QuoteCheck, Repair
 from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
 from SimpleLLMFunc.errors import (
     BadReply,
@@ -23,6 +23,7 @@ from SimpleLLMFunc.errors import (
     ConnectionFailed,
     DeadlineExceeded,
     RateLimited,
+    ResponseParseError,
     ServerUnavailable,
     SimpleLLMFuncError,
     StreamInterrupted,
@@ -35,7 +36,7 @@ from SimpleLLMFunc.llm_decorator.answering.voting import Emit, Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text
-from SimpleLLMFunc.logger import border, push_warning, shown_error, shown_value
+from SimpleLLMFunc.logger import border, push_debug, push_warning, shown_error, shown_value
 from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
@@ -176,19 +177,19 @@ class _Call:
         first, fallback, agreement = answering.first, answering.fallback, answering.agreement
         with deadline_scope(self._pipeline.options.deadline) as clock:
             if first is not None:
-                said = await self._said_by(first, clock)
-                if said is not ABSTAIN:
-                    return await self._first_answered(first, said, agreement)
+                found = await self._answer_of(first, clock)
+                if found is not None:
+                    return await self._first_answered(first, *found, agreement)
             try:
-                found = await self._by_model(clock, has_fallback=fallback is not None)
+                answered = await self._by_model(clock, has_fallback=fallback is not None)
             except _OUT_OF_REACH as error:
                 if fallback is None:
                     raise
                 return await self._fell_back(fallback, error, clock, agreement)
             agreement.count("model")
             if fallback is not None and self._is_sampled:
-                await self._compare_fallback(fallback, found[0], clock, agreement)
-            return found
+                await self._compare_fallback(fallback, answered[0], clock, agreement)
+            return answered
 
     async def streamed(self) -> AsyncGenerator[Any, None]:
         if self._answering.voting is not None:
@@ -198,9 +199,9 @@ class _Call:
         first, fallback, agreement = answering.first, answering.fallback, answering.agreement
         clock = Deadline.after(self._pipeline.options.deadline).stricter(current_deadline())
         if first is not None:
-            said = await self._said_by(first, clock)
-            if said is not ABSTAIN:
-                yield (await self._first_answered(first, said, agreement))[0].value
+            found = await self._answer_of(first, clock)
+            if found is not None:
+                yield (await self._first_answered(first, *found, agreement))[0].value
                 return
         is_shown = False
         try:
@@ -256,6 +257,26 @@ class _Call:
         said = await code(bound.args, bound.kwargs, self._answering.instance, clock)
         return said if said is ABSTAIN else self._checked(said, code.name)
 
+    async def _answer_of(self, first: PlainCode, clock: Deadline) -> tuple[Any, list[Repair]] | None:
+        """Return what `first` said, judged; None where the model is to answer: it abstained, or a guard wants another answer."""
+        said = await self._said_by(first, clock)
+        try:
+            return None if said is ABSTAIN else await self._judged(said)
+        except ResponseParseError as error:
+            push_debug(f"{self._asks.func_name!r}: the model is asked after first=: {error}")
+            return None
+
+    async def _judged(self, said: Any) -> tuple[Any, list[Repair]]:
+        """Return what plain code said as the guards let it pass, and what they changed. Raises as `Guards.value`."""
+        value, changes = await self._pipeline.guards.value(
+            said.value if isinstance(said, Confident) else said,
+            self._asks.arguments,
+            self._text_of(said),
+            self._output.return_type,
+            self._output.adapter,
+        )
+        return (replace(said, value=value) if isinstance(said, Confident) else value), changes
+
     def _checked(self, said: Any, name: str) -> Any:
         """Return what the code said, of the annotated type.
 
@@ -280,13 +301,15 @@ class _Call:
             )
         return Confident(said, asked=0) if is_voted else said
 
-    def _by_code(self, value: Any, source: AnswerSource, usage: Usage, trace_id: str) -> tuple[Result[Any], str]:
+    def _by_code(
+        self, value: Any, changes: list[Repair], source: AnswerSource, usage: Usage, trace_id: str
+    ) -> tuple[Result[Any], str]:
         text = self._text_of(value)
         return Result(
             value=value,
             text=text,
             attempts=[],
-            repairs=[],
+            repairs=changes,
             output_mode="text" if self._output.is_text else "prompt",
             output_mode_reason=f"{source}: plain code answered",
             tool_calls=[],
@@ -306,7 +329,9 @@ class _Call:
             return json.dumps({"asked": 1, "escalated": False, "answers": [[mode, text]]})
         return text
 
-    async def _first_answered(self, code: PlainCode, said: Any, agreement: Agreement) -> tuple[Result[Any], str]:
+    async def _first_answered(
+        self, code: PlainCode, said: Any, changes: list[Repair], agreement: Agreement
+    ) -> tuple[Result[Any], str]:
         agreement.count("first")
         usage = _NOTHING_SPENT
         if self._is_sampled:
@@ -319,7 +344,7 @@ class _Call:
                 agreement.count_failure()
                 usage = error.usage or _NOTHING_SPENT
                 push_warning(f"{self._asks.func_name!r}: the model could not be compared with first=: {error}")
-        return self._by_code(said, "first", usage, self._asks.trace_id)
+        return self._by_code(said, changes, "first", usage, self._asks.trace_id)
 
     async def _fell_back(
         self, code: PlainCode, error: SimpleLLMFuncError, clock: Deadline, agreement: Agreement
@@ -327,9 +352,11 @@ class _Call:
         said = await self._said_by(code, clock)
         if said is ABSTAIN:
             raise error
+        said, changes = await self._judged(said)
         agreement.count("fallback")
         push_warning(f"{self._asks.func_name!r} is answered by its fallback: {error}")
-        found = self._by_code(said, "fallback", error.usage or _NOTHING_SPENT, error.trace_id or self._asks.trace_id)
+        usage, trace_id = error.usage or _NOTHING_SPENT, error.trace_id or self._asks.trace_id
+        found = self._by_code(said, changes, "fallback", usage, trace_id)
         return replace(found[0], attempts=list(error.attempts)), found[1]
 
     async def _compare_fallback(

@@ -16,6 +16,7 @@ from SimpleLLMFunc import (
     BudgetExceeded,
     ConfigError,
     ConnectionFailed,
+    ContentBlocked,
     DeadlineExceeded,
     ResponseParseError,
     ServerUnavailable,
@@ -26,6 +27,7 @@ from SimpleLLMFunc import (
     llm_function,
 )
 from SimpleLLMFunc.base.events import RunFinished
+from SimpleLLMFunc.guards import Block, Change, ModelRetry
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention, Confident, Quoted
 
@@ -450,3 +452,46 @@ async def test_cancelling_leaves_nothing():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert len(asyncio.all_tasks()) == 1
+
+
+# --- guards ---------------------------------------------------------------------------------------------------
+
+
+def judging(value: Label, arguments: dict[str, Any]) -> Any:
+    assert list(arguments) == ["text"]
+    return {"bad": Block("bad"), "old": Change(Label(name="new")), "odd": ModelRetry("another")}.get(value.name)
+
+
+@pytest.mark.parametrize(
+    ("said", "first", "fallback"),
+    [
+        ("fine", "fine", "fine"),
+        ("old", "new", "new"),
+        ("odd", "model", ResponseParseError),
+        ("bad",) + (ContentBlocked,) * 2,
+    ],
+)
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_guards_judge_what_plain_code_answers(said, first, fallback, is_streamed) -> None:
+    async def answer(llm, **options):
+        label = labeller(llm, guards=[judging], **options)
+        try:
+            if is_streamed:
+                return [value async for value in label.stream("x")][-1].name
+            result = await label.call("x")
+            assert bool(result.repairs) == (said == "old")
+            return result.value.name
+        except (ContentBlocked, ResponseParseError) as error:
+            assert "judging" in str(error)
+            return type(error)
+
+    assert await answer(answers("model"), first=lambda text: Label(name=said)) == first
+    assert await answer(answers(DOWN), fallback=lambda text: Label(name=said)) == fallback
+
+
+async def test_guards_judge_the_value_that_plain_code_is_confident_of() -> None:
+    @llm_function(ScriptedLLM(), votes=3, first=lambda text: "old", guards=[lambda value: Change(f"{value}er")])
+    async def word(text: str) -> Confident[str]:
+        """Say."""
+
+    assert (await word("x")).value == "older"
