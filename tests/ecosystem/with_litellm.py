@@ -74,13 +74,15 @@ environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MO
 command = ["litellm", "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
 with Path("proxy.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log, env=environment) as proxy:
     try:
-        for _ in range(1200):
+        for _ in range(2400):
             check("the proxy ended", proxy.poll(), None)
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
                 break
             except OSError:
                 time.sleep(0.1)
+        else:
+            raise SystemExit("the proxy does not answer")
         asyncio.run(main())
     except BaseException:
         print(Path("proxy.log").read_text()[-3000:])

@@ -35,14 +35,19 @@ def shout(word: str) -> str:
 def kill_one() -> None:
     while len(asked()) < 20:
         time.sleep(0.05)
-    # Ray calls a worker that runs an actor after it, and one without work IDLE.
-    found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    workers = [int(line.split()[0]) for line in found.splitlines() if re.match(r"\s*\d+ ray::(?!IDLE)", line)]
-    os.kill(workers[0], signal.SIGKILL)
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    found = [line.split(None, 2) for line in listed.splitlines()[1:]]
+    ours = {str(os.getpid())}
+    for _ in range(3):  # the node is our child, its workers are the node's
+        ours |= {pid for pid, parent, _ in found if parent in ours}
+    # A worker that runs an actor is called after it, one without work IDLE.
+    workers = [pid for pid, _, what in found if pid in ours and re.match("ray::(?!IDLE)", what)]
+    os.kill(int(workers[0]), signal.SIGKILL)
     killed.set()
 
 
 killed = threading.Event()
+os.environ["RAY_worker_niceness"] = "0"
 ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
 answers(*['{"text": "hi"}'] * 2)
 

@@ -88,6 +88,15 @@ async def slow(seconds: float, note: str = "") -> str:
 
 
 @server.tool()
+async def count(note: str, seconds: float) -> str:
+    """Count in the file `note` how often this was called, then take a while."""
+    path = Path(note)
+    path.write_text(str(int(path.read_text() or 0) + 1 if path.exists() else 1))
+    await asyncio.sleep(seconds)
+    return path.read_text()
+
+
+@server.tool()
 def die(note: str = "") -> str:
     """End the whole process without an answer."""
     print("fatal: out of luck, password=hunter2hunter2", file=sys.stderr, flush=True)

@@ -637,8 +637,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def http_server(transport: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    port = free_port()
+def http_server(transport: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    port = port or free_port()
     process = subprocess.Popen(
         [*SERVER, transport, str(port)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -684,6 +684,27 @@ async def test_over_http(transport: str, tmp_path: Path, monkeypatch: pytest.Mon
                 await call
             with pytest.raises(ToolFailed):
                 await found["hello"](name="x")
+    assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize("transport", ["streamable-http", "sse"])
+async def test_a_server_that_starts_again_at_its_address_is_connected_again(transport: str, tmp_path: Path) -> None:
+    port, note = free_port(), tmp_path / "note"
+    with http_server(transport, port) as (url, process):
+        opened = tools_from_mcp(url=url, timeout=20)
+        tools = by_name(await opened.__aenter__())
+        assert await tools["hello"](name="a") == "hello a"
+        under_way = asyncio.create_task(tools["count"](note=str(note), seconds=50.0))
+        await until(note.exists)
+        process.kill()
+        # It had left: the server may have carried it out, so it is not made again.
+        with pytest.raises(ToolFailed, match="is lost"):
+            await under_way
+    with http_server(transport, port):
+        said = await asyncio.gather(*(tools["hello"](name=name) for name in "bcd"))
+        assert said == ["hello b", "hello c", "hello d"]
+        assert await tools["count"](note=str(note), seconds=0.0) == "2"  # both calls, once each
+        await opened.__aexit__(None, None, None)
     assert len(asyncio.all_tasks()) == 1
 
 
