@@ -47,7 +47,7 @@ def kill_one() -> None:
 
 
 killed = threading.Event()
-os.environ["RAY_worker_niceness"] = "0"
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
 answers(*['{"text": "hi"}'] * 2)
 
