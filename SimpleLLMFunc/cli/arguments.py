@@ -1,4 +1,4 @@
-"""What `run` and `preview` are given on the command line, as the arguments of a function: read by its signature."""
+"""The arguments of `run` and `preview`: words of the command line, read by the function's signature."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.type import ImgUrl, Text
 
 Runnable: TypeAlias = Function | Chat
-"""What has a model for a body."""
+"""A decorated function or chat."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ _SHORTHANDS = (Text, ImgUrl, *FILES)
 
 
 def argument_options(command: F) -> F:
-    """Add the options that give a function its arguments, and the model that it asks."""
+    """Add the options for a function's arguments and for its model."""
     options = [
         click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target),
         click.argument("values", nargs=-1, metavar="[VALUE]..."),
@@ -66,7 +66,7 @@ def function_named(target: str) -> Runnable:
     """Return the decorated function that ``module:name`` names.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it names none.
     """
     found = load_object(target)
     if not isinstance(found, (*FUNCTIONS, *CHATS)):
@@ -83,7 +83,7 @@ def arguments_of(
     """Return the arguments of a call by name, and the fields of the docstring.
 
     Raises:
-        click.UsageError: they do not fit the function; says what it takes.
+        click.UsageError: the arguments do not fit the function; the message has its parameters.
         ConfigError: a file cannot be read.
     """
     pipeline = chat_pipeline_of(function) if isinstance(function, CHATS) else pipeline_of(function)
@@ -93,7 +93,7 @@ def arguments_of(
     given: dict[str, Any] = {}
     places = [name for name, each in parameters.items() if each.kind is not inspect.Parameter.KEYWORD_ONLY]
     if isinstance(function, CHATS):
-        # A conversation that begins now: its history is given by name, if at all.
+        # A history can only be given by name.
         places = [name for name in places if name not in {"history", "chat_history"}]
     if len(values) > len(places):
         raise click.UsageError(f"there are too many values ({len(values)}). {_told(function, parameters, hints)}")
@@ -142,7 +142,7 @@ def _text(value: str) -> str:
     if value == "-":
         return sys.stdin.read()
     if value.startswith("@@"):
-        return value[1:]  # a text that begins with the sign
+        return value[1:]  # @@ stands for @
     return _read(value[1:]) if value.startswith("@") and len(value) > 1 else value
 
 
@@ -173,10 +173,10 @@ def _json(text: str, name: str) -> Any:
 
 
 def _converted(name: str, text: str, hint: Any) -> Any:
-    """Return what a text means for a parameter: the text itself where it may be one, else JSON, else what pydantic reads.
+    """Return the value of a text for a parameter: the text itself for a str, else JSON, else pydantic's reading.
 
     Raises:
-        click.UsageError: nothing of its type.
+        click.UsageError: the text is no value of the type.
     """
     for shorthand in _SHORTHANDS:
         if hint is shorthand or (shorthand in get_args(hint) and str not in get_args(hint)):
@@ -223,7 +223,7 @@ def _validated(name: str, data: Any, hint: Any) -> Any:
 
 
 def _told(function: Runnable, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> str:
-    """Return a sentence that says what a function takes."""
+    """Return a sentence with a function's parameters."""
     parts = []
     for name, parameter in parameters.items():
         hint = hints.get(name, Any)

@@ -19,7 +19,7 @@ _BASH = """\
             words[++last]=${COMP_WORDS[i]}
         fi
     done
-    # What stands before the last colon is on the line already.
+    # The line already has the part before the last colon.
     [[ $COMP_WORDBREAKS == *:* && ${words[last]} == *:* ]] && prefix=${words[last]%%:*}:
     response=$(env COMP_WORDS="${words[*]}" COMP_CWORD=$last %(complete_var)s=bash_complete $1)
     for completion in $response; do
@@ -49,6 +49,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     """  # noqa: D301 - click reads the character itself
     made = get_completion_class(shell)
     assert made is not None, "click knows the three"
-    # Not by `source()`, which asks bash for its version first: the script is the same for all.
+    # Without `source()`, which runs bash to ask for its version.
     script = made(ctx.find_root().command, {}, _PROGRAM, "_SIMPLELLMFUNC_COMPLETE")
     click.echo((_BASH if shell == "bash" else script.source_template) % script.source_vars())

@@ -1,4 +1,4 @@
-"""`simplellmfunc improve`: look for a form of a function that answers better, and keep it in a file."""
+"""`simplellmfunc improve`: search for a better form of a function, and keep it in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line names: `module`, `package.module:function`, `folder/file.py:function`."""
+"""Names on the command line: `module`, `package.module:function`, `folder/file.py:function`, models, stores."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def store_path(given: Path | None, command: str) -> Path:
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """Return module and name of ``module:name``; the name is empty where there is none.
+    """Return module and name of ``module:name``; the name is empty if only a module is named.
 
     Raises:
-        ConfigError: no module, or a colon with nothing after it.
+        ConfigError: the module is missing, or the name after a colon.
     """
     # From the end: a path may begin with a drive letter and a colon.
     module, colon, name = target.rpartition(":")
@@ -72,7 +72,7 @@ def load_module(name: str) -> ModuleType:
     """Import a module by its dotted name, looked for in the working directory first, or by the path of its file.
 
     Raises:
-        ConfigError: there is none, or it fails while it is imported; the original is the cause.
+        ConfigError: the module is missing, or its import fails; the original error is the cause.
     """
     if name.endswith(".py") or os.sep in name or "/" in name:
         return _load_file(Path(name))
@@ -83,7 +83,7 @@ def load_module(name: str) -> ModuleType:
 
 
 def load_object(target: str) -> Any:
-    """Return what ``module:name`` names; the name may have dots, as in ``module:Class.method``.
+    """Return the object that ``module:name`` names; the name may have dots, as in ``module:Class.method``.
 
     Raises:
         ConfigError: as `load_module`, or the module has no such name.
@@ -104,7 +104,7 @@ def load_object(target: str) -> Any:
 
 
 def complete_target(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return ``module:function`` for every decorated function of the module that stands before the colon."""
+    """Return ``module:function`` for every decorated function of the module before the colon."""
     module_name, colon, begun = incomplete.rpartition(":")
     if not colon or not module_name:
         return []
@@ -123,7 +123,7 @@ def _decorated(found: Any) -> list[str]:
 
 
 def _names_in(found: Any) -> list[str]:
-    """Return the names that may have been meant: of decorated functions, else of whatever was written there."""
+    """Return the names to suggest: of decorated functions, else of all that the module defines."""
     public = {name: each for name, each in getattr(found, "__dict__", {}).items() if not name.startswith("_")}
     home = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
     own = [
@@ -137,12 +137,12 @@ def _names_in(found: Any) -> list[str]:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ConfigError(f"there is no file {str(path)!r}. Give the path of a Python file, or the name of a module.")
-    # What stands beside it, it may import, as when it is run.
+    # The file may import its neighbours, as when it is run.
     _search_first(path.resolve().parent)
     loaded = sys.modules.get(path.stem)
     if loaded is not None and getattr(loaded, "__file__", None) == str(path.resolve()):
         return loaded
-    # Under its own name where that is free, so that what it defines can be found again by name.
+    # Under its own name where that is free, so that its functions can be found by name.
     name = path.stem if loaded is None else f"_loaded_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path.resolve())
     if specification is None or specification.loader is None:
@@ -166,7 +166,7 @@ def _search_first(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _translated(name: str) -> Generator[None, None, None]:
-    """Turn whatever a module raises while it is imported into a `ConfigError`; our own errors pass."""
+    """Turn errors of a module's import into `ConfigError`; our own errors pass."""
     try:
         yield
     except (SimpleLLMFuncError, KeyboardInterrupt):
@@ -187,5 +187,5 @@ def _translated(name: str) -> Generator[None, None, None]:
 
 
 def _is_part(missing: str | None, name: str) -> bool:
-    """Whether the module not found is the one asked for, or a package it stands in, and not one that it imports."""
+    """Say whether the missing module is the named one, or its package, and not one that it imports."""
     return missing is not None and (name == missing or name.startswith(f"{missing}."))

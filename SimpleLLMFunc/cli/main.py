@@ -1,4 +1,4 @@
-"""The commands and how they end: 0 done, 1 one of our errors, 2 wrong usage, 130 stopped with Ctrl-C."""
+"""The commands and their exit codes: 0 done, 1 one of our errors, 2 wrong usage, 130 stopped with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ COMMANDS = {
     "traces": "commands.traces:traces",
     "view": "commands.view:view",
 }
-"""Where each command is, in this package: loaded when it is asked for, for most of a start would be the others."""
+"""Module and name of each command, in this package; loaded when it is used, for a fast start."""
 
 _STOPPED = 130  # 128 + SIGINT, as shells have it
 
 
 class _Program(click.Group):
-    """A group whose commands end with a line instead of a traceback where the error is ours."""
+    """A group that prints one line instead of a traceback for errors of ours."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return sorted(COMMANDS)
@@ -59,7 +59,7 @@ class _Program(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        # The names alone: to load every command would take longer than somebody who types wants to wait.
+        # Names only: loading every command is too slow for completion.
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         return [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -71,7 +71,7 @@ class _Program(click.Group):
             if is_debugging():
                 click.echo(printable(shown_traceback(error)), err=True)
             click.secho("Error: ", fg="red", nl=False, err=True)
-            # It may repeat what a service said, which is to do nothing to the terminal.
+            # The text may quote a service: no terminal escapes.
             click.echo(printable(redact(str(error))), err=True)
             ctx.exit(1)
         except KeyboardInterrupt:

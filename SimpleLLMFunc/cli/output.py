@@ -1,4 +1,4 @@
-"""What goes to the terminal: values as text or JSON, and nothing in them that a terminal would obey."""
+"""Output to the terminal: values as text or JSON, without terminal escapes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from SimpleLLMFunc.logger import escape_control
 
 
 def printable(text: str) -> str:
-    """Return text that may go to a terminal: its lines stay, other control characters are shown as escapes."""
+    """Return text for a terminal: its lines stay, other control characters become visible escapes."""
     return "\n".join(
         "\t".join(escape_control(part) for part in line.split("\t")) for line in text.replace("\r\n", "\n").split("\n")
     )
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value as JSON data; what has no such form is shown by its repr."""
+    """Return a value as JSON data; a part without a JSON form by its repr."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
@@ -35,26 +35,26 @@ def jsonable(value: Any) -> Any:
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
-    """Return a value as JSON text that any file and pipe can hold."""
+    """Return a value as JSON text for any file or pipe."""
     text = json.dumps(jsonable(value), ensure_ascii=False, indent=indent)
-    # JSON lets these stand in a text, and a terminal obeys some of them.
+    # JSON allows these characters in a text, and a terminal obeys some of them.
     text = "\n".join(escape_control(line) for line in text.split("\n"))
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def echo_json(value: Any) -> None:
-    """Print JSON: over several lines for a person, on one line for a script."""
+    """Print JSON: on several lines for a terminal, on one line for a pipe."""
     click.echo(as_json(value, indent=2 if sys.stdout.isatty() else None))
 
 
 def echo_text(text: str) -> None:
-    """Print a text without a line end: to a file or a pipe as it is, to a terminal without what that would obey."""
+    """Print a text without a line end: unchanged to a file or a pipe, without terminal escapes to a terminal."""
     shown = printable(text) if sys.stdout.isatty() else text
     click.echo(shown.encode("utf-8", "replace").decode(), nl=False, color=True)
 
 
 def echo_value(value: Any) -> None:
-    """Print what a function returned: a text as it is, anything else as JSON."""
+    """Print a function's value: a text as it is, anything else as JSON."""
     if isinstance(value, str):
         echo_text(value)
         click.echo()

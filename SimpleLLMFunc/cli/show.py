@@ -11,10 +11,10 @@ import click
 from SimpleLLMFunc.display.tables import text_table
 
 State: TypeAlias = Literal["ok", "no", "bad"]
-"""Fine; not there, which need not be; wrong."""
+"""Fine; missing, which is allowed; wrong."""
 
 Row: TypeAlias = tuple[State, str, str]
-"""State, what it is about, what there is to say."""
+"""State, name, text."""
 
 _COLOURS = {"ok": "green", "no": "yellow", "bad": "red", "error": "red", "lost": "red", "running": "cyan"}
 
@@ -29,7 +29,7 @@ def show_rows(rows: Sequence[Row]) -> None:
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table to stdout; what stands in it is text, and nothing that a terminal or `rich` would obey."""
+    """Print a table to stdout; cells are text, without markup of `rich`."""
     if sys.stdout.isatty() and _rich_table(headers, rows):
         return
     click.echo(text_table(headers, rows, rule=False))
@@ -44,7 +44,7 @@ def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
         return False
     table = Table(*headers, show_header=bool(headers), box=None)
     for row in rows:
-        # As Text, for brackets in a path are no markup.
+        # As Text, since brackets in a path are not markup.
         cells = [Text(cell, style=_COLOURS.get(cell, ""), overflow="fold") for cell in row]
         if not headers:
             cells[1].stylize("bold")

@@ -1,7 +1,7 @@
 """How a result looks in a notebook and on a terminal with `rich`: cards of named facts, as HTML or as a table.
 
-What stands in a card was written by models, users and services: all of it is text here, without secrets, and nothing
-that a page or a terminal would obey.
+Models, users and services wrote the contents of a card: all of it is shown as text, without secrets, markup or terminal
+escapes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is shown of an object.
+    """A summary of an object, to show it.
 
     Attributes:
         title: in a few words.
@@ -68,7 +68,7 @@ class Card:
 
 
 def plainly(value: Any) -> str:
-    """Return any value as text to read: a text as it is, data as JSON, else its repr."""
+    """Return any value as text: a text as it is, data as JSON, else its repr."""
     if isinstance(value, str):
         return value
     try:
@@ -77,7 +77,7 @@ def plainly(value: Any) -> str:
         pass
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 - an object of the user's may fail at showing itself
+    except Exception:  # noqa: BLE001 - a user's object may fail in its repr
         return f"<{type(value).__name__}>"
 
 
@@ -88,7 +88,7 @@ def conversation(messages: Sequence[Any]) -> Part:
 
 
 def fact_lines(card: Card) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a card that say something."""
+    """Yield the facts of a card with a text."""
     return ((name, text) for name, text in card.facts if text)
 
 
@@ -100,12 +100,12 @@ def as_html(card: Card) -> str:
 
 
 def as_rich(card: Card) -> RenderableType:
-    """Return a card for `rich`, which whoever asks for it has imported already."""
+    """Return a card for `rich`, which the caller has imported."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    # As Text, for brackets in what a model wrote are no markup.
+    # As Text, since brackets in a model's text are not markup.
     facts = Table(show_header=False, box=None, title=Text(_visible(card.title), style="bold"), title_justify="left")
     for name, text in fact_lines(card):
         facts.add_row(Text(_visible(name), style="bold"), Text(_visible(text), overflow="fold"))
@@ -142,8 +142,8 @@ def _block(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """Return text without secrets, cut, and without what is not to be seen: direction marks, escapes."""
-    # The name of a key's variable in a command is no secret: masked, the command would not run.
+    """Return text without secrets, cut, with control characters and direction marks made visible."""
+    # The name of a key's variable stays: masked, the command would not run.
     key = KEY_VARIABLE.search(text)
     shown = (
         _redacted(text) if key is None else f"{_redacted(text[: key.start()])}{key[0]}{_redacted(text[key.end() :])}"

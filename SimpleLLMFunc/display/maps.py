@@ -1,4 +1,4 @@
-"""How the report of a map shows itself."""
+"""The card of a map's report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 10
 
 
 def report_card(report: MapReport[Any]) -> Card:
-    """Return what a map came to as a card."""
+    """Return the report of a map as a card."""
     counts = report.counts
     usage = report.usage
     facts = [

@@ -1,4 +1,4 @@
-"""How the result and the preview of a call show themselves."""
+"""The cards of a call's result and preview."""
 
 from __future__ import annotations
 

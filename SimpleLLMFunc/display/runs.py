@@ -1,4 +1,4 @@
-"""How a run of the trace store, and a page of runs, show themselves; that room is no floor below, so by what they hold."""
+"""The cards of a stored run and of a page of runs; untyped, since this room must not import the trace store."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False, rule: bool = True) -> str:
-    """Return a table whose columns stand below one another, also where they hold Chinese."""
+    """Return a table with aligned columns; wide characters such as Chinese count twice."""
     lines = [list(head), *map(list, rows)]
     widths = [max(_width(line[column]) for line in lines) for column in range(len(head))]
     padded = [[cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)] for line in lines]

@@ -19,23 +19,23 @@ from SimpleLLMFunc.utils import Block
 class durable:  # noqa: N801 - used like a function
     """Keep the runs of a block in a journal: ``with durable("runs.sqlite", key="order-17"): …``, in async code too.
 
-    Every reply of a model and every result of a tool inside is written before it is used. After a crash the same block
-    with the same key goes on: what was written is given again, without a request and without a second run of a tool.
-    When the block has ended without an exception, its key gives what it has written for ever.
+    Every reply of a model and every result of a tool inside is written before it is used. After a crash, run the same
+    block with the same key again: it continues. Written replies and results are replayed, without a request and without a
+    second run of a tool. Once the block has ended without an exception, its key replays all of them for ever.
 
     Args:
-        path: of the journal, a SQLite file; made with its folders. Many keys share it, at the same time too.
-        key: of the work that the block does, such as the number of an order.
-        on_change: what happens where a function is called whose docstring, signature, types or tools are others than
-            when the block ran before: an error, or "restart": the key's journal is forgotten, the block goes on anew.
-        sync: "normal" outlasts the death of the process, "full" a loss of power too.
+        path: of the journal, a SQLite file; made with its folders. Many keys may share it, also at the same time.
+        key: names the work of the block, such as the number of an order.
+        on_change: what happens when a called function has another docstring, signature, other types or tools than
+            when the block ran before: "error", or "restart": the key's journal is forgotten, and the block starts over.
+        sync: "normal" survives the death of the process, "full" a power failure too.
 
     Raises:
-        UsageError: an argument that cannot be.
+        UsageError: an argument is invalid.
 
     Entering it raises:
-        CheckpointError: the key runs already, here or elsewhere; or the file cannot be trusted, read or written.
-        UsageError: it stands inside of another one.
+        CheckpointError: the key is running already, here or elsewhere; or the file is damaged or cannot be read or written.
+        UsageError: there is a durable block around it.
     """
 
     @border
@@ -63,9 +63,7 @@ class durable:  # noqa: N801 - used like a function
     @border
     def __enter__(self) -> Self:
         if self._entered is not None or JOURNAL.get() is not None:
-            raise UsageError(
-                "a durable block stands inside of another one. Give the outer one the key of the whole work."
-            )
+            raise UsageError("a durable block is inside another one. Give the outer one the key of the whole work.")
         with ExitStack() as stack:
             file = JournalFile(self.path, sync=self._sync)
             stack.enter_context(file.lock(self.key))

@@ -1,7 +1,7 @@
-"""The file of a journal: for each key a chain of rows that only grows, and the answers that people gave.
+"""The file of a journal: for each key an append-only chain of rows, and the answers of people.
 
-Each row's checksum covers the one before it, so that a row that was changed, left out or moved is noticed. That rows at
-the end are gone is noticed by their number, which stands outside of the database too (`StepCounts`).
+Each row's checksum covers the row before, so a changed, missing or moved row is noticed. Missing rows at the end are
+noticed by their number, which is kept outside the database too (`StepCounts`).
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _TABLES: Final = (
     """,
 )
 _PATIENCE: Final = 0.2
-"""Seconds; who only looks into a key holds its lock for a moment."""
+"""Seconds to wait for the lock of a key; readers hold it for a moment."""
 
 _JSON: Final = json.JSONEncoder(
     separators=(",", ":"), skipkeys=True, default=str
 )  # services and doubles add odd things
 
 NewRow: TypeAlias = tuple[str, bytes, Any]
-"""Kind, place and data of a row that is to be written."""
+"""Kind, place and data of a new row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Row:
 
     @property
     def data(self) -> Any:
-        """What the row says."""
+        """The data of the row."""
         return json.loads(self.text)
 
 
@@ -83,10 +83,10 @@ class JournalFile:
     Args:
         path: of the file, made with its folders.
         sync: "full" outlasts a loss of power too.
-        must_exist: a file that is not there is an error.
+        must_exist: a missing file is an error.
 
     Raises:
-        UsageError: the path is none.
+        UsageError: the path is not a file's path.
         CheckpointError: there is no journal.
     """
 
@@ -103,15 +103,15 @@ class JournalFile:
         self._identity: tuple[int, int] | None = None
 
     def beside(self, suffix: str) -> Path:
-        """Return the path of a file that belongs to this one."""
+        """Return the path of a companion file."""
         return self.path.with_name(self.path.name + suffix)
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
-        """Be the only one who writes a key, in all processes.
+        """Hold the exclusive lock of a key, in all processes.
 
         Raises:
-            CheckpointError: somebody else is.
+            CheckpointError: another process or thread writes it.
         """
         lock = filelock.FileLock(self.beside(f".{hash_of(key).hex()[:16]}.lock"), thread_local=False)
         try:
@@ -131,17 +131,17 @@ class JournalFile:
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Hold the file, opened.
+        """Yield the open connection, under the file's lock.
 
         Raises:
-            CheckpointError: it is damaged, was taken away, is none of ours, or cannot be read or written.
+            CheckpointError: the file is damaged, missing, not a journal, or cannot be read or written.
         """
         try:
             with self._file.lock:
                 if self._identity is None:
                     self._open()
                 elif self._identity != self._found():
-                    # Not made anew: who writes on would take it for the one that held the steps before.
+                    # A new file would lack the earlier steps, so tools could run twice.
                     raise CheckpointError(
                         f"{self.shown} was taken away or replaced. Put it back, and run the block again."
                     )
@@ -154,7 +154,7 @@ class JournalFile:
 
     def _open(self) -> None:
         with filelock.FileLock(self.beside(".lock"), timeout=10.0, thread_local=False):
-            if not self.path.exists():  # somebody has taken it away, and with it all that it knew
+            if not self.path.exists():  # it was deleted, so its companion files are stale
                 for suffix in ("-wal", "-shm", ".steps"):
                     self.beside(suffix).unlink(missing_ok=True)
             connection = self._file.connection()
@@ -170,7 +170,7 @@ class JournalFile:
             return [key for (key,) in connection.execute("SELECT key FROM keys ORDER BY at DESC")]
 
     def finished_before(self, seconds: float) -> list[str]:
-        """Return the keys whose block has finished so long ago."""
+        """Return the keys whose block finished at least so many seconds ago."""
         with self.connection() as connection:
             statement = (
                 "SELECT keys.key FROM keys JOIN steps ON steps.key = keys.id WHERE kind = 'end' AND steps.at <= ? "
@@ -179,7 +179,7 @@ class JournalFile:
             return [key for (key,) in connection.execute(statement, (time.time() - seconds,))]
 
     def close(self) -> None:
-        """Close the file; what waits in its log goes into it where nobody else has it open."""
+        """Close the file; the last one to close it merges the write-ahead log."""
         self._file.close()
 
     def _found(self) -> tuple[int, int] | None:
@@ -201,8 +201,8 @@ class KeyLog:
         key: as the user named it.
 
     Attributes:
-        epoch: chosen at random when the key is first begun, so that no two keys have a step in common.
-        rows: as they were read.
+        epoch: random bytes, drawn when the key is first used, so that no two keys share a step.
+        rows: as read.
         answers: by the id of the call.
     """
 
@@ -221,10 +221,10 @@ class KeyLog:
         self._last = b""
 
     def read(self) -> None:
-        """Read all rows, and make sure that they are those that were written.
+        """Read and verify all rows.
 
         Raises:
-            CheckpointError: they are not.
+            CheckpointError: they are damaged.
         """
         noted = self._counts.read()
         with self.file.connection() as connection:
@@ -256,7 +256,7 @@ class KeyLog:
             )
 
     def append(self, rows: Sequence[NewRow], *, used: str = "") -> list[Row]:
-        """Write rows, all or none; `used` is the id of a call whose answer is used up."""
+        """Write rows, all or none; `used` is the id of a call whose answer is consumed."""
         at = time.time()
         written = [Row(kind, place, mask_known(_JSON.encode(data)), at) for kind, place, data in rows]
         with self.file.connection() as connection:
@@ -287,7 +287,7 @@ class KeyLog:
         """
         at, text = time.time(), json.dumps(data)
         with self.file.connection() as connection:
-            # The key may have been forgotten since it was read; another one would have its number then.
+            # The key may have been forgotten since it was read, and its number reused.
             written = connection.execute(
                 "INSERT OR IGNORE INTO answers SELECT id, ?, ?, ?, ? FROM keys WHERE id = ? AND epoch = ?",
                 (call_id, text, at, _checksum(self.epoch, call_id, text, at), self._id, self.epoch),
@@ -296,8 +296,8 @@ class KeyLog:
             raise UsageError(f"the call {call_id!r} of {self.key!r} has been answered.")
 
     def forget(self) -> bool:
-        """Remove all rows and answers, damaged ones too, and say whether there were any; what comes then has another epoch."""
-        self._counts.forget()  # first: a number that is too high would be taken for a loss
+        """Delete all rows and answers, damaged ones too; say whether there were any. Later rows have another epoch."""
+        self._counts.forget()  # first: a number above the rows would look like a loss
         with self.file.connection() as connection, transaction(connection):
             of_key = connection.execute("SELECT id FROM keys WHERE key = ?", (self.key,)).fetchone()
             for statement in ("steps WHERE key", "answers WHERE key", "keys WHERE id"):
@@ -306,18 +306,18 @@ class KeyLog:
         return of_key is not None
 
     def close(self) -> None:
-        """Close the file beside."""
+        """Close the file of step counts."""
         self._counts.close()
 
     def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(
             f"{self.file.shown} is damaged at {self.key!r}: {problem}. Nothing is asked and no tool runs, so that nothing "
-            f"is done twice: put a copy in its place; or, to begin anew, SimpleLLMFunc.journal.forget(path, {self.key!r})."
+            f"is done twice: restore a copy; or start over with SimpleLLMFunc.journal.forget(path, {self.key!r})."
         )
 
 
 def hash_of(key: str) -> bytes:
-    """Return 16 bytes that stand for a key."""
+    """Return the 16-byte hash of a key."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

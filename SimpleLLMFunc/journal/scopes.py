@@ -1,7 +1,7 @@
-"""What happens inside of a block, each at its place: runs, their replies, the calls of their tools, and what these begin.
+"""The steps inside a block, each at its place: runs, their replies, their tool calls, and the runs of these.
 
-A place is a hash of the place around it and of what happens there, with the number of times that the same has happened
-there before. So it is the same each time that the block runs, in whatever order concurrent calls come.
+A place is a hash of the place around it, of the step, and of how often the same step has happened there before. It is
+the same each time that the block runs, in any order of concurrent calls.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from SimpleLLMFunc.tools import AnsweredInstead, Tool, ToolContext, as_tool, run
 from SimpleLLMFunc.type import ABSTAIN, ChatCompletion, ToolCall
 
 RUN_AGAIN = "RUN_AGAIN: it never ran"
-"""The answer to an unknown outcome where it is known that the tool has done nothing: it is run."""
+"""The answer to an unknown outcome if the tool has done nothing: the tool is run."""
 
 _UNREAD = (ResponseParseError, EmptyResponseError, OutputTruncated, ContentBlocked, ToolCallLimitExceeded)
-"""The model has answered, and what it said is of no use: asked anew when the block that ended so runs again."""
+"""Errors of unusable answers; the model is asked again when the block runs again."""
 
 
 class Scope:
-    """The block, or the call of a tool: what runs may begin in.
+    """The block, or a tool call: runs begin in it.
 
     Args:
         steps: of the block.
@@ -47,7 +47,7 @@ class Scope:
         around: the scope around this, None for the block itself.
 
     Attributes:
-        interrupted: why something inside has no result: it waits for somebody, or cannot go on.
+        interrupted: why a step inside has no result: it waits for an answer, or failed.
     """
 
     def __init__(self, steps: Steps, place: bytes | None = None, around: Scope | None = None) -> None:
@@ -59,21 +59,21 @@ class Scope:
 
     @property
     def place(self) -> bytes:
-        """Where this happens."""
+        """The place of this scope."""
         return self.steps.epoch if self._place is None else self._place
 
     def next_place(self, *what: Any) -> bytes:
-        """Return where this happens now.
+        """Return the place of the next such step.
 
         Raises:
-            UsageError: it holds something that cannot be recognised when it comes again.
+            UsageError: the step holds an object that cannot be recognised when the block runs again.
         """
         same = key_of(self.place, what)
         self._times[same] += 1
         return key_of(same, self._times[same])
 
     def interrupt(self, error: SimpleLLMFuncError) -> SimpleLLMFuncError:
-        """Note that nothing around has a result either; return the error."""
+        """Note that no scope around has a result either; return the error."""
         scope: Scope | None = self
         while scope is not None:
             scope.interrupted = scope.interrupted or error
@@ -81,7 +81,7 @@ class Scope:
         return error
 
     async def begin(self, identity: RunIdentity, trace_id: str) -> RunScope:
-        """Return the run that begins here; `trace_id` is its own if it is new."""
+        """Return the run that begins here; a new run has this `trace_id`."""
         self.steps.check_open()
         try:
             await self.steps.check_version(identity)
@@ -91,12 +91,12 @@ class Scope:
         return RunScope(self, place, identity, trace_id)
 
     def call_of(self, name: str, arguments: Any) -> CallScope:
-        """Return the call of a tool that no model makes."""
+        """Return a tool call that the program makes itself."""
         self.steps.check_open()
         return CallScope(self, self.next_place("call", name, arguments), name)
 
     def moment(self, what: Any) -> float:
-        """Return the time of `what`, in seconds since the epoch: the same each time that the block runs."""
+        """Return the time of `what`, in seconds since the epoch; the same each time that the block runs."""
         place = self.next_place("moment", what)
         if (row := self.steps.found(place)) is not None:
             return float(row.data)
@@ -109,10 +109,10 @@ class RunScope:
     """One run.
 
     Args:
-        around: what it begins in.
+        around: the scope it begins in.
         place: of the run.
-        identity: by which it is known.
-        trace_id: its own, if it is new.
+        identity: function, version, options and arguments.
+        trace_id: for a new run.
     """
 
     def __init__(self, around: Scope, place: bytes, identity: RunIdentity, trace_id: str) -> None:
@@ -137,7 +137,7 @@ class RunScope:
         return place
 
     def reply(self) -> KeptReply | None:
-        """Return the next reply where it is known."""
+        """Return the next reply if it is in the journal."""
         self.steps.check_open()
         row = self.steps.found(key_of(self._place, self._replies))
         if row is None:
@@ -152,7 +152,7 @@ class RunScope:
         return KeptReply(reply, data["mode"], data["reason"], told)
 
     async def keep(self, kept: KeptReply) -> None:
-        """Write a reply that has come."""
+        """Write a new reply."""
         reply, place = kept.reply, self._next()
         data = {
             "reply": {**reply.raw, **reply.to_dict()},
@@ -166,7 +166,7 @@ class RunScope:
         await self.steps.append(*new, ("reply", place, data))
 
     def call(self, call: ToolCall) -> CallScope:
-        """Return a call of the last reply; the same name and arguments again are another one."""
+        """Return a call of the last reply; equal calls are counted."""
         self._since_tools.clear()
         asked = (call.function.name, call.function.arguments)
         self._calls[asked] += 1
@@ -180,13 +180,13 @@ class RunScope:
 
 
 class CallScope(Scope):
-    """One call of a tool, and what is around the runs that it begins.
+    """One tool call, and the scope of the runs that it begins.
 
     Args:
         around: the scope of the run that calls it.
         place: of the call.
         tool: its name.
-        replayed: where to note that it was given again.
+        replayed: list to note a replay in.
     """
 
     def __init__(self, around: Scope, place: bytes, tool: str, replayed: list[str] | None = None) -> None:
@@ -198,10 +198,10 @@ class CallScope(Scope):
         self._replayed = replayed
 
     def finished(self, turn: int, call: ToolCall) -> ToolCallFinished | None:
-        """Return how it has ended before, None where it has not.
+        """Return the earlier result; None if the call had not finished.
 
         Raises:
-            ToolFailed: so.
+            ToolFailed: the call had failed.
         """
         self.steps.check_open()
         row = self.steps.found(self.place)
@@ -216,12 +216,12 @@ class CallScope(Scope):
         return ToolCallFinished(turn, call, **kept, replayed=True)
 
     async def outcome(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext[Any]) -> tuple[Any, ...]:
-        """Return the result of a call that had begun, in a tuple; an empty one where it is known that it never ran."""
+        """Return the result of a call that had begun, in a tuple; an empty tuple if it never ran."""
         if self.call_id in self.steps.answers:
             said = self.steps.answers[self.call_id]
             return () if said == RUN_AGAIN else (said,)
         if not tool.once:
-            return ()  # it was one when it began
+            return ()  # it was a once-tool when it began
         cause: Exception | None = None
         if tool.recover is not None:
             finder = as_tool(tool.recover)
@@ -231,7 +231,7 @@ class CallScope(Scope):
                 found = await run_callable(finder.func, args, kwargs)
             except (RunPaused, OutcomeUnknown):
                 raise
-            except Exception as error:  # noqa: BLE001 - who cannot find it out does not know it
+            except Exception as error:  # noqa: BLE001 - a recovery that fails does not know the outcome
                 cause, found = error, ABSTAIN
             if found is not ABSTAIN:
                 return (found,)
@@ -247,30 +247,30 @@ class CallScope(Scope):
         )
 
     async def begins(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Note that the tool is about to run."""
-        used = self.call_id if self.call_id in self.steps.answers else ""  # what comes after is another question
+        """Write that the tool is about to run."""
+        used = self.call_id if self.call_id in self.steps.answers else ""  # the answer serves once
         await self.steps.append(("began", self.place, {"tool": tool.name, "arguments": dict(arguments)}), used=used)
         self.has_begun = True
 
     async def ends(self, finished: ToolCallFinished, raised: str | None = None) -> None:
-        """Write the result; `raised` is the problem where it ends the run."""
-        if self.interrupted is not None:  # also where the tool itself has caught it
+        """Write the result; `raised` is the text of an error that ends the run."""
+        if self.interrupted is not None:  # also where the tool has caught the error
             await self.waits()
             raise self.interrupted
         kept = {name: getattr(finished, name) for name in ("content", "failed", "seconds", "error_type")}
         await self.steps.append(("tool", self.place, {**kept, "raised": raised}))
 
     async def waits(self) -> None:
-        """Note that the call has no result, since something inside of it waits for an answer: it counts as not begun."""
+        """Write that the call counts as not begun, since a step inside it waits for an answer."""
         if self.has_begun and getattr(self.interrupted, "call_id", "") != self.call_id:
             await self.steps.append(("undone", self.place, None))
 
     def confirmed(self, arguments: Mapping[str, Any]) -> bool:
-        """Return what was answered to the question whether the tool may run; not for an event loop.
+        """Return the answer whether the tool may run; not for an event loop.
 
         Raises:
-            AnsweredInstead: a text for the model.
-            RunPaused: nothing was answered.
+            AnsweredInstead: the answer is a text for the model.
+            RunPaused: there is no answer yet.
         """
         steps, call_id = self.steps, self.call_id
         if self.place in steps.approved:

@@ -1,4 +1,4 @@
-"""From outside of a block, from any process: what waits for an answer, the answer, and what may be forgotten."""
+"""From any process: the calls that wait for an answer, their answers, and forgetting keys."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from SimpleLLMFunc.tools import NobodyToAsk
 
 
 def pause_run(tool: str, arguments: dict[str, Any]) -> bool:
-    """Wait for an answer that comes later and from elsewhere: ``toolkit_confirm=pause_run``.
+    """Pause the run until `answer` is called, also days later in another process: ``toolkit_confirm=pause_run``.
 
-    Once the other tools of the turn have finished, the run ends with `RunPaused`. `answer` says whether the tool may run,
-    also days later; then the same block goes on. A confirmation of your own may call it for the calls that matter.
+    Once the other tools of the turn have finished, the run ends with `RunPaused`. After `answer` the same block goes on.
+    Your own confirmation may call `pause_run` for some calls.
 
     Raises:
-        RunPaused: nothing was answered so far.
+        RunPaused: there is no answer yet.
         UsageError: there is no `durable` block around the call.
     """
     call = JOURNAL.get()
     if not isinstance(call, CallScope):
         raise NobodyToAsk(
-            f"nobody can be asked whether {tool!r} may run: toolkit_confirm=pause_run needs a block around the call, "
+            f"no block can wait for the answer whether {tool!r} may run: toolkit_confirm=pause_run needs one around the call, "
             'with durable("runs.sqlite", key=...).'
         )
     return call.confirmed(arguments)
@@ -40,10 +40,10 @@ def pause_run(tool: str, arguments: dict[str, Any]) -> bool:
 
 @border
 def paused(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return what waits for an answer, the oldest first.
+    """Return the calls that wait for an answer, the oldest first.
 
     Each is ``{"key", "call_id", "tool", "arguments", "why", "since"}``: `why` is "confirm", or "outcome" where a once-tool
-    had begun and nobody knows how far it came; `since` is in seconds since the epoch.
+    had begun and its outcome is unknown; `since` is in seconds since the epoch.
 
     Raises:
         CheckpointError: there is no such journal, or it cannot be trusted or read.
@@ -58,17 +58,17 @@ def paused(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 @border
 def answer(path: str | os.PathLike[str], key: str, call_id: str, result: Any) -> None:
-    """Say what a paused run waits for; the same block goes on with it when it runs again.
+    """Answer a waiting call; its block goes on with the answer when it runs again.
 
     Args:
         path: of the journal.
         key: of the run.
         call_id: of the call, as `paused` shows it.
-        result: whether the tool may run, True or False, or a text that the model reads in its place. Where the outcome is
-            unknown: the result of the tool, as JSON data, or `RUN_AGAIN` where it is known that it has done nothing.
+        result: for a confirmation True, False, or a text that the model reads as the tool's result. For an unknown
+            outcome the result of the tool, as JSON data, or `RUN_AGAIN` if the tool has done nothing.
 
     Raises:
-        UsageError: nothing waits under this id, it has been answered, or the result cannot be one.
+        UsageError: no call waits under this id, it has been answered, or the result has the wrong type.
         CheckpointError: as in `paused`.
     """
     with _opened(path) as file, _read(file, key) as log:
@@ -85,10 +85,10 @@ def answer(path: str | os.PathLike[str], key: str, call_id: str, result: Any) ->
 
 @border
 def forget(path: str | os.PathLike[str], key: str) -> bool:
-    """Forget a key, and say whether there was one: its block begins anew the next time.
+    """Forget a key, so that its block starts over the next time; say whether the key existed.
 
     Raises:
-        CheckpointError: the key runs just now; or as in `paused`.
+        CheckpointError: the key is running; or as in `paused`.
     """
     with _opened(path) as file:
         return _forgotten(file, key)
@@ -96,11 +96,11 @@ def forget(path: str | os.PathLike[str], key: str) -> bool:
 
 @border
 def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int:
-    """Forget the keys whose block has finished, and return how many there were; what is unfinished or runs stays.
+    """Forget the keys whose block has finished, and return how many; unfinished and running keys stay.
 
     Args:
         path: of the journal.
-        older_than: how long ago they have finished at least, in seconds.
+        older_than: least seconds since the end of the block, or a timedelta.
 
     Raises:
         CheckpointError: as in `paused`.
@@ -109,7 +109,7 @@ def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int
     gone = 0
     with _opened(path) as file:
         for key in file.finished_before(seconds):
-            with suppress(CheckpointError):  # it is run again just now
+            with suppress(CheckpointError):  # the key is running again
                 gone += _forgotten(file, key)
     return gone
 

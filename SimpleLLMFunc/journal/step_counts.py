@@ -1,4 +1,4 @@
-"""How many steps each key has, outside of the database: a write-ahead log that lost its end looks whole from the inside."""
+"""The number of steps of each key, outside the database: a truncated write-ahead log looks whole to SQLite."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class StepCounts:
-    """The number of one key, in a file that all keys share: a slot of 32 bytes each, written in one go.
+    """The number of one key's steps, in a file that all keys share; each slot has 32 bytes, written at once.
 
-    A number that is too low does no harm, one that is too high says that steps are lost.
+    A number below the rows is harmless; one above them means that steps are lost.
 
     Args:
         path: of the file.
@@ -38,10 +38,10 @@ class StepCounts:
         self._place: int | None = None
 
     def read(self) -> int:
-        """Return the number of steps, 0 where none is noted.
+        """Return the number of steps; 0 if the file has none.
 
         Raises:
-            CheckpointError: it is not as it was written.
+            CheckpointError: the number is damaged.
         """
         try:
             slots = self._path.read_bytes()
@@ -53,13 +53,13 @@ class StepCounts:
         key, count, checksum = _SLOT.unpack_from(slots, self._place)
         if checksum != _checksum(key, count):
             raise CheckpointError(
-                f"{self._shown} is damaged: the number of steps in {self._path.name} is not as it was written. Put a copy "
-                "in its place; or remove that file, where the journal itself was not touched."
+                f"{self._shown} is damaged: the number of steps in {self._path.name} is wrong. Restore a copy of that file; "
+                "or remove it, if the journal itself is intact."
             )
         return int(count)
 
     def note(self, count: int) -> None:
-        """Note the number of steps; a full disk keeps the number before."""
+        """Write the number of steps; on a full disk the earlier number stays."""
         with suppress(OSError):
             if self._file is None:
                 self._file = os.open(self._path, _FLAGS, 0o600)
@@ -73,7 +73,7 @@ class StepCounts:
                 self._write(count)
 
     def forget(self) -> None:
-        """Note that there are no steps, where any were noted."""
+        """Set the number of steps to 0, if there is one."""
         slots = self._path.read_bytes() if self._path.exists() else b""
         self._place = _find(slots, self._key)
         if self._place is not None:

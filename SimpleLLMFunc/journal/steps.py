@@ -1,4 +1,4 @@
-"""The steps of an open block: what its journal holds, and what is written into it."""
+"""The steps of an open block: those in its journal, and those that are written now."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from SimpleLLMFunc.runtime import Worker
 
 
 class Steps:
-    """The steps of an open block: what was written before, and what is written now.
+    """The steps of an open block: the written ones, and new ones.
 
     Args:
         log: that has been read.
-        restarts: a function that has changed begins the block anew.
+        restarts: a changed function restarts the block; else it is an error.
 
     Attributes:
         epoch: the place of the block itself; another one after a restart.
@@ -66,27 +66,27 @@ class Steps:
         if row.kind in {"began", "undone", "tool"}:
             (self._begun.add if row.kind == "began" else self._begun.discard)(row.place)
         if row.kind == "undone":
-            self.approved.add(row.place)  # it had begun, so it may
+            self.approved.add(row.place)  # it had begun, so it was approved
         if row.kind == "dropped":
             for place in row.data:
                 self._known.pop(bytes.fromhex(place), None)
         note_pending(self.pending, row, self.key)
 
-    # --- what its scopes ask ---
+    # --- for the scopes ---
 
     def found(self, place: bytes) -> Row | None:
-        """Return what stands at a place."""
+        """Return the row at a place; None without one."""
         return self._known.get(place)
 
     def has_begun(self, place: bytes) -> bool:
-        """Say whether a once-tool had begun there, and not ended."""
+        """Say whether a tool call had begun there, and not ended."""
         return place in self._begun
 
     def check_open(self) -> None:
-        """Return if the block goes on.
+        """Check that the block is open.
 
         Raises:
-            UsageError: it was left.
+            UsageError: the block was left.
         """
         if not self._is_open:
             raise UsageError(
@@ -95,10 +95,10 @@ class Steps:
             )
 
     async def check_version(self, identity: RunIdentity) -> None:
-        """Return if a function is as it was when the block ran before, or the block begins anew.
+        """Check that a function is the version that the block ran before; else restart the block where that is allowed.
 
         Raises:
-            CheckpointError: it is not, and must not.
+            CheckpointError: the function has changed, and a restart is not allowed.
         """
         before = self._versions.get(identity.place) if identity.place else None
         if not before or identity.version in before:
@@ -107,9 +107,9 @@ class Steps:
             raise CheckpointError(
                 f"the function {identity.name!r} has changed since the run {self.key!r} began: it was version "
                 f"{', '.join(sorted(before))} and is {identity.version}. Run it with the code it began with; or say "
-                'durable(..., on_change="restart"), and the work begins anew.'
+                'durable(..., on_change="restart"), and the work starts over.'
             )
-        push_info(f"{identity.name!r} has changed: the run {self.key!r} begins anew.")
+        push_info(f"{identity.name!r} has changed: the run {self.key!r} starts over.")
         await self._work(self._restart)
 
     def _restart(self) -> None:
@@ -119,7 +119,7 @@ class Steps:
         self._read()
 
     async def append(self, *rows: NewRow, used: str = "") -> None:
-        """Write rows, in a thread; also when the caller is cancelled meanwhile."""
+        """Write rows in a thread; a cancelled caller's rows are written too."""
         await self._work(self._append, rows, used)
 
     async def _work(self, work: Any, *args: Any) -> None:
@@ -144,7 +144,7 @@ class Steps:
         self._done(self._append, rows)
 
     def later(self, row: NewRow) -> None:
-        """Write a row with those that come next: nothing that is written depends on it before."""
+        """Queue a row for the next write; no earlier row depends on it."""
         self._later.append(row)
 
     def _append(self, rows: tuple[NewRow, ...], used: str = "") -> None:
@@ -155,7 +155,7 @@ class Steps:
         self._has_grown = True
 
     def close(self, error: BaseException | None, *, is_interrupted: bool) -> None:
-        """Wait for what is being written, and note how the block has ended."""
+        """Wait for running writes, then write how the block has ended."""
         with self._changed:
             self._is_open = False
             self._changed.wait_for(lambda: not self._waiting)
@@ -170,7 +170,7 @@ class Steps:
 
 
 def note_pending(pending: dict[str, dict[str, Any]], row: Row, key: str) -> None:
-    """Bring what waits for an answer, by the id of its call, up to the next row of a key."""
+    """Update the waiting calls, by id, with the next row of a key."""
     if row.kind == "asked":
         pending[row.data["call_id"]] = {"key": key, **row.data, "since": row.at}
     elif row.kind in {"began", "tool"}:
@@ -178,7 +178,7 @@ def note_pending(pending: dict[str, dict[str, Any]], row: Row, key: str) -> None
 
 
 def pending_in(log: KeyLog) -> dict[str, dict[str, Any]]:
-    """Return what waits, or has waited until its answer came, of a key that was read."""
+    """Return the calls of a key that was read, with and without an answer, by id."""
     pending: dict[str, dict[str, Any]] = {}
     for row in log.rows:
         note_pending(pending, row, log.key)
@@ -186,7 +186,7 @@ def pending_in(log: KeyLog) -> dict[str, dict[str, Any]]:
 
 
 def _all_in(error: BaseException) -> set[int]:
-    """Return the ids of an error, of those in its group, and of what led to it."""
+    """Return the ids of an error, of those in its group, and of its causes."""
     found: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

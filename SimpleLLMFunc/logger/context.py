@@ -1,4 +1,4 @@
-"""Which run a line of the log belongs to: a context variable with the run's id, name and tokens."""
+"""The run that a log record belongs to: a context variable with the run's id, name and tokens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from SimpleLLMFunc.utils import ScopedVar
 
 @dataclass(slots=True)
 class LogContext:
-    """The run that is going on; its token counts grow with `count_tokens`.
+    """The current run; its token counts grow with `count_tokens`.
 
     Attributes:
         trace_id: the run's id.
-        function_name: the decorated function, or whatever else runs.
-        parent_trace_id: id of the run around this one, empty where there is none.
+        function_name: name of the decorated function, or of other running code.
+        parent_trace_id: id of the run around this one, empty without one.
         input_tokens, output_tokens: read and written by the model so far, in this run alone.
-        run_id: the trace id of the run, or of the nearest one around: not all that is named here is one.
+        run_id: the trace id of the run, or of the nearest one around it: a log context need not be a run.
     """
 
     trace_id: str = ""
@@ -47,8 +47,8 @@ def _inherit(context: LogContext, around: LogContext) -> None:
 class log_context(AbstractContextManager[None], AbstractAsyncContextManager[None]):  # noqa: N801 - called like a function
     """Stamp the log records made inside the ``with`` block with this run.
 
-    What is left empty is that of the surrounding block. Tasks and threads that copy the context share its counts. With
-    ``async with`` it may be left in another task than it was entered in.
+    Empty arguments take the values of the surrounding block. Tasks and threads that copy the context share its counts.
+    With ``async with``, another task may leave the block than the one that entered it.
     """
 
     def __init__(
@@ -76,31 +76,31 @@ async_log_context = log_context
 
 
 def get_current_context() -> LogContext | None:
-    """Return the run that is going on here (the live object), None outside of any."""
+    """Return the current run (the live object); None outside of a run."""
     return _current.get()
 
 
 def get_current_trace_id() -> str:
-    """Return the id of the run that is going on here, empty outside of any."""
+    """Return the id of the current run; empty outside of a run."""
     context = _current.get()
     return "" if context is None else context.trace_id
 
 
 def begin_run(trace_id: str) -> None:
-    """Note that what has just been named is a run; others may be parts of it. One that is resumed has its earlier id."""
+    """Mark the current log context as a run; a resumed run has its earlier id."""
     context = _current.get()
     if context is not None:
         context.run_id = context.trace_id = trace_id
 
 
 def get_current_run_id() -> str:
-    """Return the trace id of the nearest run that this is a part of, empty outside of any."""
+    """Return the trace id of the nearest run around this code; empty outside of a run."""
     context = _current.get()
     return "" if context is None else context.run_id
 
 
 def count_tokens(usage: Usage) -> None:
-    """Add what one request took to the current run; without one, do nothing."""
+    """Add the tokens of one request to the current run; without a run, do nothing."""
     context = _current.get()
     if context is None:
         return

@@ -1,4 +1,4 @@
-"""Errors as they may be seen by others: what they say, their traceback, and themselves as a cause."""
+"""Errors without secrets: their texts, their tracebacks, and themselves as a cause."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from SimpleLLMFunc.logger.redact import BEYOND, holds_little, redact, shown_data
 
 
 class RedactedCause(Exception):
-    """What a foreign exception said, without the secret that it held."""
+    """The text of a foreign exception, without its secrets."""
 
 
 _LONGEST_CAUSE = 2000
 _MOST_NOTES = 10
 _LOOKED_THROUGH = 200_000
-"""Characters and values of an exception that are searched for a secret; more would hold up an event loop."""
+"""Characters and values of an exception that are searched for a secret; more would block the event loop."""
 
 
 def redacted_cause(error: BaseException) -> BaseException:
-    """Return `error`, or a copy without secrets if it holds one, itself or in what led to it.
+    """Return `error`, or a copy without secrets if the error or one of its causes holds one.
 
-    A cause is printed with the traceback, and kept by whoever keeps errors. One that holds too much to be looked
-    through counts as one that holds a secret.
+    A traceback prints causes, and programs keep them. An error that is too large to search counts as one with a secret.
     """
     parts = list(_with_causes(error))
     if not any(_holds_secret(each) for each in parts):
@@ -39,7 +38,7 @@ def _with_notes(error: BaseException) -> str:
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield `error` and whatever is printed with it."""
+    """Yield `error` and all that a traceback prints with it."""
     waiting, seen = [error], set[int]()
     while waiting:
         part = waiting.pop()
@@ -51,19 +50,19 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def shown_error(error: BaseException, limit: int = BODY_LIMIT) -> str:
-    """Return the type of `error` and what it says; as `shown_text` otherwise, and an odd error is shown by its type."""
+    """Return type and text of `error`, as `shown_text` does; only the type if giving the text fails."""
     return shown_text(_said(error, limit + BEYOND), limit)
 
 
 def shown_traceback(error: BaseException, limit: int = 10_000) -> str:
-    """Return `error` with its traceback, as Python prints it where it is not too long; as `shown_text` otherwise."""
+    """Return `error` with its traceback, in Python's form unless the error is too long; redacted as by `shown_text`."""
     if all(_says_little(each) for each in _with_causes(error)):
         return shown_text("".join(traceback.format_exception(error)), limit)
     return "".join(traceback.format_tb(error.__traceback__)) + shown_error(error, limit)
 
 
 def _said(error: BaseException, room: int) -> str:
-    """Return the type of an error and what it says; where that is long, about its first `room` characters."""
+    """Return type and text of an error; of a long text about the first `room` characters."""
     try:
         if isinstance(error, SimpleLLMFuncError) or _says_little(error):
             said = str(error)[:room]
@@ -71,14 +70,14 @@ def _said(error: BaseException, room: int) -> str:
             said = error.args[0][:room]
         else:
             said = json.dumps(shown_data(error.args, room), ensure_ascii=False)
-    except Exception:  # noqa: BLE001 - an exception of the user's may fail at showing itself, and then shows nothing
+    except Exception:  # noqa: BLE001 - a user's exception may fail in its `__str__`
         return type(error).__name__
     return f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
 def _says_little(error: BaseException) -> bool:
-    """Say whether the text of an error can be had at little cost."""
-    # What Python's own exceptions say, they say of their arguments; others may show whatever they hold.
+    """Say whether the text of an error is cheap to make."""
+    # Python's own exceptions show their arguments; others may show any of their attributes.
     own = next(kind for kind in type(error).__mro__ if "__str__" in vars(kind)).__module__ == "builtins"
     return holds_little(error.args) and (own or holds_little(vars(error)))
 
@@ -88,6 +87,6 @@ def _holds_secret(error: BaseException) -> bool:
         if not holds_little((error.args, vars(error)), _LOOKED_THROUGH):
             return True
         texts = [_said(error, _LOOKED_THROUGH), repr(error.args), repr(vars(error))]
-    except Exception:  # noqa: BLE001 - as above, and what cannot be shown is not known to be harmless
+    except Exception:  # noqa: BLE001 - as above; an error that cannot be shown may hold a secret
         return True
     return any(redact(text) != text for text in texts)

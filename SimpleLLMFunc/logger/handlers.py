@@ -1,4 +1,4 @@
-"""Showing the log: a handler that writes one line per record, set up only when the user asks for it."""
+"""Showing the log: a handler that writes one line per record; only `setup_logging` installs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _installing = Lock()
 def setup_logging(
     level: int | str = "INFO", json: bool = True, file: str | os.PathLike[str] | None = None
 ) -> logging.Handler:
-    """Show the library's log, and return the handler that does it; calling again replaces the handler.
+    """Show the library's log, and return its handler; calling again replaces the handler.
 
     Args:
         level: a number or a name of the standard `logging` module.
@@ -70,7 +70,7 @@ class LineFormatter(logging.Formatter):
 
 
 def _facts(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, str | int]:
-    # Records that came straight from `logging` are stamped here; we are still in the thread that logs.
+    # Records made by `logging` itself get the run here: this is still the thread that logs.
     run = record_fields(get_current_context())
     moment = datetime.fromtimestamp(record.created, UTC)
     facts: dict[str, str | int] = {
@@ -83,7 +83,7 @@ def _facts(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str,
     for name, value in run.items():
         own = getattr(record, name, value)
         facts[name] = own if isinstance(own, int) else _clean(str(own))
-    # Never record.exc_text: another formatter may have left it there as it was.
+    # Never record.exc_text: another formatter may have stored it unredacted.
     if record.exc_info:
         facts["exception"] = _clean(formatter.formatException(record.exc_info))
     if record.stack_info:
@@ -96,7 +96,7 @@ def _clean(text: str) -> str:
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to whatever `sys.stderr` is at that moment: notebooks and test runners exchange it."""
+    """Writes to the current `sys.stderr`, which notebooks and test runners replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
@@ -108,7 +108,7 @@ class _StderrHandler(logging.Handler):
             encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
             stream.write((line if encoding in {"utf-8", "utf8"} else _in_ascii(line)) + "\n")
             stream.flush()
-        except Exception:  # noqa: BLE001 - the way of the standard handlers: a log that fails must not end the run
+        except Exception:  # noqa: BLE001 - as standard handlers do: a failing log must not end the run
             self.handleError(record)
 
 

@@ -1,7 +1,7 @@
-"""The secrets that we were told: masked in whatever spelling they come back.
+"""Known secrets, masked in every spelling.
 
-A service, a proxy or a traceback rarely repeats a key as it was given: it stands in a URL, in JSON inside of JSON, in a
-web page, in another case, in base64. A secret is therefore a pattern that knows the spellings of each of its characters.
+A service, a proxy or a traceback seldom repeats a key unchanged: it may be in a URL, in nested JSON, in a web page, in
+another case, in base64. A secret is therefore a pattern with the spellings of each of its characters.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from SimpleLLMFunc.errors import mask_messages_with
 from SimpleLLMFunc.runtime import ForkSafeLock
 
 MASK = "***"
-"""Stands where a secret stood."""
+"""Replaces a secret."""
 
 SHORTEST_SECRET = 8
-"""Shorter values are words; masking them everywhere would blot out half the log."""
+"""Shorter values are words; masking them would hide half the log."""
 
 _SHORTEST_HINT = 4
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
 _ESCAPE = r"\\{0,7}"
-"""What may stand before a character that some texts escape: three levels of JSON in JSON."""
+"""Backslashes before an escaped character: up to three levels of nested JSON."""
 
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", "\a": "a", "\b": "b", "\f": "f", "\v": "v", "\0": "0"}
 _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 
 class _Secret:
-    """One secret, and where it stands in a text."""
+    """One secret, and the search for it in a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        # What every spelling has in common; looking for it is a hundred times faster than the pattern.
+        # A part of every spelling; finding it is a hundred times faster than the pattern.
         hint = max(_PLAIN.findall(text), key=len, default="").lower()
         self.hint = hint if len(hint) >= _SHORTEST_HINT else ""
 
@@ -45,11 +45,11 @@ class _Secret:
 
     @cached_property
     def encoded(self) -> tuple[str, ...]:
-        """What stands in a text where the secret stands in base64 in it."""
+        """The forms of the secret inside base64."""
         return tuple(sorted(set(_in_base64(self.text)), key=len, reverse=True))
 
     def mask(self, text: str, lowered: str) -> str:
-        """Return `text` without the secret; `lowered` is the text in lower case, or was it before something went."""
+        """Return `text` without the secret; `lowered` is the original text in lower case."""
         if self.hint in lowered:
             text = self._pattern.sub(MASK, text)
         for each in self.encoded:
@@ -58,7 +58,7 @@ class _Secret:
         return text
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield start and end of each place where the secret stands."""
+        """Yield start and end of each occurrence."""
         if self.hint in text.lower():
             yield from (match.span() for match in self._pattern.finditer(text))
         for each in self.encoded:
@@ -110,7 +110,7 @@ def _spelled_character(character: str, escape: str) -> str:
 
 
 def _in_base64(text: str) -> Iterator[str]:
-    """Yield what base64 makes of `text` wherever it begins in what is encoded, without the edges that depend on that."""
+    """Yield the base64 forms of `text` for each offset in the encoded data, without the edges that depend on neighbours."""
     raw = text.encode("utf-8", "surrogatepass")
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
@@ -125,7 +125,7 @@ _remembering = ForkSafeLock()
 
 
 def remember_secret(value: str) -> None:
-    """Mask `value` in every text from now on; values of fewer than 8 characters are ignored."""
+    """Mask `value` in every text from now on; values shorter than 8 characters are ignored."""
     global _known  # noqa: PLW0603 - one set of secrets per process: a log line does not know whose key it may hold
     value = value.strip()
     if len(value) < SHORTEST_SECRET or any(value == secret.text for secret in _known):
@@ -144,7 +144,7 @@ def mask_known(text: str) -> str:
 
 
 def end_before_secret(text: str, end: int) -> int:
-    """Return where to cut `text`: at `end`, or where a known secret begins that would be cut in two there."""
+    """Return where to cut `text`: at `end`, or at the start of a known secret that `end` would divide."""
     window = text[: end + 2000]
     for secret in _known:
         end = min((start for start, stop in secret.places(window) if start < end < stop), default=end)
@@ -152,9 +152,9 @@ def end_before_secret(text: str, end: int) -> int:
 
 
 def end_before_growing_secret(text: str) -> int:
-    """Return where to cut a text that goes on: at its end, or where a known secret may have begun that is not whole yet.
+    """Return where to cut a text that still grows: at its end, or where a known secret may have begun.
 
-    Backslashes count for nothing, so that a secret inside JSON is seen too.
+    Backslashes are skipped, so that a secret inside JSON is found too.
     """
     end = len(text)
     for secret in _known:
@@ -168,5 +168,5 @@ def end_before_growing_secret(text: str) -> int:
     return end
 
 
-# No text of an error may hold a secret, whoever writes it and from what.
+# Our errors mask their own texts.
 mask_messages_with(mask_known, end_before_secret)

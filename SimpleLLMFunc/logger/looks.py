@@ -1,7 +1,7 @@
-"""Secrets that nobody told us, known by their looks.
+"""Unknown secrets, recognised by their form.
 
-Every pattern here takes time linear in the text: none starts with an unbounded repetition, and a match that fails
-has read a bounded piece or one that no other start reads again.
+Every pattern takes time linear in the text: none starts with an unbounded repetition, and a failed match has read a
+bounded piece, or one that no other start reads again.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def _masked_key(match: re.Match[str]) -> str:
     return prefix + MASK if is_key else match.group()
 
 
-# Looked for in a text in lower case: `_FIELD` itself takes fifteen times as long, and few texts assign to such a name.
+# A cheap test on the text in lower case: `_FIELD` takes fifteen times as long, and few texts match.
 _ASSIGNED = re.compile(r"(?:keys?|token|secret|pass(?:word|wd|phrase)|pwd)\\*[\"']?\s{0,8}[:=]")
 
-# In their order, each with what a text in lower case must hold for the pattern to be worth a search.
+# In order; each rule has strings, one of which the text in lower case must contain.
 _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (("private key-----",), _PEM, rf"\1{MASK}"),
     (("(",), _PAIR, _masked_field),
@@ -113,11 +113,11 @@ _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[s
 
 
 def mask_looks(text: str) -> str:
-    """Return `text` without what looks like a secret."""
+    """Return `text` with everything masked that looks like a secret."""
     lowered = text.lower()
     if _ASSIGNED.search(lowered):
         text = _WORD.sub(_masked_field, _FIELD.sub(_masked_field, text))
-    # A mask brings no character that a later rule begins with, so all of them may ask what the text was before.
+    # A mask holds no first character of a later rule, so all rules may test the original text.
     for signs, pattern, replacement in _RULES:
         if any(sign in lowered for sign in signs):
             text = pattern.sub(replacement, text)
@@ -125,5 +125,5 @@ def mask_looks(text: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether what stands behind this name, in data, is a secret."""
+    """Say whether the value of this name, in data, is a secret."""
     return _SECRET_NAME.search(name) is not None

@@ -1,4 +1,4 @@
-"""Writing to the log: one record per message, redacted, on one line, stamped with the run it belongs to."""
+"""Writing to the log: one record per message, redacted, on one line, with the id of its run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from SimpleLLMFunc.logger.failures import shown_error
 from SimpleLLMFunc.logger.redact import escape_control, shown_text
 
 LogMessage: TypeAlias = str | Callable[[], str]
-"""A text, or a function that makes it; the function is called only if somebody listens at that level."""
+"""A text, or a function that returns it; the function is called only if the level is enabled."""
 
 _PACKAGE = "SimpleLLMFunc"
 _HERE = f"{_PACKAGE}.logger"
 _LONGEST = 16_000
-"""Characters of a message. Records are written on event loops, and redacting a megabyte takes longer than a call."""
+"""Most characters of a message: redacting a megabyte would block the event loop longer than a call takes."""
 
 _NO_RUN = LogContext()
 
@@ -41,17 +41,17 @@ def push_info(message: LogMessage, location: str | None = None) -> None:
 
 
 def push_warning(message: LogMessage, location: str | None = None) -> None:
-    """Log what was repaired on the way, at level WARNING."""
+    """Log a problem that was repaired, at level WARNING."""
     _push(logging.WARNING, message, location)
 
 
 def push_error(message: LogMessage, location: str | None = None) -> None:
-    """Log what ended a run, at level ERROR."""
+    """Log an error that ended a run, at level ERROR."""
     _push(logging.ERROR, message, location)
 
 
 def get_location() -> str:
-    """Return where the caller stands, as ``file.py:function:line``."""
+    """Return the caller's position, as ``file.py:function:line``."""
     return _location(_caller())
 
 
@@ -62,7 +62,7 @@ def is_enabled(level: int | str) -> bool:
 
 
 def record_fields(context: LogContext | None) -> dict[str, Any]:
-    """Return what every record carries beside the standard attributes: the run's id, name and tokens."""
+    """Return the extra attributes of every record: the run's id, name and tokens."""
     context = context or _NO_RUN
     return {
         "trace_id": context.trace_id,
@@ -91,7 +91,7 @@ def _rendered(message: LogMessage) -> str:
     if callable(message):
         try:
             message = message()
-        except Exception as error:  # noqa: BLE001 - a line of the log must never end the run it tells about
+        except Exception as error:  # noqa: BLE001 - a log message must never end a run
             message = f"(this message could not be rendered: {shown_error(error)})"
     return escape_control(shown_text(message, _LONGEST))
 
@@ -99,7 +99,7 @@ def _rendered(message: LogMessage) -> str:
 def _caller() -> FrameType:
     """Return the nearest frame outside of this package."""
     frame: FrameType = sys._getframe(2)  # noqa: SLF001 - inspect.stack() reads source files, a hundred times slower
-    # Not a frame further than needed: one that has been looked at keeps an object of 300 bytes until it ends.
+    # No frame further than needed: reading a frame allocates 300 bytes until it ends.
     while frame.f_globals.get("__name__", "").startswith(_HERE) and frame.f_back is not None:
         frame = frame.f_back
     return frame

@@ -1,4 +1,4 @@
-"""What may leave the process: secrets masked, control characters escaped, long values cut, images named by size."""
+"""Text and data for logs and stores: secrets masked, control characters escaped, long values cut, images named by size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl
 def redact(text: str) -> str:
     """Return `text` with secrets masked: those of `remember_secret`, and what looks like one.
 
-    Looks like one: ``sk-…`` and its kin, tokens behind ``Bearer`` and ``Authorization``, values of ``api_key=``,
+    Such as: ``sk-…`` and similar keys, tokens after ``Bearer`` and ``Authorization``, values of ``api_key=``,
     ``password:`` and the like, user and password of a URL, keys in a query, private keys.
     """
     return mask_looks(mask_known(text))
@@ -44,7 +44,7 @@ _RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}|[0-9a-f]{8
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Say whether a header, or a parameter of an address, is a secret: by its name, or by its looks, long and random."""
+    """Say whether a header or a query parameter is a secret: by its name, or because it is long and random."""
     if len(value) < SHORTEST_SECRET:
         return False
     return bool(_SECRET_PART.search(name) or _RANDOM.search(value)) or redact(value) != value
@@ -54,17 +54,17 @@ HTTP_LOGGERS = (
     *("httpx", "httpx2"),
     *(f"{name}.{part}" for name in ("httpcore", "httpcore2") for part in ("connection", "http11", "http2", "proxy")),
 )
-"""Who logs addresses and the headers of replies, among the libraries that others send our requests with."""
+"""Loggers of HTTP libraries that log addresses and headers of our requests."""
 
 
 class RedactingFilter(logging.Filter):
-    """Takes the secrets out of what another library logs on our behalf."""
+    """Removes secrets from the records of another library."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let the record pass, redacted."""
         try:
             text = record.getMessage()
-        except Exception:  # noqa: BLE001 - a record that cannot be rendered is for the handlers to complain about
+        except Exception:  # noqa: BLE001 - the handlers report a record that cannot be rendered
             return True
         if (redacted := redact(text)) != text:
             record.msg, record.args = redacted, ()
@@ -72,7 +72,7 @@ class RedactingFilter(logging.Filter):
 
 
 def redact_logs_of(*names: str) -> None:
-    """Take the secrets out of what the loggers of these names are given, from now on."""
+    """Remove secrets from the records of these loggers from now on."""
     for name in names:
         logger = logging.getLogger(name)
         if not any(isinstance(each, RedactingFilter) for each in logger.filters):
@@ -80,11 +80,11 @@ def redact_logs_of(*names: str) -> None:
 
 
 BEYOND = 10_000
-"""Characters that are looked at beyond those that are shown."""
+"""Characters that are searched beyond the shown ones."""
 
 
 def redact_head(text: str, limit: int) -> str:
-    """Return the first `limit` characters of `text`, redacted; no secret is cut in two, of which half would be left."""
+    """Return the first `limit` characters of `text`, redacted; the cut leaves no half of a secret."""
     if len(text) <= limit:
         return redact(text)
     end = end_before_secret(text, limit)
@@ -92,15 +92,15 @@ def redact_head(text: str, limit: int) -> str:
 
 
 def shown_text(text: str, limit: int = BODY_LIMIT) -> str:
-    """Return `text` redacted and cut to `limit` characters, at a cost that does not grow with what is left out."""
-    # Redacted before it is cut: half a key at the cut would be recognised by nobody. Of a text that is much too long
-    # no more is looked at than what will be shown and the longest key that may begin in it.
+    """Return `text` redacted and cut to `limit` characters; the cost does not grow with the rest."""
+    # Redacted before the cut, since no pattern recognises half a key. Of a long text only the shown part is searched, and
+    # the longest key that may begin in it.
     head = text[: limit + BEYOND]
     shown = redact(head)
     return f"{shown}…" if len(head) < len(text) and len(shown) < limit else cut(shown, limit)
 
 
-# --- characters that do something ----------------------------------------------------------------------------
+# --- control characters --------------------------------------------------------------------------------------
 
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0 and C1: line breaks, terminal escapes, NUL
@@ -128,7 +128,7 @@ def _escaped(match: re.Match[str]) -> str:
 _DEEPEST = 8
 
 _MOST_CELLS = 100
-"""Of an array or a frame that is shown as it shows itself; a larger one is named by its size."""
+"""Most cells of an array or a frame that is shown by its repr; a larger one is named by its size."""
 
 _LISTED = (list, tuple, set, frozenset, deque, KeysView, ValuesView, ItemsView)
 
@@ -137,18 +137,18 @@ _IMAGE_HEADS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM")
 
 
 def shown_data(value: Any, limit: int = 2000, deepest: int = _DEEPEST) -> Any:
-    """Return `value` as JSON data for others to see: redacted, images as ``<image 34 kB>``, odd values by their repr.
+    """Return `value` as JSON data: redacted, images as ``<image 34 kB>``, values without a JSON form by their repr.
 
     Args:
-        value: anything; never raises for an odd one.
-        limit: characters of text in all, about; the rest is left out, with an ellipsis where it was.
-        deepest: levels of lists and objects that are shown.
+        value: anything; no value raises.
+        limit: about the most characters of all texts; an ellipsis stands for the rest.
+        deepest: shown levels of lists and objects.
     """
     return PlainData(limit, deepest).of(value, 0)
 
 
 def shown_value(value: Any, limit: int) -> str:
-    """Return `value` as Python shows it, redacted and cut to `limit` characters; one that holds much as JSON, as far as it goes."""
+    """Return the repr of `value`, redacted and cut to `limit` characters; a large value as JSON."""
     if holds_little(value):
         return shown_text(repr(value), limit)
     return cut(json.dumps(shown_data(value, limit), ensure_ascii=False), limit)
@@ -157,21 +157,21 @@ def shown_value(value: Any, limit: int) -> str:
 def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
     """Return `arguments` as JSON text for a log: redacted, images as ``<image 34 kB>``, at most `limit` characters.
 
-    Never raises for an odd value: what has no JSON form is shown by its repr, and one whose repr fails by its type.
-    A text that was cut ends in an ellipsis and is then no complete JSON.
+    No value raises: one without a JSON form is shown by its repr, one whose repr fails by its type. A cut text ends in an
+    ellipsis and is not complete JSON.
     """
     plain = PlainData(limit).of_pairs(arguments.items(), 0)
     return cut(escape_control(json.dumps(plain, ensure_ascii=False)), limit)
 
 
 _OF_A_VALUE = 10
-"""Characters that a value counts for beside those it holds."""
+"""Characters that each value counts for, in addition to its text."""
 
 
 def holds_little(value: Any, room: int = BEYOND) -> bool:
-    """Say whether `value` holds at most about `room` characters, so that its repr takes no time to speak of.
+    """Say whether `value` holds at most about `room` characters, so that its repr is cheap.
 
-    Looks into Python's own containers and into what shows its fields, no further than `room` goes.
+    Looks into Python's containers, dataclasses and models, until `room` is used up.
     """
     waiting = [value]
     while waiting and room >= 0:
@@ -186,7 +186,7 @@ def holds_little(value: Any, room: int = BEYOND) -> bool:
 
 
 def _held(value: Any) -> Iterable[Any]:
-    """Return what a container, or what shows its fields, holds; nothing for any other value."""
+    """Return the contents of a container or the fields of an object; nothing for any other value."""
     match value:
         case dict():
             return chain.from_iterable(value.items())
@@ -209,10 +209,10 @@ class PlainData:
         self.deepest = deepest
 
     def of(self, value: Any, depth: int) -> Any:
-        """Return a value as JSON data; one that fails at showing itself by its type."""
+        """Return a value as JSON data; one that fails in its repr by its type."""
         try:
             return self._of(value, depth)
-        except Exception:  # noqa: BLE001 - the user's own classes may raise anything, and a log line must not fail for it
+        except Exception:  # noqa: BLE001 - a user's class may raise anything, and the log must not fail
             return f"<{type(value).__name__}>"
 
     def _of(self, value: Any, depth: int) -> Any:
@@ -231,7 +231,7 @@ class PlainData:
         return self.of_items(value, depth) if pairs is None else self.of_pairs(pairs, depth)
 
     def of_text(self, text: str) -> str:
-        """Return a text as it is shown."""
+        """Return the shown form of a text."""
         text = data_url_by_size(text) or text
         text = shown_text(text, max(self.room, 1))
         self.room -= len(text)
@@ -249,7 +249,7 @@ class PlainData:
         return shown
 
     def of_pairs(self, pairs: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
-        """Return named values; what the names of secrets stand for is masked."""
+        """Return named values; values behind names of secrets are masked."""
         shown: dict[str, Any] = {}
         for key, value in islice(pairs, self.most_pairs):
             if self.room <= 0:
@@ -275,7 +275,7 @@ def _scalar(value: float | bytes | bytearray | memoryview | None) -> Any:
 
 
 def pairs_of(value: Any) -> Iterable[tuple[Any, Any]] | None:
-    """Return the names and values inside `value`, None if it has none of that kind."""
+    """Return the names and values inside `value`; None for a value without names."""
     match value:
         case Mapping():
             return value.items()
@@ -300,7 +300,7 @@ def _one_text(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and math.prod(shape) > _MOST_CELLS:
         return f"<{type(value).__name__} {'x'.join(map(str, shape))}>"
-    # What an object shows of itself is seldom more than what it holds.
+    # The repr of an object is seldom larger than its contents.
     is_short = holds_little(value) and holds_little(getattr(value, "__dict__", None))
     return repr(value) if is_short else f"<{type(value).__name__}>"
 
@@ -314,11 +314,11 @@ def _file_by_size(value: ImgPath | Audio | File) -> str:
 
 
 def data_url_by_size(text: str) -> str | None:
-    """Return what stands for the file in a ``data:`` URL; None for any other text."""
+    """Return the placeholder of the file in a ``data:`` URL; None for any other text."""
     data = _DATA_URL.match(text)
     return named_by_size(data["kind"].lower(), (len(text) - data.end()) * 3 // 4) if data else None
 
 
 def named_by_size(kind: str, size: int) -> str:
-    """Return what stands for the bytes of a file, such as ``<image 34 kB>``."""
+    """Return the placeholder of a file's bytes, such as ``<image 34 kB>``."""
     return f"<{kind} {size} B>" if size < 1000 else f"<{kind} {round(size / 1000)} kB>"

@@ -1,7 +1,7 @@
-"""Where errors of ours leave the library: their tracebacks show the user's frames, and one of ours.
+"""Short tracebacks: errors of ours that leave the library show the user's frames, and one of ours.
 
-`border` stands around what users call: a decorator of functions, also of those that return coroutines or iterators, or a
-block. ``SIMPLELLMFUNC_DEBUG=1`` turns it off; `SimpleLLMFuncError.whole_traceback` has all frames in any case.
+`border` is a decorator of public functions, also of those that return coroutines or iterators, and a context manager.
+``SIMPLELLMFUNC_DEBUG=1`` turns it off; `SimpleLLMFuncError.whole_traceback` always has all frames.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ LIBRARIES: Final = sys.stdlib_module_names | {
     "pandas", "polars", "pyarrow", "pydantic", "pydantic_core", "pypdf", "rapidocr", "ray", "referencing", "rich",
     "starlette", "tavily", "tqdm", "typing_extensions", "uvicorn", "xllamacpp", "yarl",
 }  # fmt: skip
-"""What we call ourselves: its frames are the user's only below a frame of the user's."""
+"""Libraries that we call: their frames count as the user's only below a frame of the user's."""
 
 _OF_OURS: Final = (SimpleLLMFuncError, FileNotFoundError)
-"""What is shortened: our errors, and the one of Python's that we raise."""
+"""Errors with short tracebacks: ours, and the one of Python's that we raise."""
 
 _TOLD: Final = (ToolFailed, CallError)
-"""Errors whose `__cause__` is a promise, and stays also where it holds no frame of the user's."""
+"""Errors whose `__cause__` is documented, and stays even without a frame of the user's."""
 
 
 def is_debugging() -> bool:
-    """Return whether ``SIMPLELLMFUNC_DEBUG`` asks for all frames."""
+    """Say whether ``SIMPLELLMFUNC_DEBUG`` asks for all frames."""
     return os.environ.get("SIMPLELLMFUNC_DEBUG", "").strip().lower() not in {"", "0", "no", "off", "false"}
 
 
 class _Frames:
-    """What an error keeps of the frames that are not printed; it does not travel with it.
+    """The tracebacks of an error before and after shortening; not pickled.
 
     Attributes:
-        whole: the traceback as it was.
-        short: what was left of it.
+        whole: before.
+        short: after.
     """
 
     def __init__(self, whole: TracebackType | None = None, short: TracebackType | None = None) -> None:
@@ -62,7 +62,7 @@ class _Frames:
 
 
 class _Border:
-    """The one border; other exceptions than ours pass as they are."""
+    """Shortens the tracebacks of our errors; other exceptions pass unchanged."""
 
     def __enter__(self) -> None:
         pass
@@ -74,7 +74,7 @@ class _Border:
             _shorten(error, trace)
 
     def __call__(self, func: F) -> F:
-        """Return `func` with the border around it, and around the iterator that it returns."""
+        """Return `func` with a border around it and around the iterator that it returns."""
         if inspect.iscoroutinefunction(func):
 
             @wraps(func)
@@ -109,7 +109,7 @@ border: Final = _Border()
 
 
 def _shorten(error: SimpleLLMFuncError | FileNotFoundError, trace: TracebackType) -> None:
-    """Leave the user's frames, and after them the one of ours that raised, unless a cause shows where that was."""
+    """Keep the user's frames, and after them our last one, unless a cause shows where the error came from."""
     frames, known = list(_frames(trace)), getattr(error, "frames", None)
     kept = _users(frames)
     ours = [each for each in frames if _room(each) == OURS]
@@ -123,7 +123,7 @@ def _shorten(error: SimpleLLMFuncError | FileNotFoundError, trace: TracebackType
 
 
 def _shorten_causes(error: BaseException) -> bool:
-    """Of the causes that Python prints leave the user's frames, hide those without; return whether frames are left."""
+    """Keep the user's frames of printed causes, hide causes without any; say whether frames are left."""
     shown, has_frames = error, False
     for cause in _printed_causes(error):
         kept = _users(list(_frames(cause.__traceback__)))
@@ -151,7 +151,7 @@ def _printed_cause(error: BaseException) -> BaseException | None:
 
 
 def _print_cause(error: BaseException, cause: BaseException | None) -> None:
-    """Let Python print this cause; another one stays as the context, as `from` leaves it."""
+    """Make Python print this cause; an earlier one stays as the context, as with `from`."""
     printed = _printed_cause(error)
     if printed is not cause:
         error.__cause__, error.__context__ = cause, printed
@@ -168,7 +168,7 @@ def _room(trace: TracebackType) -> str:
 
 
 def _users(frames: list[TracebackType]) -> list[TracebackType]:
-    """Return the frames of tools and other code that the user handed over, with what that code calls."""
+    """Return the frames of the user's code, such as tools, and of the code that it calls."""
     kept, is_users = [], False
     for frame in frames:
         room = _room(frame)

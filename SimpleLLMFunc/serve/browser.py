@@ -38,7 +38,7 @@ _Fact: TypeAlias = tuple[Any, ...]
 
 
 class BrowserStream:
-    """The run of a chat or a function as bytes for a web page; an async iterable, for any ASGI framework.
+    """The run of a chat or a function as a byte stream for a web page; an async iterable, for any ASGI framework.
 
     ``StreamingResponse(stream, headers=stream.headers)`` of Starlette and FastAPI,
     ``StreamingHttpResponse(stream, headers=stream.headers)`` of Django. The last message of the page is the chat's message, or
@@ -59,7 +59,7 @@ class BrowserStream:
         headers: of the response.
 
     Raises:
-        UsageError: the body is none of the protocol.
+        UsageError: the body does not follow the protocol.
         ConfigError: a parameter takes the path of a file, which a page must not name.
         SignatureError: the arguments do not fit the function.
     """
@@ -71,7 +71,7 @@ class BrowserStream:
         self._pipeline: Any = function._pipeline  # noqa: SLF001 - of our own object
         self._source: Any = answers_of(function) if is_function(function) else self._pipeline
         self._arguments = _arguments(self._pipeline, body, protocol)
-        self._pipeline.start((), dict(self._arguments))  # what does not fit is told before anything is sent
+        self._pipeline.start((), dict(self._arguments))  # raises before anything is sent
         self._writer = _Writer(_ag_ui if protocol == "ag-ui" else _ai_sdk, body)
         self._ends = ["[DONE]"] if protocol == "ai-sdk" else []
 
@@ -120,16 +120,16 @@ class _Writer:
         self._parts = 0
 
     def say(self, *facts: _Fact) -> list[_Event]:
-        """Return what the protocol says of the facts."""
+        """Return the protocol's events for the facts."""
         return [event for fact in facts for event in self._say(self, fact)]
 
     def tell(self, event: ReActEvent, *, is_text: bool, is_held: bool) -> list[_Event]:
-        """Return what a page is told of an event.
+        """Return the protocol's events for an event of the run.
 
         Args:
             event: of the run.
-            is_text: the answer is text, and not the JSON of a value.
-            is_held: it is shown at the end, when guards have seen it.
+            is_text: the answer is text, not the JSON of a value.
+            is_held: the answer is sent at the end, after the guards.
         """
         match event:
             case events.TurnStarted(turn=turn) if turn != self.turn:
@@ -177,7 +177,7 @@ class _Writer:
         return [*told, *self.say(("grows", *self._open, delta))]
 
     def closed(self) -> list[_Event]:
-        """Return what ends the part that is open."""
+        """Return the end of the open part; empty without one."""
         part, self._open = self._open, None
         return [] if part is None else self.say(("ends", *part))
 
@@ -199,7 +199,7 @@ def _ag_ui(run: _Writer, fact: _Fact) -> list[_Event]:
             names = ["TEXT_MESSAGE_END"] if kind == "text" else ["REASONING_MESSAGE_END", "REASONING_END"]
             return [{"type": name, "messageId": part} for name in names]
         case ("call", call, name, arguments):
-            # The calls of one turn are one message: a client sends them back as that.
+            # The calls of one turn are one message; a client sends them back as one.
             parent = {"parentMessageId": f"{run.run}-turn-{run.turn}"}
             return [
                 {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, **parent},
@@ -309,8 +309,8 @@ def _ag_ui_messages(given: Any) -> list[Message]:
         case {"role": "tool", "toolCallId": call, "content": content}:
             return [{"role": "tool", "tool_call_id": str(call), "content": _text(content)}]
         case {"role": str()}:
-            return []  # what the server says to the model is its own; thoughts and activities are none of the history
-    raise UsageError("a message is none of the protocol.")
+            return []  # system messages are the server's; thoughts and activities are not part of the history
+    raise UsageError("a message does not follow the protocol.")
 
 
 def _ai_sdk_messages(given: Any) -> list[Message]:
@@ -339,7 +339,7 @@ def _ai_sdk_messages(given: Any) -> list[Message]:
             return told
         case {"role": str()}:
             return []
-    raise UsageError("a message is none of the protocol.")
+    raise UsageError("a message does not follow the protocol.")
 
 
 def _assistant(text: str, calls: list[dict[str, Any]]) -> list[Message]:

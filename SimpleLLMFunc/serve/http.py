@@ -35,11 +35,11 @@ _DEADLINE: Final = 120.0
 def fastapi_errors(app: Starlette) -> None:
     """Have a FastAPI or Starlette application answer the errors of this library with problem details (RFC 9457).
 
-    A rate limit is a 503 with ``retry-after``, a refusal of the model a 422, a deadline a 504; an error in the set-up or
-    the code is a 500 that tells nothing, and stands in the log. Other exceptions stay as they are.
+    A rate limit is a 503 with ``retry-after``, a refusal of the model a 422, a deadline a 504. An error in configuration
+    or code is a 500 without details, and is logged. Other exceptions are not handled.
 
     Args:
-        app: whose handlers are set; sub-applications that are mounted in it have handlers of their own.
+        app: gets the handler; mounted sub-applications need one each.
 
     Source: RFC 9457, Problem Details for HTTP APIs.
     """
@@ -62,21 +62,21 @@ def http_app(
 ) -> Starlette:
     """Return an ASGI application (Starlette) that offers decorated functions; mount it, or run it with any server.
 
-    ``POST /functions/{name}`` takes the arguments as a JSON object and gives ``{"value": …}``, with trace id, usage and
-    cost; ``POST /functions/{name}/stream`` gives server-sent events; ``GET /openapi.json`` describes both,
-    and ``GET /`` is a page that says it to people. Web pages talk to ``POST /chats/{name}/ag-ui`` and ``…/ai-sdk``, of functions
-    to ``/functions/{name}/…``; see `BrowserStream`.
+    ``POST /functions/{name}`` takes the arguments as a JSON object and returns ``{"value": …}``, with trace id, usage and
+    cost; ``POST /functions/{name}/stream`` returns server-sent events; ``GET /openapi.json`` describes both, and ``GET /``
+    is a page for people. Web pages use ``POST /chats/{name}/ag-ui`` and ``…/ai-sdk``, and for functions
+    ``/functions/{name}/…``; see `BrowserStream`.
 
     Args:
-        functions: functions and chats by name, or a module, which offers all it has.
-        callers: who may call, and how much; without any, only this machine may, by its own names.
+        functions: functions and chats by name, or a module, which offers all that it defines.
+        callers: keys and limits of the callers; without any, only this machine may call, by its own host names.
         deadline: seconds for one call; None for no limit.
-        max_body: bytes that a request may bring.
-        title: what the service is called in its document.
+        max_body: most bytes of a request's body.
+        title: of the service, in its OpenAPI document.
         mcp: offer the functions as MCP tools too, at ``/mcp``, to the same callers; each request counts as a call. Needs
             the extra `mcp`, and a server that runs the application's lifespan.
-        journal: path of a journal; ``GET /waiting`` says what waits in it for an answer, ``POST /waiting`` takes one. Any
-            caller may answer: where those who call must not approve, serve it at another address with other keys.
+        journal: path of a journal; ``GET /waiting`` lists its waiting calls, ``POST /waiting`` takes an answer. Any
+            caller may answer: where callers must not approve, serve the journal at another address with other keys.
 
     Raises:
         ConfigError: nothing to offer, or an extra is missing.
@@ -142,21 +142,21 @@ async def serve_functions(
     """Serve `http_app` until cancelled, or until Ctrl-C.
 
     Args:
-        functions: as for `http_app`; so are the others.
-        host: an address of this machine; one that others reach needs `callers`.
-        port: 0 for any that is free.
-        callers: who may call.
+        functions: as for `http_app`, and so are the other arguments.
+        host: an address of this machine; one that other machines reach needs `callers`.
+        port: 0 for any free port.
+        callers: keys and limits of the callers.
         deadline: seconds for one call.
-        max_body: bytes that a request may bring.
-        title: what the service is called.
+        max_body: most bytes of a request's body.
+        title: of the service.
         mcp: offer the functions as MCP tools too.
         journal: path of a journal.
         announce: called with the address as soon as clients can connect.
 
     Raises:
-        ConfigError: no callers for an address that others reach, a port that is taken, or the extra is missing.
+        ConfigError: other machines reach the address and there are no callers, the port is taken, or the extra is missing.
     """
-    # What it stands on takes its time to be imported, and models theirs to be described.
+    # In a thread: importing the web framework and describing the models takes seconds.
     app = await importing(
         partial(
             http_app,
@@ -170,7 +170,7 @@ async def serve_functions(
         )
     )
     others = (
-        "without callers nobody knows who asks, and every call costs. Give a file of callers (simplellmfunc serve "
+        "without callers any machine may call, and every call costs. Give a file of callers (simplellmfunc serve "
         "--new-key NAME), and put a proxy with TLS in front."
     )
     with listening(host, port, others="" if callers else others) as listener:
@@ -183,4 +183,4 @@ def _require_extra() -> None:
     for module in ("starlette.applications", "uvicorn"):
         load_extra(module, "view", purpose="serving")
     with contextlib.suppress(ImportError):
-        import anyio._backends._asyncio  # noqa: F401 - it is imported with the first request otherwise, which waits
+        import anyio._backends._asyncio  # noqa: F401 - else the first request imports it, and waits

@@ -1,4 +1,4 @@
-"""One request over HTTP: who asks, with what arguments, and what comes back."""
+"""Requests over HTTP: the caller, the arguments, the response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Api:
-    """What answers the requests: the paths of the server, as functions of a request."""
+    """The endpoints of the server."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Api:
         return json_response(json.dumps({"status": "ok"}))
 
     async def page(self, request: Request) -> Response:
-        """Say in the browser what is offered, and how it is called; to those without a key, only how."""
+        """Return a page that describes the functions; callers without a key read only how to call."""
         from starlette.responses import HTMLResponse
 
         try:
@@ -79,7 +79,7 @@ class Api:
         return HTMLResponse(shown, status, headers={"content-security-policy": PAGE_POLICY, **key})
 
     def tell_of(self, path: str, operations: Mapping[str, Any]) -> None:
-        """Put another path into the OpenAPI document."""
+        """Add a path to the OpenAPI document."""
         self._document["paths"][path] = dict(operations)
 
     async def document(self, request: Request) -> Response:
@@ -88,14 +88,14 @@ class Api:
         return json_response(json.dumps(self._document))
 
     async def call(self, request: Request) -> Response:
-        """Answer whole."""
+        """Return the whole answer."""
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
         work = self._whole(offer, args, kwargs)
         task = asyncio.create_task(work, context=None if caller is None else caller.context())
         try:
             if not await unless_gone(task, request.receive):
-                return json_response("{}", 499)  # nobody reads it
+                return json_response("{}", 499)  # the client has left
             text = task.result()
         except Problem as problem:
             self._log(offer.name, caller, problem.status, began)
@@ -104,13 +104,13 @@ class Api:
         return json_response(text)
 
     async def stream(self, request: Request) -> Response:
-        """Answer in server-sent events."""
+        """Return the answer as server-sent events."""
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
         return self._streamed(offer.name, caller, Events(self._pieces(offer, args, kwargs), caller), began)
 
     async def browser(self, request: Request) -> Response:
-        """Answer a web page in the protocol that the path names."""
+        """Return the answer in the web page's protocol, which the path names."""
         began = time.monotonic()
         caller = self._admitted(request)
         name, protocol = request.path_params["name"], request.path_params["protocol"]
@@ -151,10 +151,10 @@ class Api:
         return Streamed()
 
     async def admit(self, request: Request) -> Caller | None:
-        """Return who asks, and count the request as a call.
+        """Return the caller, and count the request as a call.
 
         Raises:
-            Problem: nobody who may, or too often.
+            Problem: the caller is unknown or over its limit, or the body is too long.
         """
         caller = self._admitted(request)
         if caller is not None:
@@ -169,10 +169,10 @@ class Api:
     # --- who asks, and what ---
 
     def _admitted(self, request: Request) -> Caller | None:
-        """Return the caller, None where nobody needs a key.
+        """Return the caller; None where the server has no keys.
 
         Raises:
-            Problem: no key, or a wrong one; or, without keys, a web page that calls by another name.
+            Problem: the key is missing or wrong; or, without keys, a web page calls by another host name.
         """
         if not self.callers:
             origin = request.headers.get("origin")
@@ -208,10 +208,10 @@ class Api:
         return offer, caller, args, kwargs
 
     async def body(self, request: Request) -> bytes:
-        """Return the JSON text that a request brings.
+        """Return the JSON text in a request's body.
 
         Raises:
-            Problem: it is none, or too long.
+            Problem: the body is not JSON, or too long.
         """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
@@ -235,7 +235,7 @@ class Api:
                 raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
             if not isinstance(arguments, dict):
                 raise Problem(422, "The body must be a JSON object with the arguments by name.")
-            # The schema as it was published: strictly, for what a caller sends is no model's guess.
+            # Strictly by the published schema: a caller is no model that guesses.
             validation = self._validations[offer.name]
             try:
                 violations = validation.violations(arguments) if validation is not None else []
@@ -260,14 +260,14 @@ class Api:
         """Return the body of a whole answer, JSON.
 
         Raises:
-            Problem: whatever went wrong.
+            Problem: the call failed.
         """
         try:
             with deadline_scope(self.deadline):
                 result = await offer.answers.result(args, kwargs)
             facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
             return await in_thread(_answer, offer, result.value, {**facts, "usage": _usage(result.usage)})
-        except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
+        except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
             raise told(error, offer) from None
 
     async def _pieces(
@@ -276,7 +276,7 @@ class Api:
         """Yield the events of a streamed answer, by name and data, JSON.
 
         Raises:
-            Problem: whatever went wrong.
+            Problem: the call failed.
         """
         facts: dict[str, Any] = {}
 
@@ -289,7 +289,7 @@ class Api:
         try:
             value: Any = None
             texts: list[str] = []
-            # Around all of it: what asks several times begins its runs as it goes on.
+            # Around the whole stream: functions that ask several times start runs while it goes on.
             with deadline_scope(self.deadline), watching(note):
                 async with aclosing(_values(offer, args, kwargs)) as values:
                     async for value in values:
@@ -303,12 +303,12 @@ class Api:
                             yield "value", await in_thread(_piece, "value", value)
             whole = texts if offer.is_iterator else "".join(texts) if offer.spec.is_text and texts else value
             yield "result", await in_thread(_answer, offer, whole, facts)
-        except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
+        except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
             raise told(error, offer) from None
 
 
 class McpDoor:
-    """Stands before the MCP endpoint: the same keys, rates and budgets."""
+    """Checks the requests to the MCP endpoint: the same keys, rates and budgets."""
 
     def __init__(self, api: Api, endpoint: ASGIApp) -> None:
         self._api = api
@@ -336,7 +336,7 @@ class McpDoor:
 
 
 def _validation(offer: Offer) -> SchemaValidation | None:
-    """Return the check of arguments against the published schema, in bounded work; None where it cannot be bounded."""
+    """Return the check of arguments against the published schema; None where its work cannot be bounded."""
     try:
         return SchemaValidation(offer.tool.parameters)
     except SchemaError as error:
@@ -352,7 +352,7 @@ def _values(offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Asyn
 
 
 def _answer(offer: Offer, value: Any, facts: Mapping[str, Any]) -> str:
-    """Return an answer as JSON; with how far the votes agreed, where there were any. For a thread: it may be large."""
+    """Return an answer as JSON, with the agreement of votes. It may be large: call it in a thread."""
     votes: dict[str, Any] = {}
     if isinstance(value, Confident):
         shares = [{"value": _written(offer, each), "probability": share} for each, share in value.probabilities.items()]
@@ -372,7 +372,7 @@ def _written(offer: Offer, value: Any) -> Any:
 
 
 def _piece(name: str, value: Any) -> str:
-    """Return a growing value, or an item, as JSON; it need not fit its type yet."""
+    """Return a partial value, or an item, as JSON; a partial value may not fit its type yet."""
     return json.dumps({name: to_jsonable_python(value, by_alias=True, serialize_unknown=True)})
 
 
@@ -385,9 +385,9 @@ def _refuse_constant(name: str) -> Any:
 
 
 def told(error: BaseException, offer: Offer | None = None) -> Problem:
-    """Return what the caller is told; what is none of its business goes to the log."""
+    """Return the problem that the caller reads; internal errors are logged."""
     status = getattr(error, "status_code", None)
-    if isinstance(status, int):  # of the router: another path, another method
+    if isinstance(status, int):  # the router's: unknown path or method
         return Problem(status, str(getattr(error, "detail", "")), headers=getattr(error, "headers", None))
     problem = problem_of(error)
     if problem.status == 500:

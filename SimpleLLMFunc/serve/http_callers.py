@@ -1,4 +1,4 @@
-"""Who may call over HTTP: keys, of which only hashes are kept, and how much each caller may ask for."""
+"""The callers over HTTP: their keys, of which only hashes are kept, and their limits."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.serve.http_problem import Problem
 
 KEYS_VARIABLE: Final = "SIMPLELLMFUNC_SERVE_KEYS"
-"""Holds callers as ``name:sha256 name:sha256``, or the same JSON as the file."""
+"""A variable with callers as ``name:sha256 name:sha256``, or as the JSON of the file."""
 
 _DAY: Final = 86_400
 _PREFIX: Final = "slf_"
 
 
 class CallerEntry(BaseModel):
-    """One caller, as the file has it.
+    """One caller, in the form that the file has.
 
     Attributes:
-        sha256: of the key, in hexadecimal digits; the key itself is kept nowhere.
+        sha256: of the key, in hexadecimal digits; the key itself is not kept.
         requests_per_minute: calls; None for no limit.
-        usd_per_day, tokens_per_day: what its calls may take, from midnight UTC on.
+        usd_per_day, tokens_per_day: limits for its calls, from midnight UTC on; None for no limit.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,17 +53,17 @@ _ENTRIES: Final = TypeAdapter(list[CallerEntry])
 
 
 def new_key() -> str:
-    """Return a key that nobody can guess."""
+    """Return a random key of 256 bits."""
     return _PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_of(key: str) -> str:
-    """Return what is kept of a key. One round is enough: keys are random and long, and not words that can be tried."""
+    """Return the hash of a key. One round is enough: keys are long and random."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class Caller:
-    """One caller while the server runs: its bucket, and what it has spent today."""
+    """One caller while the server runs: its rate limit, and its budget of today."""
 
     def __init__(self, entry: CallerEntry, *, now: Callable[[], float] = time.time) -> None:
         self.entry = entry
@@ -79,7 +79,7 @@ class Caller:
         """Count one call.
 
         Raises:
-            Problem: too many in this minute; says when to come again.
+            Problem: too many calls in this minute; has the seconds to wait.
         """
         if self._bucket is None or await self._bucket.acquire(1, timeout=0):
             return
@@ -92,7 +92,7 @@ class Caller:
         )
 
     def context(self) -> contextvars.Context:
-        """Return the context that a call runs in: the one with the caller's budget of today."""
+        """Return a context for one call, with the caller's budget of today."""
         entry = self.entry
         if entry.usd_per_day is None and entry.tokens_per_day is None:
             return contextvars.copy_context()
@@ -108,7 +108,7 @@ class Caller:
 
     @property
     def spent(self) -> Spent | None:
-        """What its calls of today have taken; None where nobody limits that."""
+        """What its calls of today have spent; None where the caller has no limit."""
         return None if self._scope is None else self._scope[2]
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class Caller:
 
 
 class Callers:
-    """All who may call; empty where nobody needs a key."""
+    """All callers; empty where the server needs no keys."""
 
     def __init__(self, entries: Sequence[CallerEntry] = ()) -> None:
         names = [entry.name for entry in entries]
@@ -142,14 +142,14 @@ class Callers:
         return len(self._callers)
 
     def find(self, key: str) -> Caller | None:
-        """Return whose key it is; takes as long for a wrong one as for a right one."""
+        """Return the caller with this key, in constant time."""
         given = hash_of(key)
         found = None
         for caller in self._callers:
             if hmac.compare_digest(given, caller.entry.sha256):
                 found = caller
         if found is not None:
-            remember_secret(key)  # of no log, and of no answer
+            remember_secret(key)  # masked in logs and answers
         return found
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ def _entries(text: str, where: str) -> list[CallerEntry]:
     try:
         return _ENTRIES.validate_json(text)
     except ValidationError as error:
-        # Not what stands there: somebody may have written a key instead of its hash.
+        # Without the values: one may be a key instead of its hash.
         said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
         raise ConfigError(
             f"{where} holds no callers ({said}). It is a list of objects with name, sha256 and, if wanted, "

@@ -1,4 +1,4 @@
-"""Server-sent events on their way to one caller, and what ends when the caller is gone.
+"""Server-sent events to one caller; when the caller leaves, the run is cancelled.
 
 Source: HTML Living Standard, section Server-sent events, for the format.
 """
@@ -24,11 +24,11 @@ _QUEUED: Final = 16
 _HEADERS: Final = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"}
 
 _Item: TypeAlias = "tuple[str, str] | Problem | None"
-"""An event by name and data (JSON), what went wrong, or the end."""
+"""An event by name and data (JSON), a problem, or the end."""
 
 
 class Events:
-    """A stream of events on its way to one caller; the run ends when the caller is gone."""
+    """A stream of events to one caller; when the caller leaves, the run is cancelled."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Events:
         self._queue: asyncio.Queue[_Item] = asyncio.Queue(_QUEUED)
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> int:
-        """Send the response; return its status. What fails before the first event is a plain problem."""
+        """Send the response; return its status. A failure before the first event is a problem response."""
         context = None if self._caller is None else self._caller.context()
         producing = asyncio.create_task(self._produce(), context=context)
         sending = asyncio.create_task(self._send(scope, receive, send))
@@ -85,12 +85,12 @@ class Events:
                 async with asyncio.timeout(_PING_SECONDS):
                     return await self._queue.get()
             except TimeoutError:
-                # So that nobody on the way takes the connection for a dead one.
+                # Keeps proxies from closing a quiet connection.
                 await send({"type": "http.response.body", "body": b": still at it\n\n", "more_body": True})
 
 
 def _sse(name: str, data: str) -> bytes:
-    # JSON has no line breaks of its own, so one line of data is enough.
+    # `json.dumps` writes no line breaks, so one line of data is enough.
     return f"event: {name}\ndata: {data}\n\n".encode() if name else f"data: {data}\n\n".encode()
 
 
@@ -102,7 +102,7 @@ def json_response(text: str, status: int = 200) -> Response:
 
 
 def problem_response(problem: Problem) -> Response:
-    """Return the response that tells a problem."""
+    """Return the response for a problem."""
     from starlette.responses import Response
 
     return Response(json.dumps(problem.to_dict()), problem.status, problem.headers, MEDIA_TYPE)

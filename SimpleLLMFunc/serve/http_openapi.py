@@ -1,4 +1,4 @@
-"""The OpenAPI document of what is offered, made from the signatures.
+"""The OpenAPI document of the offered functions, made from their signatures.
 
 Source: OpenAPI Specification 3.1, whose schemas are JSON Schema 2020-12.
 """
@@ -51,7 +51,7 @@ def openapi_document(offers: Mapping[str, Offer], *, title: str, needs_key: bool
 
     Args:
         offers: by name.
-        title: what the service is called.
+        title: of the service.
         needs_key: callers have keys.
     """
     schemas: dict[str, Any] = {"Problem": PROBLEM_SCHEMA, "Usage": _USAGE}
@@ -102,7 +102,7 @@ def openapi_document(offers: Mapping[str, Offer], *, title: str, needs_key: bool
 
 
 def value_schema(spec: OutputSpec) -> dict[str, Any]:
-    """Return the schema of a value as it is written into an answer; of a type that cannot be described, anything."""
+    """Return the schema of a value in an answer; {} for a type without a schema."""
     if spec.is_none:
         return {"type": "null"}
     try:
@@ -127,7 +127,7 @@ def _ref(name: str) -> dict[str, str]:
 
 
 def _moved(schema: Mapping[str, Any], prefix: str, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema with its definitions among those of the document: a reference begins at the document's root."""
+    """Return the schema with its definitions moved into `schemas`, since references start at the document's root."""
     definitions = schema.get("$defs", {})
     text = json.dumps({**schema, "$defs": definitions})
     names = {name: f"{prefix}_{number}" for number, name in enumerate(definitions)}

@@ -1,4 +1,4 @@
-"""The page at the root of the server: what is offered and how it is called, in plain HTML."""
+"""The page at the root of the server: the functions and how to call them, in plain HTML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.serve.offer import Offer
 
 PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
-"""What the browser may load for it: nothing."""
+"""The browser may load nothing for it."""
 
 _STYLE: Final = """
 :root { color-scheme: light dark; }
@@ -30,7 +30,7 @@ def page_of(offers: Mapping[str, Offer], title: str, address: str, *, needs_key:
     """Return the page.
 
     Args:
-        offers: by name; none for somebody without a key, who is told how to call only.
+        offers: by name; empty for a visitor without a key, who reads only how to call.
         title: what the service is called.
         address: of the server, with a slash at its end.
         needs_key: callers send one.

@@ -1,4 +1,4 @@
-"""What goes wrong, as a caller over HTTP is told: problem details, without secrets.
+"""Errors for callers over HTTP: problem details, without secrets.
 
 Source: RFC 9457, Problem Details for HTTP APIs.
 """
@@ -33,8 +33,8 @@ _MOST_CHARS: Final = 2000
 
 STATUSES: Final = {
     400: "The body is no JSON object.",
-    401: "The key is missing, or is none of those known.",
-    403: "The address, or the page, is none that may call.",
+    401: "The key is missing or unknown.",
+    403: "This address or page may not call.",
     404: "There is no such function.",
     405: "Another method is needed.",
     409: "The run waits for an answer to one of its calls.",
@@ -80,11 +80,11 @@ _KINDS: Final[tuple[tuple[type[SimpleLLMFuncError], int], ...]] = (
 
 
 class Problem(Exception):
-    """A request that was not answered; what the caller reads.
+    """A failed request, in the form that the caller reads.
 
     Attributes:
-        kind: the name of the error, empty where the status says all.
-        headers: go out with it.
+        kind: name of the error, empty where the status says enough.
+        headers: of the response.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the problem as it stands in the body."""
+        """Return the JSON body of the problem."""
         told = {
             "type": f"urn:simplellmfunc:error:{self.kind}" if self.kind else "about:blank",
             "title": STATUSES.get(self.status, "The request was not answered."),
@@ -109,9 +109,9 @@ class Problem(Exception):
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return what a caller is told of an error of a run.
+    """Return the problem for an error of a run.
 
-    Of what is the server's own business (its configuration, its code) only that it failed: the log says more.
+    Errors of configuration and code tell the caller only that the function failed: the log says more.
     """
     kind = type(error).__name__
     if isinstance(error, SimpleLLMFuncError):

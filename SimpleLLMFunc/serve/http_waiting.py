@@ -1,4 +1,4 @@
-"""What waits for an answer in a journal, over HTTP: a list, and the answer, for those who may call."""
+"""The waiting calls of a journal, over HTTP: a list, and the answers, for the callers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANSWER: Final = {
         "key": {"type": "string"},
         "call_id": {"type": "string"},
         "answer": {"type": ["boolean", "string"], "description": "Whether the tool may run, or a text for the model."},
-        "result": {"description": "Where nobody knows what a tool has done: its result, any JSON but null."},
+        "result": {"description": "Where the outcome of a tool is unknown: its result, any JSON but null."},
         "run_again": {"const": True, "description": "The same, where it is known that it has done nothing."},
     },
     "required": ["key", "call_id"],
@@ -64,7 +64,7 @@ class WaitingDoor:
     """Answers the requests about one journal.
 
     Args:
-        api: says who may ask.
+        api: checks the callers.
         journal: path of the file; it need not be there yet.
     """
 
@@ -73,13 +73,13 @@ class WaitingDoor:
         self._journal = journal
 
     async def waiting(self, request: Request) -> Response:
-        """Say what waits."""
+        """Return the waiting calls."""
         await self._api.admit(request)
         found = await in_thread(paused, self._journal) if self._journal.exists() else []
         return json_response(json.dumps({"waiting": found}))
 
     async def answer(self, request: Request) -> Response:
-        """Take an answer."""
+        """Store an answer."""
         caller = await self._api.admit(request)
         try:
             given = json.loads(await self._api.body(request))

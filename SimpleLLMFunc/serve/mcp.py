@@ -32,14 +32,15 @@ def serve_mcp(
     """Offer decorated functions as MCP tools until stdin ends, or until Ctrl-C.
 
     Args:
-        functions: by name, or a module, which offers all it has.
-        http: over streamable HTTP at ``http://host:port/mcp`` instead of stdin and stdout.
-        host: an address of this machine; there is no login, so others are refused.
-        port: 0 for any that is free.
-        name: what the server calls itself.
+        functions: by name, or a module, which offers all that it defines.
+        http: serve streamable HTTP at ``http://host:port/mcp`` instead of stdin and stdout.
+        host: an address of this machine that other machines do not reach, since there is no login.
+        port: 0 for any free port.
+        name: of the server.
 
     Raises:
-        ConfigError: nothing to offer, another machine's address, a port that is taken, or the extra is missing.
+        ConfigError: there is nothing to offer, the address is not of this machine, the port is taken, or the extra is
+            missing.
     """
     chosen = functions if isinstance(functions, Mapping) else decorated_functions(functions)
     if http:
@@ -64,7 +65,7 @@ async def serve_stdio(
         await asyncio.wait({serving, lines.ended}, return_when=asyncio.FIRST_COMPLETED)
         has_left = lines.ended.done()
     finally:
-        # Not cancelled: what the package is just doing would fail with an error of its own. For it, stdin has ended.
+        # Not cancelled, since the mcp package would fail inside its current step: for it, stdin has ended.
         lines.end()
         await asyncio.wait({serving}, timeout=_GRACE_SECONDS)
         serving.cancel()
@@ -72,14 +73,14 @@ async def serve_stdio(
     if not serving.cancelled() and (error := serving.exception()):
         if not has_left:
             raise error
-        # The client has left in the middle of something; that is the end, and no failure.
+        # The client has left during a request: an end, not a failure.
         push_debug(f"the MCP client has left: {error!r}")
 
 
 async def _converse(server: Any, lines: Any, printer: Any) -> None:
     from mcp.server.stdio import stdio_server
 
-    # Ours are not the files that the package expects, but do all that it asks of them.
+    # Lines and Printer have the methods that the package calls on its files.
     async with stdio_server(stdin=lines, stdout=printer) as streams:
         await server.run(*streams, server.create_initialization_options())
 
@@ -97,14 +98,14 @@ async def serve_http(
     Args:
         functions: by name.
         host: an address of this machine.
-        port: 0 for any that is free.
-        name: what the server calls itself.
+        port: 0 for any free port.
+        name: of the server.
         announce: called with the address as soon as clients can connect.
 
     Raises:
-        ConfigError: another machine's address, a port that is taken, or the extra is missing.
+        ConfigError: the address is not of this machine, the port is taken, or the extra is missing.
     """
-    # What it stands on takes its time to be imported.
+    # In a thread: the import takes seconds.
     manager, application = await importing(http_sessions, functions, name)
     others = "there is no login, and every call costs. For others, put a server with a login in front."
     with listening(host, port, others=others) as listener:
@@ -115,15 +116,15 @@ async def serve_http(
 
 
 def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: bool = False) -> tuple[Any, Any]:
-    """Return the `mcp` package's manager of sessions, and the ASGI application of its endpoint.
+    """Return the `mcp` package's session manager, and the ASGI application of its endpoint.
 
-    The application works inside of ``async with manager.run():``.
+    The application works inside ``async with manager.run():``.
 
     Args:
         functions: by name.
-        name: what the server calls itself.
-        is_guarded: somebody stands before it who knows the callers; each request then stands for itself, in the context
-            of its caller. Else web pages whose name has been made to lead to this machine are refused.
+        name: of the server.
+        is_guarded: the application in front checks the callers; each request is then a session, in the context of its
+            caller. Else web pages under a foreign host name (DNS rebinding) are refused.
 
     Raises:
         ConfigError: the extra is missing.
@@ -131,7 +132,7 @@ def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: 
     server = _server(functions, name)
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    # Plain JSON answers: there is nothing to stream, for a tool gives one result.
+    # Plain JSON responses: a tool gives one result, so there is nothing to stream.
     manager = StreamableHTTPSessionManager(
         app=server, json_response=True, stateless=is_guarded, security_settings=_security(is_guarded=is_guarded)
     )
@@ -139,7 +140,7 @@ def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: 
 
 
 def _security(*, is_guarded: bool) -> Any:
-    """Return the settings that refuse a web page whose name has been made to lead to this machine."""
+    """Return the settings against DNS rebinding."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     if is_guarded:
@@ -156,7 +157,7 @@ def _application(manager: Any) -> Any:
         if scope["path"].rstrip("/") != PATH:
             await _refuse(send, 404, f"MCP is at {PATH}")
         elif scope["method"] == "GET":
-            # What a client gets by GET is a stream of what the server has to say by itself, and this one has nothing.
+            # GET opens a stream of the server's own messages; this server sends none.
             await _refuse(send, 405, "Use POST", (b"allow", b"POST, DELETE"))
         else:
             await manager.handle_request(scope, receive, send)
@@ -204,7 +205,7 @@ def _server(functions: Mapping[str, Decorated], name: str) -> Any:
     async def handle_call(request: Any) -> Any:
         return envelope(await answer(request.params))
 
-    # Not its decorators: they check the arguments a second time, by other rules.
+    # Without the package's decorators, which check the arguments again by other rules.
     server.request_handlers[types.ListToolsRequest] = handle_list
     server.request_handlers[types.CallToolRequest] = handle_call
     return server

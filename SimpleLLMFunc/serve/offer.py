@@ -1,4 +1,4 @@
-"""A decorated function as others call it from outside: its schemas, and its answer as data."""
+"""A decorated function for callers outside the process: its schemas, and its answer as data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from SimpleLLMFunc.tools import ArgumentsError, Tool, wire_names
 from SimpleLLMFunc.type import Confident
 
 Decorated: TypeAlias = Function
-"""What can be offered."""
+"""The functions that can be offered."""
 
 _MAX_ERROR_CHARS: Final = 2000
 
@@ -39,12 +39,12 @@ def decorated_functions(
     """Return the decorated functions of a module, by name.
 
     Args:
-        module: what it imported from elsewhere is left out, unless its `__all__` lists it.
-        names: those wanted; none for all of them but the private ones.
-        kinds: chats are left out where they are none of these.
+        module: imported functions count only if its `__all__` lists them.
+        names: of functions; empty for all public ones.
+        kinds: classes of functions; chats are left out unless they are among them.
 
     Raises:
-        ConfigError: a name is not there or no decorated function, or the module has none at all.
+        ConfigError: a name is missing or not a decorated function, or the module has none.
     """
     wanted = list(names)
     found = {name: value for name, value in vars(module).items() if isinstance(value, kinds)}
@@ -75,26 +75,26 @@ def _why_not(module: ModuleType, name: str, found: Iterable[str]) -> str:
 
 
 def offers(functions: Mapping[str, Decorated]) -> dict[str, Offer]:
-    """Return what is offered, by the name that others call it by."""
+    """Return the offers by their names outside."""
     names = wire_names(functions)
     return {names[name]: Offer(names[name], function) for name, function in functions.items()}
 
 
 class Offer:
-    """A decorated function with the schemas of what it takes and gives.
+    """A decorated function with the schemas of its parameters and its answer.
 
     Attributes:
-        name: what it is called from outside.
-        function: as it was decorated.
-        pipeline: what the function is made of.
-        answers: what answers its calls.
+        name: outside the process.
+        function: the decorated function.
+        pipeline: of the function.
+        answers: answers its calls.
         tool: the function as a tool: description, schema of the parameters, check of the arguments.
-        is_iterator: it gives items, one after the other.
-        output_schema: of the structured answer, always an object; None where the answer is text, or nothing.
+        is_iterator: it yields items.
+        output_schema: of the structured answer, always an object; None where the answer is text or None.
 
     Raises:
-        ToolDefinitionError: a parameter without a type, or with one no schema can be made of.
-        ConfigError: a parameter that takes a file's path.
+        ToolDefinitionError: a parameter has no type, or a type without a schema.
+        ConfigError: a parameter takes a file's path.
     """
 
     def __init__(self, name: str, function: Decorated) -> None:
@@ -106,7 +106,7 @@ class Offer:
         self.answers = answers_of(function)
         for parameter, hint in self.pipeline.definition.hints.items():
             if takes_a_file(hint):
-                # A caller from outside must not name files of this machine.
+                # A caller must not name files of this machine.
                 raise ConfigError(
                     f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
                     "Take an ImgUrl (a data: address holds the image itself), or text."
@@ -115,13 +115,13 @@ class Offer:
 
     @property
     def spec(self) -> OutputSpec:
-        """What is known of the type of the answer."""
+        """The type of the answer."""
         return self.pipeline.definition.output
 
     async def answer(self, arguments: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
-        """Ask the function; return its answer as text, and as structured data where it has a type.
+        """Call the function; return its answer as text, and as structured data where it has a type.
 
-        The call runs on the library's own event loop, and is cancelled with the one who waits here.
+        The call runs on the library's event loop; cancelling the waiting task cancels it.
 
         Raises:
             OfferFailed: with a text for the caller: no secret, no traceback.
@@ -135,7 +135,7 @@ class Offer:
             return await in_thread(self._rendered, value)
         except SimpleLLMFuncError as error:
             problem = shown_error(error, _MAX_ERROR_CHARS)
-        except Exception as error:  # noqa: BLE001 - a fault of a tool, or ours: the caller must hear of it
+        except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
             push_error(f"{self.name} failed: {shown_traceback(error)}")
             problem = shown_error(error, _MAX_ERROR_CHARS)
         raise OfferFailed(problem)
@@ -158,7 +158,7 @@ class Offer:
 
 
 class OfferFailed(Exception):
-    """A call from outside failed; the text is for the caller."""
+    """A call failed; the text is for the caller."""
 
 
 def _output_schema(spec: OutputSpec) -> dict[str, Any] | None:
@@ -167,7 +167,7 @@ def _output_schema(spec: OutputSpec) -> dict[str, Any] | None:
     try:
         schema = spec.adapter.json_schema(mode="serialization", by_alias=True)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
-        return None  # a type that is read by a schema, and written otherwise
+        return None  # a type whose values have no schema when they are written
     if not spec.is_wrapped:
         return inlined_root(schema)
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}

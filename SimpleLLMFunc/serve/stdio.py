@@ -1,4 +1,4 @@
-"""stdin and stdout for a protocol: nothing else may read from the one or write to the other."""
+"""stdin and stdout reserved for a protocol."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from SimpleLLMFunc.runtime import in_thread
 
 @contextlib.contextmanager
 def protocol_streams() -> Generator[tuple[int, int], None, None]:
-    """Keep stdin and stdout for the protocol, and yield the two as file descriptors.
+    """Reserve stdin and stdout for the protocol, and yield them as file descriptors.
 
-    Meanwhile every print goes to stderr, and stdin is empty for the loaded module, for tools and for processes that they
-    start.
+    Inside the block every print goes to stderr, and stdin is empty for the loaded module, for tools and for the processes
+    that they start.
     """
     sys.stdout.flush()
     reading, writing, nothing = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
@@ -31,7 +31,7 @@ def protocol_streams() -> Generator[tuple[int, int], None, None]:
     try:
         yield reading, writing
     finally:
-        # `reading` stays open: a thread may still wait at it, and no other file may get its number.
+        # `reading` stays open: a thread may still read from it, and no other file may get its number.
         sys.stdout.flush()
         _use(reading, writing)
         os.close(writing)
@@ -40,16 +40,16 @@ def protocol_streams() -> Generator[tuple[int, int], None, None]:
 
 def _use(stdin: int, stdout: int) -> None:
     for number, file in enumerate((stdin, stdout)):
-        os.dup2(file, number)  # trick: a process that a tool starts prints to descriptor 1, whatever sys.stdout is
+        os.dup2(file, number)  # trick: a process that a tool starts prints to descriptor 1, not to sys.stdout
 
 
 class Lines:
-    """The lines that arrive at a file descriptor, until its end; made inside the loop that reads them.
+    """An async iterator over the lines of a file descriptor; make it inside the event loop that reads them.
 
-    A daemon thread waits for them: unlike one of a pool, it holds up neither a cancellation nor the end of the process.
+    A daemon thread reads: unlike a thread of a pool, it blocks neither a cancellation nor the end of the process.
 
     Attributes:
-        ended: done when the reader has been told that there are no more.
+        ended: done when the reader has seen the end.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -71,12 +71,12 @@ class Lines:
         return line
 
     def end(self) -> None:
-        """Let the lines end here; what still arrives is not read."""
+        """End the iteration; later lines are not read."""
         self._lines.put_nowait(None)
 
     def _read(self) -> None:
         pending = bytearray()
-        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: the loop is closed, nobody reads any more
+        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: the loop is closed
             while data := os.read(self._descriptor, 65536):
                 *whole, rest = data.split(b"\n")
                 for part in whole:
@@ -94,7 +94,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Writes texts to a file descriptor without holding up the loop; a reader that has gone away is no error."""
+    """Writes texts to a file descriptor in a thread; a reader that has left is not an error."""
 
     descriptor: int
 
@@ -103,10 +103,10 @@ class Printer:
         await in_thread(self._write, text.encode("utf-8", "replace"))
 
     async def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: `write` does not buffer."""
 
     def _write(self, data: bytes) -> None:
         left = memoryview(data)
-        with contextlib.suppress(BrokenPipeError):  # the end of stdin tells the server, in a moment
+        with contextlib.suppress(BrokenPipeError):  # stdin will end too, which stops the server
             while left:
                 left = left[os.write(self.descriptor, left) :]

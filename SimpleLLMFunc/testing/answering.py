@@ -1,4 +1,4 @@
-"""How a model gives a value as its answer to a request: as text, as the arguments of a tool, as a JSON action."""
+"""A value in the form that a request wants: text, the arguments of the answer tool, or a JSON action."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def tool_calls(*calls: tuple[str, Mapping[str, Any] | str], content: str | None 
     """Return the reply of a model that calls tools: ``tool_calls(("search", {"q": "rain"}), ("clock", {}))``.
 
     Args:
-        *calls: name and arguments of each call; arguments given as text are sent as they stand, broken ones too.
-        content: what the model says beside the calls.
+        *calls: name and arguments of each call; a text is sent unchanged, even if it is not JSON.
+        content: text of the model, in addition to the calls.
     """
     return {
         "role": "assistant",
@@ -38,7 +38,7 @@ def tool_calls(*calls: tuple[str, Mapping[str, Any] | str], content: str | None 
 def answer_message(
     data: Any, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, response_format: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the assistant message that gives `data`, JSON data, in the way the request asks for."""
+    """Return the assistant message with `data`, JSON data, in the form that the request wants."""
     schema = schema_of(response_format)
     if answer_tool := answer_tool_of(tools):
         wanted = answer_tool["function"].get("parameters") or {}

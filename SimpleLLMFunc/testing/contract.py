@@ -1,6 +1,6 @@
 """The suite that every `LLM_Interface` passes: ours, and yours.
 
-Subclass `ProviderContract` in a test file, say how your provider is brought to answer, and run pytest::
+Subclass `ProviderContract` in a test file, write `provider`, and run pytest::
 
     from contextlib import contextmanager
     from SimpleLLMFunc.testing import contract
@@ -15,9 +15,9 @@ Subclass `ProviderContract` in a test file, say how your provider is brought to 
                 case _:
                     raise NotImplementedError
 
-A scenario for which `provider` raises NotImplementedError is skipped. The tests are plain methods that run event
-loops of their own, so a fake service has to live in a thread of its own. A provider whose answers cannot be chosen
-(a real model) sets `is_scripted = False` and says in `request` what to ask it.
+A scenario for which `provider` raises NotImplementedError is skipped. Each test is a plain method with its own event
+loop, so a fake service has to run in a thread. For a provider whose answers cannot be chosen (a real model), set
+`is_scripted = False` and return suitable questions in `request`.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ __all__ = ["Answer", "CallTool", "Echo", "Fill", "Hang", "ProviderContract", "Re
 
 
 class ProviderContract:
-    """What a provider has to keep; subclass it with a name that begins with `Test` and write `provider`.
+    """The tests of a provider; subclass it with a name that begins with `Test`, and write `provider`.
 
     Attributes:
-        is_scripted: the provider gives the answers that the scenarios name; False for a real model.
-        secret: a key that the provider was given, of which no trace may be found; None has none.
-        concurrent: how many calls run at once.
+        is_scripted: the provider gives the answers of the scenarios; False for a real model.
+        secret: a key of the provider, which must not appear anywhere; None without a key.
+        concurrent: number of concurrent calls.
     """
 
     is_scripted: bool = True
@@ -74,18 +74,18 @@ class ProviderContract:
         """Return a context manager that gives an interface behaving as `scenario` says.
 
         Raises:
-            NotImplementedError: this provider cannot be brought to behave so; the test is skipped.
+            NotImplementedError: this provider cannot play the scenario; the test is skipped.
         """
         raise NotImplementedError
 
     def request(self, scenario: Scenario) -> Request:  # noqa: ARG002 - for subclasses
-        """Return what to ask in `scenario`."""
+        """Return the request for `scenario`."""
         return Request([{"role": "user", "content": "What will the weather be?"}])
 
     # --- facts ---------------------------------------------------------------------------------------------
 
     def test_tells_who_it_is(self) -> None:
-        """Name, provider, profile and context window are what the rest of the library reads."""
+        """Name, provider, profile and context window have their types."""
         with self._given(Answer()) as llm:
             assert isinstance(llm.model_name, str)
             assert llm.model_name
@@ -109,7 +109,7 @@ class ProviderContract:
             assert self.secret is None or self.secret not in repr(llm) + str(llm)
 
     def test_can_be_pickled(self) -> None:
-        """A pickle holds everything but the key."""
+        """A pickle holds all but the key."""
         with self._given(Answer()) as llm:
             data = pickle.dumps(llm)
             again = pickle.loads(data)  # noqa: S301 - our own bytes
@@ -171,7 +171,7 @@ class ProviderContract:
         self._run(Answer(), check)
 
     def test_parameters_that_are_none(self) -> None:
-        """A parameter given as None is as one not given."""
+        """A parameter that is None counts as not given."""
         asked = self.request(Answer())
         params = {"temperature": None, "seed": None, "stop": None, **asked.params}
 
@@ -184,7 +184,7 @@ class ProviderContract:
         self._run(Answer(), check)
 
     def test_concurrent_calls_get_their_own_answers(self) -> None:
-        """Many calls at once do not see one another."""
+        """Concurrent calls do not mix."""
         words = [f"word{number:03d}" for number in range(self.concurrent)]
 
         async def echoed(llm: LLM_Interface) -> None:
@@ -209,7 +209,7 @@ class ProviderContract:
     # --- streams -------------------------------------------------------------------------------------------
 
     def test_stream_adds_up(self) -> None:
-        """The pieces of a stream are the answer, and its end can be told from a cut."""
+        """The chunks of a stream add up to the answer, and its end differs from a cut."""
 
         async def check(llm: LLM_Interface) -> None:
             chunks = await self._streamed(llm, Answer())
@@ -227,7 +227,7 @@ class ProviderContract:
         self._run(Answer(), check)
 
     def test_stream_closed_early_leaves_no_task(self) -> None:
-        """Whoever stops listening leaves nothing behind; the next call works."""
+        """Closing a stream early leaves no task; the next call works."""
 
         async def check(llm: LLM_Interface) -> None:
             asked = self.request(Answer())
@@ -239,7 +239,7 @@ class ProviderContract:
         self._run(Answer(), check)
 
     def test_stream_can_be_closed_twice(self) -> None:
-        """Closing again does nothing, and a closed stream has no further piece; nor has one that never began."""
+        """Closing again does nothing, and a closed stream has no further chunk, whether it began or not."""
 
         async def check(llm: LLM_Interface) -> None:
             asked = self.request(Answer())
@@ -264,7 +264,7 @@ class ProviderContract:
         self._check_deadline(lambda llm: self._streamed(llm, Hang(), deadline=0.3))
 
     def test_deadline_that_has_passed(self) -> None:
-        """With no time left nothing is asked."""
+        """With no time left no request is made."""
 
         async def check(llm: LLM_Interface) -> None:
             for ask in (self._ask, self._streamed):
@@ -297,7 +297,7 @@ class ProviderContract:
         self._run(Hang(), check)
 
     def test_errors_are_ours(self) -> None:
-        """What goes wrong is a SimpleLLMFuncError with a text, in a reply and in a stream."""
+        """A failure is a SimpleLLMFuncError with a text, in a reply and in a stream."""
 
         async def check(llm: LLM_Interface) -> None:
             for ask in (self._ask, self._streamed):

@@ -1,4 +1,4 @@
-"""What the suite of `contract` does time and again: ask either way, measure, see that nothing is left."""
+"""Helpers of `contract`: ask whole or streamed, measure, wait for tasks to end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from SimpleLLMFunc.type import ChatCompletion
 
 
 async def reply_to(llm: LLM_Interface, asked: Request, is_streamed: bool, **more: Any) -> ChatCompletion:
-    """Ask `llm`, for a whole reply or for a stream, which is put together."""
+    """Return the reply of `llm`, asked whole or as a stream."""
     if not is_streamed:
         return await llm.chat(asked.messages, **more, **asked.params)
     assembler = ReplyAssembler()
@@ -26,9 +26,9 @@ async def reply_to(llm: LLM_Interface, asked: Request, is_streamed: bool, **more
 
 
 async def least(measured: Callable[[], Awaitable[float]], *, enough: float) -> float:
-    """Return the least of at most three measures; one below `enough` will do.
+    """Return the least of at most three measurements; one below `enough` is enough.
 
-    A machine that is busy with something else is not the provider's fault.
+    A busy machine slows single measurements.
     """
     least = await measured()
     for _ in range(2):
@@ -39,7 +39,7 @@ async def least(measured: Callable[[], Awaitable[float]], *, enough: float) -> f
 
 
 async def no_other_task() -> None:
-    """Wait until no task but this one is left, at most a second."""
+    """Wait until this task is the only one, for at most a second."""
     until = time.monotonic() + 1.0
     while others := asyncio.all_tasks() - {asyncio.current_task()}:
         assert time.monotonic() < until, f"left behind: {others}"

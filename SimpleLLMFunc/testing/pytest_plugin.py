@@ -1,7 +1,7 @@
 """The pytest plugin: cassettes for marked tests, and a switch that forbids real calls. Off until it is asked for.
 
-Loaded by its entry point in every pytest run of whoever has the library installed, so it imports nothing of the library, and
-does nothing, before a test is marked or an option is given.
+The entry point loads this module in every pytest run of an environment with the library. So it imports nothing of the
+library, and does nothing, until a test is marked or an option is given.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "llm_cassette(name=None): record what models say once, and replay it; see --llm-record. The file is "
-        "cassettes/<module>/<test>.json beside the test, or cassettes/<name>.json.",
+        "cassettes/<module>/<test>.json in the folder of the test, or cassettes/<name>.json.",
     )
     if config.getoption("--llm-forbid-real-calls") or config.getini(_FORBID):
         from SimpleLLMFunc.interface.attempts import forbid_real_calls
@@ -73,7 +73,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note which cassettes are not there yet: tests that share one all record it in this run, in whatever process."""
+    """Note the missing cassettes: all tests that share one record it in this run, in every process."""
     marked = ((item, item.get_closest_marker("llm_cassette")) for item in items)
     paths = {_path_of(item, mark) for item, mark in marked if mark is not None}
     config.stash[_missing_key] = {str(path) for path in paths if not path.exists()}
@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Insert the cassette of a marked test around all of it, its fixtures too."""
+    """Insert the cassette of a marked test around the test and its fixtures."""
     mark = item.get_closest_marker("llm_cassette")
     if mark is None:
         return (yield)
@@ -92,7 +92,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a marked test whose cassette cannot be used; where a plugin tries a test again, its cassette begins anew."""
+    """Fail a marked test whose cassette cannot be used; rewind the cassette where a plugin repeats a test."""
     problem = item.stash.get(_problem_key, "")
     tape = item.stash.get(_tape_key, None)
     if tape is not None and item.stash.setdefault(_tried_key, False):
@@ -105,7 +105,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test whose code swallowed that a request was not in the cassette."""
+    """Fail a test whose code caught the error of a request that is not in the cassette."""
     result = yield
     tape = item.stash.get(_tape_key, None)
     if tape is not None and tape.unmatched:
@@ -115,7 +115,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Write what was recorded, also by a test that failed: it was paid."""
+    """Write the recorded exchanges, also of a failed test: they were paid."""
     try:
         return (yield)
     finally:
@@ -141,7 +141,7 @@ def _insert(item: pytest.Item, mark: pytest.Mark, stack: ExitStack) -> None:
     path = _path_of(item, mark)
     mode: Any = item.config.getoption("--llm-record") or ("none" if _is_ci() else "once")
     if mode == "once" and str(path) in item.config.stash[_missing_key]:
-        mode = "new"  # also where another test of this run has made the file meanwhile
+        mode = "new"  # another test of this run may have made the file meanwhile
     try:
         tape = Cassette(path, mode, test=_test_name(item))
     except SimpleLLMFuncError as error:
@@ -151,7 +151,7 @@ def _insert(item: pytest.Item, mark: pytest.Mark, stack: ExitStack) -> None:
     stack.enter_context(tape.inserted())
     forbidden = item.config.stash.get(_forbidden_key, None)
     if not tape.may_record:
-        # What a cassette does not see (a batch file, a client of one's own) must not cost anything either.
+        # Requests that a cassette does not see (batch files, own clients) must not cost anything.
         stack.enter_context(forbid_real_calls())
     elif item.config.getoption("--llm-record"):
         stack.enter_context(real_calls_asked_for())
@@ -169,7 +169,7 @@ def _inner_name(item: pytest.Item) -> str:
 
 
 def _test_name(item: pytest.Item) -> str:
-    # From the file on: the same wherever the suite is started from.
+    # Begins with the file, so that it does not depend on the working directory.
     return f"{item.path.name}:{_inner_name(item)}"
 
 
@@ -189,7 +189,7 @@ def _file_name(text: str) -> str:
     plain = re.sub(r"[^\w.-]+", "_", text).strip("_.")
     if plain == text and len(plain) <= _LONGEST:
         return plain
-    # Two tests whose names differ in what no file name may hold must not share a file.
+    # Names that differ only in forbidden characters must not share a file.
     is_harmless = re.fullmatch(r"[\w.-]+(\[[\w.-]+\])?", text) and len(text) <= _LONGEST
     digest = "" if is_harmless else f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     return f"{plain[:_LONGEST]}{digest}"

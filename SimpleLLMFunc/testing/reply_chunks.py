@@ -1,4 +1,4 @@
-"""Replies as a provider gives them: whole, with ids, finish reason and usage, and in the chunks of a stream."""
+"""Replies in a provider's form: whole, with ids, finish reason and usage, and as the chunks of a stream."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolCall
 
 _PIECE = re.compile(r"\s*\S{1,4}|\s+")
-"""What one chunk holds by default: about what a model writes at a time, white space before the word it leads to."""
+"""Text of one chunk by default: about one token of a model, with the white space before it."""
 
 
 def completion_of(message: Mapping[str, Any], *, messages: Sequence[Message], index: int, model: str) -> ChatCompletion:
-    """Return the whole reply that `message` stands for, with ids, finish reason and estimated usage filled in.
+    """Return the whole reply with `message`: with ids, finish reason and estimated usage.
 
     Args:
-        message: an assistant message, whose `finish_reason` counts; one with `choices` is the reply as it stands.
-        messages: that were asked.
-        index: of the request, from 0; the ids are made of it.
+        message: an assistant message; its `finish_reason` is used. A dict with `choices` is the whole reply.
+        messages: of the request.
+        index: of the request, from 0; part of the ids.
         model: its name in the reply.
     """
     if "choices" in message:
@@ -49,7 +49,7 @@ def completion_of(message: Mapping[str, Any], *, messages: Sequence[Message], in
 
 
 def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterator[ChatCompletionChunk]:
-    """Yield the chunks in which a provider would stream `reply`: role, text, tool calls, finish reason, usage."""
+    """Yield `reply` as a provider's stream: role, text, tool calls, finish reason, usage."""
     for choice in reply.choices:
         message = choice.message
         deltas: list[dict[str, Any]] = [{"role": message.role, "content": "", **message.extra}]
@@ -78,7 +78,7 @@ def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterato
 
 
 def assembled(chunks: Iterable[ChatCompletionChunk]) -> ChatCompletion:
-    """Return the whole reply that the chunks of a stream add up to."""
+    """Return the whole reply of a stream's chunks."""
     assembler = ReplyAssembler()
     for chunk in chunks:
         assembler.add(chunk)
@@ -86,7 +86,7 @@ def assembled(chunks: Iterable[ChatCompletionChunk]) -> ChatCompletion:
 
 
 def text_chunk(text: str, *, index: int, model: str) -> ChatCompletionChunk:
-    """Return the chunk that adds `text` to the reply to request `index`."""
+    """Return a chunk with `text`, of the reply to request `index`."""
     head = ChatCompletion((), id=f"scripted-{index}", model=model)
     return _chunk(head, [{"index": 0, "delta": {"content": text}, "finish_reason": None}])
 

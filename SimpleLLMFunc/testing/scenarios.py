@@ -1,4 +1,4 @@
-"""What the suite of `contract` brings a provider to do, and what it asks it then."""
+"""Scenarios of `contract`, and the requests in them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Hang:
 
 
 Scenario: TypeAlias = Answer | Echo | CallTool | Fill | Refuse | Hang
-"""How the provider under test has to behave."""
+"""The behaviour of the provider under test."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the suite asks: the messages, and what else goes to `chat`."""
+    """A request of the suite: the messages, and further parameters of `chat`."""
 
     messages: list[Message]
     params: dict[str, Any] = field(default_factory=dict)

@@ -36,19 +36,19 @@ _MOST_QUOTED: Final = 5
 class SchemaLLM(ScriptedLLM):
     """A model that answers every request with a valid value of the type it asks for; for smoke tests of whole programs.
 
-    The schema of the wanted type is handed over inside the process, whatever the model is said to be able to do; in a
-    request that no decorated function makes it is read from the response format. A request for text gets a few words. Lengths, ranges, formats,
-    enumerations, unions and recursion are respected, patterns by the field's `examples` or where rstr is installed, and
-    a `Quoted` text is one of an argument; what only a validator in code knows is in no schema. The same seed gives the
-    same answer to the same request, whatever was asked before.
+    Decorated functions pass the schema of the return type inside the process, for every profile; other requests have it
+    in the response format. A request for text gets a few words. Values respect lengths, ranges, formats, enumerations,
+    unions and recursion; patterns need `examples` of the field, or rstr; a `Quoted` text is copied from an argument.
+    Validators in code are not in the schema, so a value may fail them. The same seed gives the same answer to the same
+    request, independent of earlier requests.
 
     Args:
-        seed: another one gives other values.
+        seed: another seed gives other values.
         model_name: the name in replies and traces.
-        profile: what the model can do; by default it takes a JSON schema and calls tools.
-        chunk_size: characters in each streamed piece; None splits like a model does.
-        tool_rounds: in how many rounds of a run tools are called, with valid arguments, before it answers; 0 calls
-            none that it need not.
+        profile: abilities of the model; by default JSON schema and tool calls.
+        chunk_size: characters in each chunk of a stream; None splits like a model.
+        tool_rounds: rounds of a run that call tools, with valid arguments, before the answer; 0 calls only required
+            tools.
     """
 
     provider = "scripted"
@@ -91,7 +91,7 @@ class SchemaLLM(ScriptedLLM):
         return {"role": "assistant", "content": text}
 
     def _calls(self, asked: ScriptedRequest, rng: random.Random) -> list[tuple[str, Any]]:
-        """Return the tool calls of this turn, none where it is to answer."""
+        """Return the tool calls of this turn; [] for an answer."""
         offered = list(asked.tools or ())
         answer_tool = answer_tool_of(offered)
         own = [tool for tool in offered if tool is not answer_tool]
@@ -122,7 +122,7 @@ class SchemaLLM(ScriptedLLM):
 
 
 def _quoting(asked: ScriptedRequest, data: Any) -> Any:
-    """Return `data` with words of an argument where the prompt asks for texts that are copied from one."""
+    """Return `data` with words of an argument in the fields that the prompt wants quoted."""
     told = next((found for text in _texts(asked.messages) if (found := _QUOTES.search(text))), None)
     asked_with = [content_text(each["content"]) or "" for each in asked.messages if each["role"] == "user"]
     runs = [run for text in asked_with for given in _ARGUMENT.findall(text) for run in _RUN.findall(given)]
@@ -150,7 +150,7 @@ def _replaced(data: Any, steps: Sequence[str], words: str) -> Any:
 
 
 def _wanted(asked: ScriptedRequest) -> Schema | None:
-    """Return the schema of what is wanted, None for text."""
+    """Return the schema of the wanted value, None for text."""
     return schema_of(asked.response_format) if asked.wanted_schema is None else asked.wanted_schema
 
 
@@ -160,7 +160,7 @@ def _parameters(tool: ToolSpec) -> Schema:
 
 
 def _rounds(messages: Sequence[Message]) -> int:
-    """Return how many rounds of tools came after the last question."""
+    """Return the number of tool rounds after the last user message."""
     rounds = 0
     for message in reversed(messages):
         text = content_text(message.get("content")) or ""
@@ -172,12 +172,12 @@ def _rounds(messages: Sequence[Message]) -> int:
 
 
 def _texts(messages: Sequence[Message]) -> list[str]:
-    # Not what the model itself or a tool has said.
+    # Without messages of the model and of tools.
     return [content_text(each["content"]) or "" for each in messages if each["role"] in {"system", "user"}]
 
 
 def _digest(asked: ScriptedRequest) -> str:
-    # The ids of calls count the requests of this object, and say nothing.
+    # Without call ids, which count the requests of this object.
     messages = [{key: part for key, part in each.items() if key != "tool_call_id"} for each in asked.messages]
     for message in messages:
         calls: Any = message.get("tool_calls")

@@ -18,7 +18,7 @@ from SimpleLLMFunc.testing.patterns import text_matching
 Schema: TypeAlias = Mapping[str, Any]
 
 _DEEP: Final = 4
-"""Levels below which the shortest way out is taken."""
+"""Deepest level with random choices; below it the value with the least height is chosen."""
 
 _MOST_ITEMS: Final = 3
 _TRIES: Final = 100
@@ -35,13 +35,13 @@ def value_of(schema: Schema, rng: random.Random, *, definitions: Schema | None =
     """Return JSON data that fits `schema`.
 
     Args:
-        schema: as pydantic writes them, and what a tool's parameters use: references below ``$defs``, constraints,
-            formats, patterns, unions. What only code of the type's own checks is in no schema, and cannot be known.
-        rng: decides.
-        definitions: where references lead; the schema's own ``$defs`` by default.
+        schema: as pydantic and tools write them: references to ``$defs``, constraints, formats, patterns, unions.
+            Validators in code are in no schema, so the value may fail them.
+        rng: makes all choices.
+        definitions: for references; the schema's own ``$defs`` by default.
 
     Raises:
-        UsageError: nothing fits, or nothing was found.
+        UsageError: no value fits, or none was found.
     """
     return _Values(definitions if definitions is not None else schema.get("$defs", {}), rng).of(schema, 0)
 
@@ -59,7 +59,7 @@ class _Values:
     def of(self, schema: Schema, depth: int) -> Any:
         schema = self._resolved(schema)
         if schema.get("examples") and "pattern" in schema:
-            return self._rng.choice(schema["examples"])  # the author's way around a pattern
+            return self._rng.choice(schema["examples"])  # in place of a generated match
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
@@ -112,7 +112,7 @@ class _Values:
 
     def _chosen(self, choices: Sequence[Schema], depth: int) -> Schema:
         if [choice.get("type") for choice in choices] == ["number", "string"] and len(choices[1]) == 1:
-            return choices[0]  # so pydantic writes a Decimal, of which not every text is one
+            return choices[0]  # pydantic's schema of a Decimal; not every text is one
         heights = [self._height(choice, frozenset()) for choice in choices]
         finite = [choice for choice, height in zip(choices, heights, strict=True) if height < math.inf]
         if not finite:
@@ -122,7 +122,7 @@ class _Values:
         return self._rng.choice(finite)
 
     def _height(self, schema: Schema, inside: frozenset[str]) -> float:
-        """Return how many levels the lowest value has; infinite where the schema leads back into itself."""
+        """Return the levels of the lowest value; infinite where the schema always contains itself."""
         if "$ref" in schema:
             if schema["$ref"] in inside:
                 return math.inf
@@ -157,7 +157,7 @@ class _Values:
         return made
 
     def _may_add(self, part: Schema, depth: int) -> bool:
-        # A tag may have a default, and is needed all the same; what else may be left out sometimes is.
+        # Tags with a default are required too; other optional fields are left out at random.
         is_finite = self._height(part, frozenset()) < math.inf
         return is_finite and depth < _DEEP and self._rng.random() < 0.7
 
@@ -177,7 +177,7 @@ class _Values:
         for number in range(_TRIES):
             if len(made) >= wanted:
                 return
-            # Keys that no schema describes may be numbers for the program: digits are read as both.
+            # Without a schema for keys, digits serve as texts and as numbers.
             key = str((1, 0)[number] if number < 2 else number) if keys is None else str(self.of(keys, depth + 1))
             if key not in made:
                 made[key] = self.of(values if isinstance(values, Mapping) else {}, depth + 1)
@@ -244,7 +244,7 @@ def _between(rng: random.Random, least: int, most: int | None) -> int:
 
 
 def _number(schema: Schema, rng: random.Random, *, is_integer: bool) -> Any:
-    # As decimals: 3 * 0.1 is not 0.3 otherwise.
+    # As decimals, since 3 * 0.1 is not 0.3 as floats.
     step = Decimal(str(schema["multipleOf"])) if schema.get("multipleOf") else None
     low, high = _bound(schema, "minimum", step, up=True), _bound(schema, "maximum", step, up=False)
     if low is None and high is None:
@@ -255,7 +255,7 @@ def _number(schema: Schema, rng: random.Random, *, is_integer: bool) -> Any:
     elif high is None:
         high = low + 100 * (step or 1)
     assert high is not None, "both are known now"
-    # Few digits: how many a Decimal may have is in no schema.
+    # Few digits, since a schema does not tell how many a Decimal may have.
     unit = step or Decimal(1)
     first, last = math.ceil(low / unit), math.floor(high / unit)
     if is_integer and step is not None and step != step.to_integral_value():
@@ -301,7 +301,7 @@ def _bound(schema: Schema, name: str, step: Decimal | None, *, up: bool) -> Deci
 
 
 def _small(schema: Schema, limit: Decimal) -> Decimal:
-    """Return a little that still leaves room between the bounds."""
+    """Return a small step that stays between the bounds."""
     others = [
         Decimal(str(schema[key]))
         for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -316,14 +316,14 @@ def _words(rng: random.Random, least: int, most: int | None) -> str:
     while len(text) < least:
         text += f" {rng.choice(WORDS)}"
     if most is not None and len(text) > most:
-        # Cut inside a word if need be; white space at an end may be stripped, and would then not count.
+        # White space at an end may be stripped, and would then be missing.
         text = text[:most]
         text = text if text == text.strip() else text.strip().ljust(most, "x")
     return text
 
 
 def _formatted(name: str, rng: random.Random) -> str | None:
-    """Return a text of a format, None for one that is not known."""
+    """Return a text of a format, None for an unknown format."""
     when = _FIRST_DAY + timedelta(seconds=rng.randrange(_SECONDS))
     word = rng.choice(WORDS)
     match name:

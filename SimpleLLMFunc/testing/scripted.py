@@ -1,4 +1,4 @@
-"""ScriptedLLM: the replies you wrote down, and the requests it saw."""
+"""ScriptedLLM: a model with written replies, which keeps its requests."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ __all__ = ["Answer", "Reply", "ScriptedLLM", "ScriptedRequest", "When", "answer"
 
 @dataclass(frozen=True, slots=True)
 class ScriptedRequest:
-    """One request that a `ScriptedLLM` was asked.
+    """One request to a `ScriptedLLM`.
 
     Attributes:
-        messages: the conversation as it stood then; later changes of the caller's list do not show here.
-        params: what would go to the provider beside the fields above (`temperature` …).
-        stream: it was asked through `chat_stream`.
-        deadline: seconds it was given, None for no limit.
+        messages: a copy of the conversation at the time of the request.
+        params: further parameters of the request (`temperature` …).
+        stream: the request came through `chat_stream`.
+        deadline: in seconds, None for no limit.
         index: 0 for the first request.
-        wanted_schema: of the wanted type, for a `SchemaLLM`; None for text.
+        wanted_schema: of the return type, for a `SchemaLLM`; None for text.
     """
 
     messages: list[Message]
@@ -54,7 +54,7 @@ class ScriptedRequest:
 
     @property
     def text(self) -> str:
-        """The text of the last message, empty where it has none."""
+        """The text of the last message, empty if it has none."""
         return message_text(self.messages[-1]) if self.messages else ""
 
     @property
@@ -67,35 +67,35 @@ class ScriptedRequest:
 
 
 StreamItem: TypeAlias = ChatCompletionChunk | str | BaseException
-"""One step of a scripted stream: a chunk, a piece of text, or what breaks the stream there."""
+"""One step of a scripted stream: a chunk, a piece of text, or an exception that breaks the stream."""
 
 PlainReply: TypeAlias = (
     "str | dict[str, Any] | ChatCompletion | Sequence[StreamItem] | BaseException | BaseModel | Answer"
 )
-"""A reply that stands as it is; any dataclass is one too."""
+"""A fixed reply; any dataclass is one too."""
 
 Reply: TypeAlias = "PlainReply | When | Callable[[ScriptedRequest], PlainReply | Awaitable[PlainReply]]"
-"""What `ScriptedLLM` takes: a reply, or a function (sync or async) that makes one of the request, or a rule."""
+"""An argument of `ScriptedLLM`: a reply, a function (sync or async) from the request to a reply, or a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply that gives a value in the way the request asks for it; made by `answer`."""
+    """A reply with a value, in the form that the request wants; made by `answer`."""
 
     value: Any
 
 
 def answer(value: Any) -> Answer:
-    """Return the reply that gives `value`: as JSON, as the arguments of the tool `answer`, or as a JSON action.
+    """Return the reply with `value`: as JSON, as the arguments of the tool `answer`, or as a JSON action.
 
-    Models, dataclasses and the like need no `answer` around them: ``ScriptedLLM(Review(stars=4), answer([1, 2]))``.
+    Models and dataclasses need no `answer`: ``ScriptedLLM(Review(stars=4), answer([1, 2]))``.
     """
     return Answer(value)
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A reply for the requests of one kind; made by `when`."""
+    """A rule: replies for matching requests; made by `when`."""
 
     matches: Callable[[ScriptedRequest], bool]
     replies: tuple[Any, ...]
@@ -104,12 +104,13 @@ class When:
 def when(
     said: str | re.Pattern[str] | Callable[[ScriptedRequest], bool], *replies: PlainReply | Callable[..., Any]
 ) -> When:
-    """Return a rule: requests in which `said` holds get these replies, one after the other, and then the last again.
+    """Return a rule: matching requests get these replies in order, and then the last one again.
 
-    Rules come before the replies without one, and in any order of requests: for code that asks concurrently.
+    Rules are tried before the replies without a rule. They do not depend on the order of requests, so they suit
+    concurrent code.
 
     Args:
-        said: a text or a compiled pattern that stands in one of the messages, or a function of the request.
+        said: a text or a compiled pattern to find in one of the messages, or a function of the request.
         *replies: as `ScriptedLLM` takes them.
     """
     if not replies:
@@ -122,10 +123,10 @@ def when(
 
 
 class ScriptedLLM(LLM_Interface):
-    """A model that answers what you wrote down, in order, and keeps what it was asked.
+    """A model that gives written replies in order, and keeps its requests.
 
-    It needs no key and no network, so tests, documentation and examples run with it. It may be used from many
-    threads and event loops at once; replies are handed out in the order of the requests.
+    It needs no key and no network, so tests, documentation and examples run with it. Many threads and event loops may
+    use it at once; replies are given in the order of the requests.
 
     Args:
         *replies: each a text, a model or dataclass (the typed answer), `answer(value)` for any other value, an
@@ -133,9 +134,9 @@ class ScriptedLLM(LLM_Interface):
             `ChatCompletion`, a list of stream steps (chunks, pieces of text, an exception where the stream breaks),
             an exception to raise, a function of the request that returns one of these, or a rule made by `when`.
         model_name: the name in replies and traces.
-        profile: what the model can do; by default nothing beyond chat and tool calls.
-        chunk_size: characters in each streamed piece; None splits like a model does, about a word at a time.
-        repeat: start again from the first reply when all were given.
+        profile: abilities of the model; by default chat and tool calls only.
+        chunk_size: characters in each chunk of a stream; None splits like a model, about a word at a time.
+        repeat: after the last reply start again with the first.
 
     Attributes:
         calls: the requests so far, in order.
@@ -171,7 +172,7 @@ class ScriptedLLM(LLM_Interface):
 
     @property
     def remaining(self) -> int:
-        """How many replies without a rule have not been given yet; with `repeat`, in this round."""
+        """Number of replies without a rule that are left; with `repeat`, in this round."""
         given, there = self._in_order, len(self._replies)
         return there - given % there if self._repeat and there else max(there - given, 0)
 
@@ -186,7 +187,7 @@ class ScriptedLLM(LLM_Interface):
         self._lock = threading.Lock()
 
     async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
-        """Return the next reply, whole; takes what `LLM_Interface.chat` does."""
+        """Return the next reply whole; the arguments are those of `LLM_Interface.chat`."""
         request, clock = self._asked(False, messages, **asked)
         reply = await self._reply_to(request, clock)
         if isinstance(reply, ChatCompletion):
@@ -194,7 +195,7 @@ class ScriptedLLM(LLM_Interface):
         return assembled([chunk async for chunk in _steps(reply, request, self.model_name, clock)])
 
     async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """Yield the next reply in pieces."""
+        """Yield the next reply in chunks."""
         request, clock = self._asked(True, messages, **asked)
         reply = await self._reply_to(request, clock)
         steps = list(split_reply(reply, self._chunk_size)) if isinstance(reply, ChatCompletion) else reply
@@ -214,7 +215,7 @@ class ScriptedLLM(LLM_Interface):
         deadline: float | None = None,
         **params: Any,
     ) -> tuple[ScriptedRequest, Deadline]:
-        """Note what is asked; return it, and how long the answer may take."""
+        """Record the request; return it with its deadline."""
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check()
         wanted = params.pop("wanted_schema", None)
@@ -239,7 +240,7 @@ class ScriptedLLM(LLM_Interface):
         if callable(reply) and not isinstance(reply, type):
             made = reply(asked)
             reply = await _within(clock, made) if inspect.isawaitable(made) else made
-        # Like a reply from a network this one does not come before others have had their turn.
+        # As with a network, other tasks run before the reply comes.
         await asyncio.sleep(0)
         clock.check()
         return self._completion(reply, asked)
@@ -274,7 +275,7 @@ class ScriptedLLM(LLM_Interface):
         if isinstance(reply, type) and issubclass(reply, BaseException):
             raise reply
         if isinstance(reply, BaseException):
-            # Given again (`repeat`), it must not carry the frames of the time before.
+            # With `repeat` it is raised again, without the earlier frames.
             raise reply.with_traceback(None)
         if isinstance(reply, ChatCompletion):
             return reply
@@ -314,7 +315,7 @@ async def _within(deadline: Deadline, work: Awaitable[PlainReply]) -> PlainReply
 async def _steps(
     items: Sequence[StreamItem], asked: ScriptedRequest, model: str, clock: Deadline
 ) -> AsyncGenerator[ChatCompletionChunk, None]:
-    """Yield the chunks of a scripted stream; a list of texts is closed like a provider closes a stream."""
+    """Yield the chunks of a scripted stream; a list of texts gets the last chunks of a provider's stream."""
     is_text_only = True
     for item in items:
         await asyncio.sleep(0)

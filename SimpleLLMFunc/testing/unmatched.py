@@ -1,4 +1,4 @@
-"""A request that nobody expected, shown so that one sees what it is."""
+"""An unexpected request, shown as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_CHARS: Final = 4000
 
 
 class UnmatchedRequest(UsageError, AssertionError):
-    """A double was asked something that nothing was written down, or recorded, for; fails a test like any assertion."""
+    """A request to a test double has no written or recorded reply; fails a test like any assertion."""
 
 
 def request_text(
@@ -26,7 +26,7 @@ def request_text(
     params: Mapping[str, Any] | None = None,
     limit: int = _MOST_CHARS,
 ) -> str:
-    """Return a request as lines to read and to compare; secrets masked, each message cut to `limit` characters."""
+    """Return a request as lines, to read and to compare: secrets masked, each message cut to `limit` characters."""
     lines: list[str] = []
     for message in messages:
         lines.append(f"[{message.get('role', '?')}]")
@@ -52,7 +52,7 @@ def request_text(
 
 
 def brief_request(request: object) -> str:
-    """Return the last parts of a request that shows itself by `request_text`, each cut to one line."""
+    """Return the last parts of the `request_text` of a request, each cut to one line."""
     parts = re.split(r"\n(?=\[)", str(request))
     return "\n".join(cut(" ".join(part.split()), 200) for part in parts[-6:])
 

@@ -650,7 +650,7 @@ async def test_a_key_is_run_by_one_at_a_time_and_another_beside_it(path):
             failures.append((key, str(error)))
 
     with durable(path, "a"):
-        with pytest.raises(UsageError, match="inside of another"), durable(path, "b"):
+        with pytest.raises(UsageError, match="inside another"), durable(path, "b"):
             pass
         for key in ("a", "b"):
             thread = threading.Thread(target=elsewhere, args=(key,))  # it carries no context

@@ -54,7 +54,7 @@ class _Talk:
     was_interrupted: bool = False
 
     def ask(self, text: str) -> None:
-        """Print the answer as it comes; Ctrl-C stops it, and then it is not kept."""
+        """Print the answer as it comes; Ctrl-C stops it, and it is not kept."""
         try:
             with closing(self.assistant.stream_query_sync(text, session_id=self.session, user_id=self.user)) as items:
                 for item in items:
@@ -63,7 +63,7 @@ class _Talk:
             self.interrupted("stopped; not kept")
         except SimpleLLMFuncError as error:
             if isinstance(error, ConfigError) and not self.has_answered:
-                raise  # no key, a missing extra: it will be the same for every line
+                raise  # no key, a missing extra: every line would fail
             click.secho(f"\nError: {printable(str(error))}", fg="red", err=True)
         else:
             self.has_answered, self.was_interrupted = True, False
@@ -218,7 +218,7 @@ def chat(
     llm = _model(model)
     memory = SqliteMemory(memory_path or ":memory:", llm=llm, language=language)
     offers = not isinstance(llm, LocalModel) if tools is None else tools
-    # A small model wanders off where it may.
+    # A small model does not stop by itself.
     params: dict[str, Any] = {"max_tokens": 200} if isinstance(llm, LocalModel) else {}
     assistant = AIAssistant(llm, _search(search), memory, None if offers else (), language, **params)
     talk = _Talk(assistant, memory, user)
@@ -250,7 +250,7 @@ def _search(name: str) -> SearchClient | None:
 
 
 def _lines(talk: _Talk) -> Iterator[str]:
-    """Yield what the user types, until the end of the input, or a second Ctrl-C."""
+    """Yield the lines that the user types, until the end of the input or a second Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - the arrow keys; not on Windows
     stdin = sys.stdin

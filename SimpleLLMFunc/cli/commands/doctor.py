@@ -1,4 +1,4 @@
-"""`simplellmfunc doctor`: what is set up, what is not, and what to do about it; it never shows a key."""
+"""`simplellmfunc doctor`: check the installation and advise; never shows a key."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        state: "ok"; "no": not there, which need not be; "bad": wrong.
-        name: what was looked at.
-        text: what there is to say.
-        next: what to do about it; never empty where the state is "bad".
+        state: "ok"; "no": missing, which is allowed; "bad": wrong.
+        name: of the check.
+        text: the facts.
+        next: advice; never empty where the state is "bad".
     """
 
     state: State
@@ -106,14 +106,14 @@ def doctor(ctx: click.Context, *, online: bool, calls: bool, as_data: bool) -> N
 
 
 def findings(*, online: bool = False, calls: bool = False) -> Iterator[Finding]:
-    """Yield what there is to say; nothing in it holds a key.
+    """Yield the results of all checks, without keys.
 
     Args:
-        online: also see whether the model's address answers; otherwise nothing leaves this machine.
+        online: also request the model's address; otherwise nothing leaves this machine.
         calls: also ask the model.
     """
     for name in _KEYS:
-        remember_secret(os.environ.get(name, ""))  # it may stand in the wrong variable as well
+        remember_secret(os.environ.get(name, ""))  # another variable may hold the key by mistake
     for each in _all(online=online, calls=calls):
         yield each._replace(text=escape_control(redact(each.text)), next=escape_control(redact(each.next)))
 
@@ -205,7 +205,7 @@ def _weights(weights: Weights) -> Finding:
 
 
 def _port() -> Finding:
-    """See whether ports of this machine can be had, for the local model, the page and what is served."""
+    """Check that a port of this machine can be opened, for the local model, the page and `serve`."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
         try:
             made.bind(("127.0.0.1", 0))
@@ -327,7 +327,7 @@ def _endpoint(llm: LLM_Interface | None) -> Finding:
         )
     shown, wire = redact(address), llm.wire if isinstance(llm, HttpModel) else CHAT
     try:
-        # Without the key: whether that is right is what --call finds out.
+        # Without the key, which --call checks.
         with urllib.request.urlopen(endpoint(address, wire.models_path), timeout=_SECONDS) as reply:  # noqa: S310 - checked above
             status = reply.status
     except urllib.error.HTTPError as error:
@@ -339,7 +339,7 @@ def _endpoint(llm: LLM_Interface | None) -> Finding:
 
 
 def _reach(error: BaseException) -> str:
-    """Return what to do about an address that cannot be reached."""
+    """Return advice for an address that cannot be reached."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLError):
         return "set SSL_CERT_FILE to the certificates of your network's proxy"

@@ -1,4 +1,4 @@
-"""`simplellmfunc eval`: a decorated function over cases; the exit code says whether it is good enough."""
+"""`simplellmfunc eval`: judge a decorated function on cases; the exit code tells whether it is good enough."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def eval_command(
             **options,
         )
     if not quiet:
-        # Before anything is written: what was paid for is seen, whatever happens to the file.
+        # Before the file is written: if that fails, the paid report has been shown.
         click.echo(printable(redact(str(report))))
         _show_errors(report)
     if report_path is not None:

@@ -1,4 +1,4 @@
-"""`simplellmfunc lock`: write down what every decorated function is, or say what has changed since."""
+"""`simplellmfunc lock`: record every decorated function, or show what has changed since."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def lock_command(
         return
     click.echo(printable(str(found)))
     click.echo(
-        f"If that is meant: `simplellmfunc lock` writes {path} anew; `pytest --llm-record=all` and another evaluation "
-        "renew what is stale.",
+        f"If the change is intended: `simplellmfunc lock` updates {path}; `pytest --llm-record=all` and a new evaluation "
+        "renew stale cassettes and reports.",
         err=True,
     )
     ctx.exit(1)

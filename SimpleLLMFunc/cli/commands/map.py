@@ -33,7 +33,7 @@ def _concurrency(_ctx: click.Context, _param: click.Parameter, value: str) -> in
 
 
 def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Return parameters by the names of columns; "" is the one parameter of a function that has one."""
+    """Return parameters by columns; "" is the only required parameter of the function."""
     columns = {}
     for value in values:
         column, sign, parameter = value.rpartition("=")
@@ -178,7 +178,7 @@ def _function(target: str) -> Function:
 
 
 def _check_paths(rows: Path, out: Path | None, checkpoint: Path | None) -> None:
-    """Return if nothing that is asked would be lost for want of a place, or overwrite what it came from."""
+    """Check that the results can be written, and would not overwrite the rows."""
     if not rows.is_file():
         raise ConfigError(f"there is no file {str(rows)!r}.")
     if out is not None:

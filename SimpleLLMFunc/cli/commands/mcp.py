@@ -47,11 +47,11 @@ def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | No
     if not http and (host is not None or port is not None):
         raise click.UsageError("--host and --port go with --http.")
     with ExitStack() as stack:
-        # Before anything is loaded: a module that prints must not break the protocol.
+        # Before a module is loaded: one that prints must not break the protocol.
         streams = None if http else stack.enter_context(protocol_streams())
         functions = functions_of(targets)
-        require_mcp()  # takes a second, which no loop is to wait for
-        name = Path(split_target(targets[0])[0]).name.removesuffix(".py")  # of a path nothing else is told
+        require_mcp()  # takes a second, so not on the event loop
+        name = Path(split_target(targets[0])[0]).name.removesuffix(".py")  # not the whole path
         if streams is None:
             chosen_port = _PORT if port is None else port
             asyncio.run(
@@ -69,15 +69,15 @@ def functions_of(targets: Sequence[str], kinds: tuple[type, ...] = FUNCTIONS) ->
     """Return the decorated functions that the targets name, by name.
 
     Args:
-        targets: ``module`` for all of its functions, ``module:name`` for one; after the latter, a word without a colon is
-            another name in that module.
-        kinds: of functions that may be named.
+        targets: ``module`` for all of its functions, ``module:name`` for one; a later word without a colon is another
+            name in that module.
+        kinds: classes of functions that may be named.
 
     Raises:
-        ConfigError: no such module or function, nothing to offer, or two functions of one name.
+        ConfigError: a module or function is missing, there is nothing to offer, or two functions have one name.
     """
     found: dict[str, Any] = {}
-    module_name = ""  # whose functions a bare word names; empty where it names a module
+    module_name = ""  # the module of names without a colon; empty where these are modules
     for target in targets:
         module, name = split_target(target)
         if name:

@@ -73,7 +73,7 @@ def run(
         stack.enter_context(asking(model_name))
         if trace is not None:
             store = stack.enter_context(TraceStore(trace))
-            store.reader.seq()  # a file that cannot be used is said before anything is paid for
+            store.reader.seq()  # an unusable file fails before a request is paid
             stack.enter_context(watching(store))
         if isinstance(function, CHATS):
             _chat(function, arguments)

@@ -1,4 +1,4 @@
-"""`simplellmfunc runs`: what waits for an answer in a journal, the answer, and what may be forgotten."""
+"""`simplellmfunc runs`: list the calls that wait in a journal, answer them, forget runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from SimpleLLMFunc.logger import escape_control
 
 
 class _Runs(click.Group):
-    """A group that takes its own option also after the path; what stands further back belongs to a command."""
+    """A group that takes its own option also after the path; later options belong to a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args[::-1] if args[1:] == ["--json"] else args)
@@ -59,7 +59,7 @@ def runs(ctx: click.Context, path: Path, *, as_data: bool) -> None:
 
 
 def _told(**given: Any) -> Any:
-    """Return the one answer that was given."""
+    """Return the answer, of which exactly one option is given."""
     said = {name: value for name, value in given.items() if value not in (None, False)}
     if len(said) != 1:
         raise click.UsageError("Give one answer: --yes, --no, --text, --result or --run-again.")
@@ -68,7 +68,7 @@ def _told(**given: Any) -> Any:
         try:
             return json.loads(value)
         except ValueError as error:
-            raise click.BadParameter(f"--result is JSON, and this is not: {error}. A text stands in quotes.") from None
+            raise click.BadParameter(f"--result is not JSON: {error}. Put quotes around a text.") from None
     return {"yes": True, "no": False, "run_again": RUN_AGAIN}.get(name, value)
 
 
@@ -78,7 +78,7 @@ def _told(**given: Any) -> Any:
 @click.option("--yes", is_flag=True, help="The tool may run.")
 @click.option("--no", is_flag=True, help="It may not; the model is told so.")
 @click.option("--text", metavar="TEXT", help="It does not run; the model reads this in its place.")
-@click.option("--result", metavar="JSON", help="Where nobody knows what a tool has done: its result.")
+@click.option("--result", metavar="JSON", help="Where the outcome of a tool is unknown: its result.")
 @click.option("--run-again", is_flag=True, help="The same, where it is known that it has done nothing: it is run.")
 @click.pass_obj
 def answer_command(path: Path, /, key: str, call_id: str, **given: Any) -> None:
@@ -91,7 +91,7 @@ def answer_command(path: Path, /, key: str, call_id: str, **given: Any) -> None:
 @click.argument("key")
 @click.pass_context
 def forget_command(ctx: click.Context, key: str) -> None:
-    """Forget the run KEY: its block begins anew the next time, and its tools run again."""
+    """Forget the run KEY: its block starts over the next time, and its tools run again."""
     if not forget(ctx.obj, key):
         click.echo(f"There is no run {escape_control(cut(key, 100))!r} in it.", err=True)
         ctx.exit(1)

@@ -1,4 +1,4 @@
-"""`simplellmfunc traces`: the runs of a trace store on the terminal, what they took, and letting old ones go."""
+"""`simplellmfunc traces`: list, show, mark, export, sum up and delete the runs of a trace store."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _json = click.option("--json", "as_data", is_flag=True, help="Print JSON.")
 
 
 def _store(command: F) -> F:
-    """Give a command its `reader`, of the file that is named in one of the three ways."""
+    """Give a command its `reader`, of the file from the argument, the option or the variable."""
 
     @click.argument("file", required=False, type=_PATH, metavar="[FILE]")
     @click.option("--store", type=_PATH, help="The same as FILE.")
@@ -142,7 +142,7 @@ def _order(command: F) -> F:
 
 
 class _Traces(click.Group):
-    """A group that takes a file for a command: its runs are listed."""
+    """A group that lists the runs of a file in place of a command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -216,7 +216,7 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
 @click.option("--forget", is_flag=True, help="Take away what was marked before, first.")
 @_json
 def mark(reader: TraceReader, run: str, *, tags: tuple[str, ...], as_data: bool, **given: Any) -> None:
-    """Mark one RUN; what is not given stays as it was marked before."""
+    """Mark one RUN; parts that are not given keep their earlier value."""
     marked = mark_run(reader, _run(run), tags=tags or None, **given)
     if as_data:
         echo_json(marked)
@@ -244,7 +244,7 @@ def export(reader: TraceReader, *, path: Path, sort: RunOrder, ascending: bool, 
 @_store
 @_json
 def functions(reader: TraceReader, *, as_data: bool) -> None:
-    """List the functions that ran, and what each was at different times."""
+    """List the functions that ran, with their versions."""
     found = [version for function in reader.functions() for version in reader.versions(function.name)]
     rows = (
         (
@@ -293,7 +293,7 @@ def show_metrics(
 )
 @_json
 def prune(reader: TraceReader, older_than: float | None, max_size: int | None, *, as_data: bool) -> None:
-    """Delete old runs, and give their room back to the disk."""
+    """Delete old runs, and shrink the file."""
     if older_than is None and max_size is None:
         raise click.UsageError("Say which: --older-than 30d, or --max-size 500MB.")
     gone = 0

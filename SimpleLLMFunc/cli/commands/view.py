@@ -48,7 +48,7 @@ from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
 @click.option(
     "--cases",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder for runs that are made cases of an evaluation; by default `cases` beside the store.",
+    help="The folder for runs that become cases of an evaluation; by default `cases` in the store's folder.",
 )
 @click.option(
     "--journal",
@@ -87,7 +87,7 @@ def view(
         )
     kept = TraceStore(path)
     try:
-        # Before the page is there: what does not load, or is no store, is said now.
+        # Modules and stores that cannot be loaded fail now, before the page is served.
         app = viewer_app(
             kept,
             allow_run=[_loaded(each) for each in allowed],

@@ -3,8 +3,8 @@
     with use_cassette("tests/cassettes/translate.json"):
         assert translate("Good morning") == "Bonjour"
 
-The first time the model is asked, and what it says is kept; from then on the file answers, and a request that is not in it
-fails with a comparison of what drifted. Under pytest, `@pytest.mark.llm_cassette` does the same for a test.
+The first run asks the model and records its replies. Later runs replay them from the file; a request that is not in the
+file fails with a diff to the nearest one. Under pytest, `@pytest.mark.llm_cassette` does the same for a test.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from SimpleLLMFunc.testing.scripted import ScriptedLLM
 from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
 
 RecordMode: TypeAlias = Literal["once", "new", "all", "none"]
-"""What may be recorded: everything where there is no file yet; what is not in the file; everything anew; nothing."""
+"""once: record if there is no file; new: record requests that are not in the file; all: record everything; none."""
 
 _MOST_COMPARED = 50
 _MOST_DIFF_LINES = 80
 
 
 class Cassette:
-    """A file of exchanges, and what one test has asked of it.
+    """A file of exchanges, and its use by one test.
 
     Args:
         path: of the file.
-        record: what may be recorded.
-        test: who records; exchanges of the same test are replaced under "all".
+        record: see `RecordMode`.
+        test: name of the test; "all" replaces its earlier exchanges.
 
     Attributes:
-        unmatched: complaints about the requests that were neither replayed nor recorded.
-        recorded, replayed: how many exchanges.
+        unmatched: error texts of requests that were neither replayed nor recorded.
+        recorded, replayed: numbers of exchanges.
 
     Raises:
-        ConfigError: the file is no cassette, or there is no such mode.
+        ConfigError: the file is not a cassette, or there is no such mode.
     """
 
     def __init__(self, path: str | PathLike[str], record: RecordMode = "once", *, test: str = "") -> None:
@@ -77,7 +77,7 @@ class Cassette:
 
     @property
     def recorded(self) -> int:
-        """How many exchanges were recorded now."""
+        """Number of exchanges that are recorded and not saved."""
         return sum(exchange.is_whole for exchange in self._new)
 
     @property
@@ -86,10 +86,10 @@ class Cassette:
         return self._may_record
 
     def rewind(self) -> None:
-        """Begin at the beginning of the file, as for another attempt of the same test; save before what was recorded.
+        """Replay from the beginning of the file, for another attempt of the same test; call `save` first.
 
         Raises:
-            ConfigError: the file is no cassette any more.
+            ConfigError: the file is no longer a cassette.
         """
         there = read_cassette(self.path)
         with self._lock:
@@ -101,7 +101,7 @@ class Cassette:
             self.replayed = 0
 
     def wrap(self, llm: LLM_Interface) -> LLM_Interface:
-        """Return a model that replays what `llm` said, or records it."""
+        """Return a model that replays the replies of `llm`, or records them."""
         if isinstance(llm, CassetteLLM):
             return llm
         with self._lock:
@@ -112,7 +112,7 @@ class Cassette:
 
     @contextmanager
     def inserted(self) -> Generator[Cassette, None, None]:
-        """Replay or record all that is asked in the block, in all threads; doubles of tests are let alone."""
+        """Replay or record all requests inside the block, in all threads, except those to test doubles."""
         with ExitStack() as stack:
             stack.enter_context(watching_everywhere(self._note))
             stack.enter_context(standing_in(self._in_place_of))
@@ -123,7 +123,7 @@ class Cassette:
             return None
         if llm is not None:
             return self.wrap(llm)
-        # Nobody named a model here, as on a machine that has no key: the one that was recorded, if it is one.
+        # Without a named model, as on a machine without a key: the recorded one, if there is exactly one.
         names = {(exchange.model, exchange.profile, exchange.wire) for exchange in self._there}
         if self._may_record or len(names) != 1:
             return None
@@ -132,7 +132,7 @@ class Cassette:
         return self.wrap(self._recorded)
 
     def save(self) -> None:
-        """Write what was recorded into the file; without anything new it stays as it is.
+        """Write the recorded exchanges into the file; without new ones the file is not touched.
 
         Raises:
             ConfigError: it cannot be written.
@@ -151,10 +151,10 @@ class Cassette:
             self._functions.pop(trace_id, None)
 
     def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
-        """Return the exchange of a request, and whether it is to be replayed; else its outcome is to be filled in.
+        """Return the exchange of a request, and whether it is a replay; else the caller adds its outcome.
 
         Raises:
-            UnmatchedRequest: it was not recorded, and may not be.
+            UnmatchedRequest: the request is not in the file, and may not be recorded.
         """
         facts = self._functions.get(trace_id)
         context = get_current_context()
@@ -169,7 +169,7 @@ class Cassette:
                 self.replayed += 1
                 return waiting.popleft(), True
             if self._may_record:
-                # In the order of asking, not of answering: identical questions are replayed in that order.
+                # In the order of requests, not of replies: identical requests are replayed in that order.
                 self._new.append(asked)
                 return asked, False
         complaint = self._complaint(asked)
@@ -187,7 +187,7 @@ class Cassette:
         if same:
             return (
                 f"{str(self.path)!r} holds this request{who} {_times(same)}, and it was made once more. Record what "
-                f"is new: {_how('new')}, or everything anew: {_how('all')}.\nThe request:\n{_text(asked)}"
+                f"is new: {_how('new')}, or everything again: {_how('all')}.\nThe request:\n{_text(asked)}"
             )
         nearest = self._nearest(asked)
         if nearest is None:
@@ -206,7 +206,7 @@ class Cassette:
         shown = "\n".join(cut if len(diff) > _MOST_DIFF_LINES else diff)
         return (
             f"{str(self.path)!r} does not hold this request{who}. If the change is meant, record what is new: "
-            f"{_how('new')}, or everything anew: {_how('all')}.\nWhat drifted from the nearest one:\n{shown}"
+            f"{_how('new')}, or everything again: {_how('all')}.\nWhat drifted from the nearest one:\n{shown}"
         )
 
     def _nearest(self, asked: Exchange) -> tuple[int, Exchange] | None:
@@ -224,10 +224,10 @@ class Cassette:
 
 @contextmanager
 def use_cassette(path: str | PathLike[str], record: RecordMode = "once") -> Generator[Cassette, None, None]:
-    """Replay all that is asked in the block from a file, and record what may be recorded; for use without pytest.
+    """Replay all requests inside the block from a file, and record new ones as `record` allows; for use without pytest.
 
     Raises:
-        ConfigError: the file is no cassette, or cannot be written.
+        ConfigError: the file is not a cassette, or cannot be written.
     """
     tape = Cassette(path, record)
     try:

@@ -34,17 +34,17 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(slots=True)
 class Exchange:
-    """One question and what came back.
+    """One request and its outcome.
 
     Attributes:
-        function: ``module:qualname`` of who asked, or a name; empty where nobody was known.
-        version: of that function when it asked.
-        model: the model that was asked.
-        test: the test it was recorded in; empty outside of tests.
-        profile: the name of what the model can do; empty where it has none of the known ones.
-        wire: the protocol that it was asked by; empty for chat completions, which 1.0 knew alone.
-        request: `messages`, `tools`, `response_format`, `params`: scrubbed, and without what changes by itself.
-        outcome: `reply`, `stream` or `error` with what came.
+        function: ``module:qualname`` of the caller, or its name; empty where it is unknown.
+        version: of that function.
+        model: name of the model.
+        test: that recorded it; empty outside of tests.
+        profile: name of the model's profile; empty for an unknown one.
+        wire: protocol of the request; empty for chat completions, the only one of 1.0.
+        request: `messages`, `tools`, `response_format`, `params`: without secrets and without random ids.
+        outcome: `reply`, `stream` or `error`.
     """
 
     function: str
@@ -58,7 +58,7 @@ class Exchange:
 
     @property
     def key(self) -> str:
-        """The same for the same question to the same model by the same wire."""
+        """A hash of request, model and wire."""
         asked = [self.model, self.request, *([self.wire] if self.wire else [])]
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
@@ -69,7 +69,7 @@ class Exchange:
         return bool(self.outcome)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the exchange as it stands in the file."""
+        """Return the exchange in the form that the file has."""
         about = {name: getattr(self, name) for name in _ABOUT}
         return {**{name: text for name, text in about.items() if text}, "request": self.request, **self.outcome}
 
@@ -81,13 +81,13 @@ class Exchange:
         return cls(**about, request=dict(data["request"]), outcome=outcome)
 
 
-# --- what may stand in a file ----------------------------------------------------------------------------
+# --- without secrets -------------------------------------------------------------------------------------
 
 
 def plain_request(
     messages: Iterable[Mapping[str, Any]], *, tools: Any = None, response_format: Any = None, **params: Any
 ) -> dict[str, Any]:
-    """Return a request as it is written down and compared: without secrets, files by their hash, calls numbered."""
+    """Return a request in the form that is stored and compared: without secrets, files by their hash, calls numbered."""
     ids: dict[str, str] = {}
     kept = {name: value for name, value in params.items() if value is not None}
     request = {
@@ -99,14 +99,14 @@ def plain_request(
             for name, value in sorted(kept.items())
         },
     }
-    # As it is read back: no tuples, no keys that are no texts.
+    # In the form that JSON gives back: no tuples, all keys texts.
     plain: dict[str, Any] = json.loads(json.dumps({name: part for name, part in request.items() if part}, default=repr))
     return plain
 
 
 def _plain_message(message: Mapping[str, Any], ids: dict[str, str]) -> dict[str, Any]:
     plain: dict[str, Any] = {name: scrubbed(part) for name, part in message.items() if part is not None}
-    # Some providers give no ids, and ours are new each time.
+    # Some providers give no ids, and others give new ones each time.
     if message.get("tool_calls"):
         for call in plain["tool_calls"]:
             call["id"] = ids.setdefault(str(call.get("id")), f"call_{len(ids) + 1}")
@@ -120,7 +120,7 @@ def _without_values(headers: Any) -> Any:
 
 
 def scrubbed(value: Any, *, name: str = "") -> Any:
-    """Return JSON data without secrets, and with a hash in the place of what a file holds."""
+    """Return JSON data without secrets, with a hash in place of a file's contents."""
     if isinstance(value, str):
         if name and looks_secret(name, value):
             return MASK
@@ -153,10 +153,10 @@ def _hashed(head: str, data: str) -> str:
 
 
 def read_cassette(path: Path) -> list[Exchange]:
-    """Return what was recorded; nothing where there is no file.
+    """Return the recorded exchanges; [] without a file.
 
     Raises:
-        ConfigError: it is no cassette, or one of a newer version.
+        ConfigError: the file is not a cassette, or one of a newer version.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -169,7 +169,7 @@ def read_cassette(path: Path) -> list[Exchange]:
         if data["cassette"] != _FORMAT:
             raise ConfigError(
                 f"the cassette {str(path)!r} has the format {data['cassette']!r}; this version of SimpleLLMFunc reads "
-                f"{_FORMAT}. Update SimpleLLMFunc, or delete the file and record anew."
+                f"{_FORMAT}. Update SimpleLLMFunc, or delete the file and record again."
             )
         return [Exchange.from_dict(_joined(each)) for each in data["exchanges"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -177,7 +177,7 @@ def read_cassette(path: Path) -> list[Exchange]:
             raise
         raise ConfigError(
             f"{str(path)!r} is no cassette, or was damaged ({type(error).__name__}: {error}). Take it from version "
-            "control again, or delete it and record anew."
+            "control again, or delete it and record again."
         ) from error
 
 
@@ -192,21 +192,21 @@ def is_cassette(path: Path) -> bool:
 
 
 def update_cassette(path: Path, new: list[Exchange], *, replacing: str | None = None) -> None:
-    """Add exchanges to a file, which other processes may be adding to as well.
+    """Add exchanges to a file; other processes may add to it at the same time.
 
     Args:
-        path: of the file; made where there is none.
-        new: what was recorded.
-        replacing: the test whose earlier exchanges go; None keeps all.
+        path: of the file; made if it is missing.
+        new: recorded exchanges.
+        replacing: the test whose earlier exchanges are replaced; None keeps all.
 
     Raises:
-        ConfigError: the file cannot be written, or is no cassette.
+        ConfigError: the file cannot be written, or is not a cassette.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(path):
             kept = [each for each in read_cassette(path) if replacing is None or each.test != replacing]
-            # By test: workers end in any order, and the file is to be the same.
+            # Sorted by test, since workers end in any order.
             every = sorted([*kept, *new], key=lambda each: each.test)
             _write(path, {"cassette": _FORMAT, "exchanges": [_split(each.to_dict()) for each in every]})
     except OSError as error:
@@ -237,7 +237,7 @@ def _split(value: Any) -> Any:
     if isinstance(value, str):
         return {_LINES: value.split("\n")} if "\n" in value else value
     if isinstance(value, Mapping):
-        # A dict that looks like lines, and is none, gets another bar.
+        # The key of a dict that only looks like lines gets another bar.
         return {(f"{_LINES}{key}" if key.startswith(_LINES) else key): _split(part) for key, part in value.items()}
     return [_split(item) for item in value] if isinstance(value, list) else value
 

@@ -1,4 +1,4 @@
-"""A model behind a cassette, and its replies as they stand in the file."""
+"""A model behind a cassette, and the stored form of its replies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
 
 _KEPT_ERRORS: dict[str, type[BadRequest | ContextTooLong | AuthenticationError]] = {
-    # What a service says about the request. What it says about itself (busy, down) is not kept.
+    # Errors about the request. Errors about the service (busy, down) are not kept.
     "BadRequest": BadRequest,
     "ContextTooLong": ContextTooLong,
     "AuthenticationError": AuthenticationError,
@@ -35,7 +35,7 @@ _HEAD = frozenset({"id", "object", "created", "system_fingerprint"})
 
 
 class Exchanges(Protocol):
-    """Where exchanges are replayed from and kept: a `Cassette`."""
+    """The exchanges of a `Cassette`."""
 
     @property
     def path(self) -> Path:
@@ -43,12 +43,12 @@ class Exchanges(Protocol):
         ...
 
     def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
-        """Return the exchange of a request, and whether it is a replay; else it has to be filled."""
+        """Return the exchange of a request, and whether it is a replay; else the caller adds its outcome."""
         ...
 
 
 class CassetteLLM(ModelInFront):
-    """A model behind a cassette: replays, or asks the model itself and keeps what it says."""
+    """A model behind a cassette: replays, or asks the model and records its reply."""
 
     def __init__(self, llm: LLM_Interface, cassette: Exchanges) -> None:
         super().__init__(llm)
@@ -69,7 +69,7 @@ class CassetteLLM(ModelInFront):
         clock.check()
         exchange, is_replay = await self._begin(messages, trace_id, options)
         if is_replay:
-            await asyncio.sleep(0)  # like a reply from a network: not before others have had their turn
+            await asyncio.sleep(0)  # as with a network, other tasks run before the reply comes
             return assembled(_chunks(exchange)) if "stream" in exchange.outcome else _reply(exchange)
         try:
             reply = await self.llm.chat(messages, trace_id=trace_id, deadline=deadline, **options)
@@ -82,7 +82,7 @@ class CassetteLLM(ModelInFront):
     async def chat_stream(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """Yield the recorded reply in the pieces in which it came, or ask and record them; errors as in `chat`."""
+        """Yield the recorded reply in its original chunks, or ask and record them; errors as in `chat`."""
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check()
         exchange, is_replay = await self._begin(messages, trace_id, options)
@@ -93,8 +93,8 @@ class CassetteLLM(ModelInFront):
                 yield chunk
             if exchange.outcome.get("left"):
                 raise UnmatchedRequest(
-                    f"the recording in {str(self._cassette.path)!r} ends here: whoever read this stream then had left. "
-                    f"Record it anew: `pytest --llm-record=all`."
+                    f"the recording in {str(self._cassette.path)!r} ends here: the reader left this stream early then. "
+                    f"Record it again: `pytest --llm-record=all`."
                 )
             return
         chunks: list[ChatCompletionChunk] = []
@@ -105,7 +105,7 @@ class CassetteLLM(ModelInFront):
             ) as stream:
                 async for chunk in stream:
                     if chunks and chunk.tries > chunks[-1].tries:
-                        chunks.clear()  # it broke, and began anew
+                        chunks.clear()  # the stream broke, and was restarted
                     chunks.append(chunk)
                     yield chunk
             left = False
@@ -122,7 +122,7 @@ class CassetteLLM(ModelInFront):
     ) -> tuple[Exchange, bool]:
         check_call_params(options)
 
-        # Hashing images and comparing long prompts takes its time.
+        # In a thread: hashing images and comparing long prompts is slow.
         def begin() -> tuple[Exchange, bool]:
             request = plain_request(messages, **options)
             return self._cassette.begin(self, trace_id, request)
@@ -131,7 +131,7 @@ class CassetteLLM(ModelInFront):
 
 
 class RecordedLLM(LLM_Interface):
-    """A model of which there is only what a cassette holds: its name, its wire, and what it could do."""
+    """A model known only from a cassette: its name, wire and profile."""
 
     takes_extra_body = True  # as the services that are recorded
 
@@ -143,11 +143,11 @@ class RecordedLLM(LLM_Interface):
 
     @property
     def wire_name(self) -> str:
-        """The protocol that it was asked by."""
+        """The protocol of the recorded requests."""
         return self._wire
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> ChatCompletion:
-        """Refuse: it is only ever replayed.
+        """Refuse: this model is only replayed.
 
         Raises:
             UsageError: always.
@@ -181,16 +181,16 @@ def _reply(exchange: Exchange) -> ChatCompletion:
 
 
 def _plain_stream(chunks: Sequence[ChatCompletionChunk]) -> list[Any]:
-    """Return the chunks of a stream; a plain piece of text is a text."""
+    """Return the stored form of a stream; a chunk with only text is a text."""
     said = assembled(chunks).to_dict()
     if scrubbed(said) != said:
-        # A secret that came in pieces is in none of them: cut anew, without it.
+        # A secret spread over several chunks: the masked text is split into new chunks.
         chunks = list(split_reply(ChatCompletion.from_dict(scrubbed(said))))
     return [_plain_chunk(chunk, is_first=number == 0) for number, chunk in enumerate(chunks)]
 
 
 def _plain_chunk(chunk: ChatCompletionChunk, *, is_first: bool) -> Any:
-    # Who answered stands in the first one.
+    # The first chunk has the model's name.
     left_out = _HEAD if is_first else _HEAD | {"model"}
     data = {name: part for name, part in chunk.to_dict().items() if name not in left_out}
     return chunk.text if data == _piece(chunk.text) else scrubbed(data)

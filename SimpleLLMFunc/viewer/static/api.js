@@ -1,4 +1,4 @@
-// The data behind the page. The token came in the address after the #, which no server sees, and is sent as a header.
+// Requests for data. The token comes from the fragment of the address, which no server sees, and is sent as a header.
 
 const KEY = "simplellmfunc-token " + location.pathname;
 
@@ -10,9 +10,9 @@ function take() {
     try {
       localStorage.setItem(KEY, match[1]);
     } catch {
-      // A browser that keeps nothing: the token lasts as long as the tab.
+      // Without storage in the browser the token lasts as long as the tab.
     }
-    // Out of the address bar, the history and every screenshot.
+    // Removes the token from the address bar, the history and screenshots.
     history.replaceState(null, "", location.pathname + location.search);
     return match[1];
   }
@@ -54,7 +54,7 @@ async function ask(path, { query, body, signal } = {}) {
   try {
     why = (await reply.json()).error || why;
   } catch {
-    // Not ours: the status has to do.
+    // Not a response of ours: show the status.
   }
   throw new Refused(reply.status, why);
 }
@@ -71,7 +71,7 @@ export async function post(path, body, signal) {
   return (await ask(path, { body, signal })).json();
 }
 
-// Each line of a reply as it arrives.
+// Yields each line of a response as it arrives.
 export async function* lines(path, body, signal) {
   const reply = await ask(path, { body, signal });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,4 +1,4 @@
-// Where everything begins: the frame, the places (#/runs, #/run/12, …), the keys.
+// The entry point: the frame, the routes (#/runs, #/run/12, …), the keyboard.
 
 import { get, Refused, retake } from "./api.js";
 import { append, h, icon, show } from "./dom.js";
@@ -36,11 +36,11 @@ const TABS = [["runs", "/runs", "1"], ["sessions", "/sessions", "2"], ["function
 const THEMES = ["auto", "light", "dark"];
 
 const main = document.getElementById("main");
-let leave = null; // ends what the page that is shown keeps doing
+let leave = null; // stops the timers of the current page
 let info = null;
 let keysOfPage = new Map();
 
-// --- what pages are given ---
+// --- arguments of pages ---
 const frame = {
   main,
   title(text) {
@@ -52,7 +52,7 @@ const frame = {
   query() {
     return new URLSearchParams(location.hash.split("?")[1] || "");
   },
-  // The address changes, the page does not begin anew.
+  // Changes the address without reloading the page.
   requery(params) {
     const text = params.toString();
     const place = (location.hash.split("?")[0] || "#/runs") + (text ? "?" + text : "");
@@ -84,7 +84,7 @@ function keep(name, value) {
   try {
     localStorage.setItem(name, value);
   } catch {
-    // It holds until the page is left.
+    // Without storage: lasts until the page is closed.
   }
 }
 
@@ -165,7 +165,7 @@ async function route() {
   route.tab = found ? found[0] : "";
   drawTop(route.tab);
   main.setAttribute("aria-busy", "true");
-  main.dataset.place = place; // whose contents come next: until they are there, main is busy
+  main.dataset.place = place; // the route that is loading; main is busy until it is shown
   try {
     if (!found) throw new Refused(404, t("error.place", { place: readable(place) }));
     const isFirst = info === null;
@@ -176,7 +176,7 @@ async function route() {
   } catch (error) {
     if (!mine.signal.aborted) failed(error);
   } finally {
-    if (leave === mine) main.removeAttribute("aria-busy"); // a place that was left says nothing of the next one
+    if (leave === mine) main.removeAttribute("aria-busy"); // not for a route that was left meanwhile
   }
 }
 
@@ -184,7 +184,7 @@ function readable(place) {
   try {
     return decodeURI(place);
   } catch {
-    return place; // a % that stands for nothing
+    return place; // an invalid % escape
   }
 }
 

@@ -1,4 +1,4 @@
-// The cases of a function, run through every column of the playground: what is right, how long it takes, what it costs.
+// The cases of a function, run in every column of the playground: right answers, seconds, cost.
 
 import { get, lines, segment } from "./api.js";
 import { h, icon, show } from "./dom.js";
@@ -10,7 +10,7 @@ const AT_A_TIME = 3; // in each column; the server runs eight
 
 const isJudged = (each) => Object.hasOwn(each, "expected");
 
-// The same JSON, whatever the order of the keys.
+// Equal JSON for objects with the same keys in any order.
 function canonical(value) {
   if (Array.isArray(value)) return "[" + value.map(canonical).join(",") + "]";
   if (value && typeof value === "object") return "{" + Object.keys(value).sort().map((key) => JSON.stringify(key) + ":" + canonical(value[key])).join(",") + "}";

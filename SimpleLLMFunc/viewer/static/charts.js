@@ -20,7 +20,7 @@ function ink(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// Text of the ticks: dates in the page's language, no finer than the distance between two of them.
+// Labels of the ticks: dates in the page's language, no finer than the distance between ticks.
 export function tickTexts(locale, ticks, step) {
   const day = { month: "short", day: "numeric" };
   const time = { hour: "2-digit", minute: "2-digit", ...(step < 60 ? { second: "2-digit" } : {}) };
@@ -36,8 +36,8 @@ export function tickTexts(locale, ticks, step) {
   });
 }
 
-// title; times in seconds; lines: [{label, values, colour}]; shown(value) gives the text of a value;
-// none: what is said where no value is known; most: the values end here.
+// title; times in seconds; lines: [{label, values, colour}]; shown(value) returns the text of a value;
+// none: text without any known value; most: upper end of the value axis.
 export function chart(frame, { title, times, lines, shown, bars, none, most: limit }) {
   const figure = h("div.figure");
   const tip = h("div.tip", { hidden: true });
@@ -51,7 +51,7 @@ export function chart(frame, { title, times, lines, shown, bars, none, most: lim
   figure.append(tip);
   let plot = null;
 
-  // Around a single moment a few minutes; else a little air, so that no point lies on the edge.
+  // A few minutes around a single moment; else a margin, so that no point is on the edge.
   const [first, last] = [times[0], times[times.length - 1]];
   const air = first === last ? 150 : (last - first) * 0.03;
   const font = "11px system-ui";

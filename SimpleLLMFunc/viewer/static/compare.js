@@ -1,4 +1,4 @@
-// Two runs side by side: what each took, what was asked, what came; and two versions of a function on the same inputs.
+// Two runs side by side: metrics, requests, answers; and two versions of a function on the same inputs.
 
 import { get, segment } from "./api.js";
 import { diffTable } from "./diff.js";
@@ -24,7 +24,7 @@ export async function comparePage(frame) {
   frame.keys([["u", () => frame.go("/runs")]]);
 }
 
-// A table with a column for each run; what differs is marked, numbers with by how much.
+// A table with a column for each run; differences are marked, for numbers with the amount.
 function facts(one, two, titles) {
   const a = one.summary;
   const b = two.summary;
@@ -68,7 +68,7 @@ function parts(one, two) {
   ];
 }
 
-// On the page of a function: the runs in which two versions had the same arguments.
+// For the page of a function: runs of two versions with the same arguments.
 export async function sameInputs(frame, box, name, before, after) {
   const { pairs } = await get("functions/" + segment(name) + "/same", { before, after }, frame.signal);
   if (!pairs.length) {

@@ -6,7 +6,7 @@ import { t } from "./i18n.js";
 const MOST = 3000;
 const AROUND = 3;
 
-// The longest common subsequence, after what both begin and end with is set aside.
+// The longest common subsequence, without the common beginning and end.
 export function steps(before, after, same = (a, b) => a === b) {
   let head = 0;
   while (head < before.length && head < after.length && same(before[head], after[head])) head += 1;
@@ -48,7 +48,7 @@ function marked(text, other, kind) {
   const theirs = words(other);
   if (mine.length > 400 || theirs.length > 400) return [text];
   const kept = new Set(steps(mine, theirs).filter(([sign]) => sign === "=").map(([, at]) => at));
-  if (kept.size * 3 < mine.length) return [text]; // another line altogether
+  if (kept.size * 3 < mine.length) return [text]; // too different to mark words
   const parts = [];
   mine.forEach((word, at) => {
     const isKept = kept.has(at) || !word.trim();

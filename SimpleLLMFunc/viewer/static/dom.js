@@ -1,4 +1,4 @@
-// Elements without markup: whatever comes from a model, a tool or a user becomes a text node, and nothing else.
+// Elements without markup: text of models, tools and users becomes text nodes only.
 
 const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "hidden", "open", "readOnly", "tabIndex"]);
 const ADDRESSES = new Set(["href", "src", "action", "formaction", "srcdoc", "style"]);
@@ -19,7 +19,7 @@ function setProps(element, props) {
   for (const [name, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "to") element.setAttribute("href", "#" + value); // a place on this page, never an address
+    else if (name === "to") element.setAttribute("href", "#" + value); // a route of this page, never an address
     else if (name === "class") element.className = [element.className, value].filter(Boolean).join(" ");
     else if (PROPERTIES.has(name)) element[name] = value;
     else if (ADDRESSES.has(name)) throw new TypeError(name + " is not set here");
@@ -40,7 +40,7 @@ export function show(element, ...children) {
   return append(element, children);
 }
 
-// A place on the time axis; the policy of the page lets scripts set a property, but no markup bring one.
+// A position on the time axis; the content security policy allows a script to set a style, but no style in markup.
 export function place(element, left, width) {
   element.style.left = left + "%";
   if (width !== undefined) element.style.width = width + "%";
@@ -79,7 +79,7 @@ export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Where the browser gives no clipboard (no secure context): the old way.
+    // Without the clipboard API (no secure context): select and copy.
     const area = h("textarea.offscreen", { value: text, readOnly: true });
     document.body.append(area);
     area.select();
@@ -88,7 +88,7 @@ export async function copy(text) {
   }
 }
 
-// Hands a file to the person; nothing leaves the browser.
+// Saves a file from the browser; no request is sent.
 export function save(name, blob) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -1,4 +1,4 @@
-// What the list of runs is narrowed to and sorted by: its fields, its address, and the views that the browser keeps.
+// Filters and order of the list of runs: fields, address, and the views that the browser stores.
 
 import { h, icon, show } from "./dom.js";
 import { oneLine } from "./format.js";
@@ -25,7 +25,7 @@ export function isNarrowed(state) {
   return [...BAR, ...MORE].some((name) => state[name]);
 }
 
-// What the server is asked: times in seconds since the epoch.
+// The query for the server: times in seconds since the epoch.
 export function queryOf({ span, since, until, ...rest }) {
   const epoch = (text) => (text ? new Date(text).getTime() / 1000 || "" : "");
   return { ...rest, since: epoch(since) || (span ? Math.floor(Date.now() / 1000) - SPANS[span] : ""), until: epoch(until) };
@@ -43,11 +43,11 @@ function keepViews(views) {
   try {
     localStorage.setItem(KEY, JSON.stringify(views));
   } catch {
-    // A browser that keeps nothing.
+    // Without storage in the browser.
   }
 }
 
-// bar: the fields above the list. `change(given)` takes new values; `replace(state)` takes a whole new state.
+// bar: the fields above the list. `change(given)` sets some values; `replace(state)` sets the whole state.
 export function filterBar({ change, replace }) {
   const find = h("input", { type: "search", placeholder: t("runs.search"), "aria-label": t("runs.search") });
   const bar = h("div.filters");

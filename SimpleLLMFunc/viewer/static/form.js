@@ -13,7 +13,7 @@ function resolved(schema, root) {
   return found || {};
 }
 
-// The one kind beside null, where there is one.
+// The only type other than null, if there is exactly one.
 function kindOf(schema, root) {
   const plain = resolved(schema, root);
   const options = plain.anyOf || plain.oneOf;
@@ -72,7 +72,7 @@ function fieldOf(name, schema, root, given, isRequired) {
       }
     };
   }
-  // Left empty: the function's own default, or null where that is meant.
+  // An empty field: the function's default, or null where the type allows it.
   function absent() {
     if (kind.isOptional && isRequired) return null;
     if (isRequired) throw new Error(t("form.required"));
@@ -113,7 +113,7 @@ export function formOf(schema, given) {
     fieldOf(name, each, schema, given && Object.hasOwn(given, name) ? given[name] : undefined, required.has(name)));
   return {
     box: h("div.form", fields.length ? fields.map((field) => field.box) : h("p.faint", t("form.none"))),
-    // The arguments; throws where something cannot be read, and shows where.
+    // Returns the arguments; throws, and marks the field, where one cannot be read.
     read() {
       const values = fields.map((field) => [field.name, field.read()]).filter(([, value]) => value !== undefined);
       return Object.fromEntries(values);

@@ -74,7 +74,7 @@ export function oneLine(text, most = 160) {
   return flat.length > most ? flat.slice(0, most - 1) + "…" : flat;
 }
 
-// The first line that says something; of data, all of it.
+// The first line that is not empty; all of a value that is not text.
 export function firstLine(text, most = 200) {
   const lines = String(text ?? "").split("\n").filter((line) => line.trim());
   return oneLine(/^[[{`]/.test((lines[0] ?? "").trim()) || (lines[0] ?? "").endsWith(":") ? lines.join(" ") : lines[0], most) + (lines.length > 1 && lines[0].length < most && !/^[[{`]/.test(lines[0].trim()) && !lines[0].endsWith(":") ? " …" : "");

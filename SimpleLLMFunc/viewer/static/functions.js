@@ -1,4 +1,4 @@
-// The functions, and one of them: what it was in each version, and what each version took.
+// The list of functions, and one function with its versions and their metrics.
 
 import { get, segment } from "./api.js";
 import { chart, colourOf } from "./charts.js";

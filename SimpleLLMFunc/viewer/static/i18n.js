@@ -1,4 +1,4 @@
-// Every word of the page, one table for each language.
+// The texts of the page, one table for each language.
 
 const KEY = "simplellmfunc-language";
 export const LANGUAGES = { en: "English", zh: "中文" };
@@ -15,7 +15,7 @@ function wanted() {
   try {
     kept = localStorage.getItem(KEY);
   } catch {
-    // Nothing is kept in this browser.
+    // Without storage in the browser.
   }
   if (kept && Object.hasOwn(LANGUAGES, kept)) return kept;
   return (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -32,12 +32,12 @@ export async function choose(name) {
   try {
     localStorage.setItem(KEY, name);
   } catch {
-    // It holds until the page is left.
+    // Without storage: lasts until the page is closed.
   }
   await speak(name);
 }
 
-// t("more", {count: 3}): the table may hold {count}, and {count:character|characters} for the word that goes with it.
+// t("more", {count: 3}): a text may hold {count}, and {count:character|characters} for singular and plural.
 export function t(key, given) {
   const text = words.get(key) ?? key;
   if (!given) return text;

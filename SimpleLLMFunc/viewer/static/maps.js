@@ -1,4 +1,4 @@
-// Maps over rows: how far a checkpoint is, what failed and why, and the rows themselves.
+// Maps over rows: progress, failures by kind, and the rows.
 
 import { get, segment } from "./api.js";
 import { chart, colourOf } from "./charts.js";
@@ -30,7 +30,7 @@ export async function mapsPage(frame) {
 
 function progress(map) {
   const all = map.values + map.errors;
-  // Where nobody knows of how many rows, the bar only tells values from errors.
+  // Where the number of rows is unknown, the bar shows only values and errors.
   const known = map.progress;
   const share = known ? known.share * 100 : 100;
   const done = h("span.done");
@@ -50,7 +50,7 @@ async function again(frame, pause, work) {
     try {
       await work();
     } catch {
-      // Asked again after the same pause.
+      // Retried after the same pause.
     }
   }
 }
@@ -102,7 +102,7 @@ export async function mapPage(frame, number) {
     }
     const most = Math.max(1, ...map.kinds.map((each) => each.count));
     const tokens = map.versions.reduce((sum, each) => sum + each.input_tokens + each.output_tokens, 0);
-    // A sum without the parts that nobody knows would be too low.
+    // A sum without the unknown parts would be too low.
     const costs = map.versions.filter((each) => each.values + each.errors > 0).map((each) => each.cost);
     const pace = map.began && map.latest > map.began ? (map.values + map.errors) / ((map.latest - map.began) / 60) : null;
     show(top,

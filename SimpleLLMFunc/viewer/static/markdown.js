@@ -1,5 +1,5 @@
-// A strict part of Markdown, as elements: headings, lists, quotes, tables, code, bold, italic. No HTML, no pictures, and
-// links as text with their address: nothing on the page leads out of it.
+// A strict subset of Markdown, as elements: headings, lists, quotes, tables, code, bold, italic. No HTML and no images;
+// links are text with their address, since no link leaves the page.
 
 import { h } from "./dom.js";
 
@@ -18,7 +18,7 @@ export function setMarkdown(is) {
   try {
     localStorage.setItem(KEY, is ? "1" : "");
   } catch {
-    // It holds until the page is left.
+    // Without storage: lasts until the page is closed.
   }
 }
 

@@ -1,4 +1,4 @@
-// Messages and data as people read them; nothing of it is ever markup.
+// Messages and data for people, never as markup.
 
 import { copy, h, icon } from "./dom.js";
 import { count, pretty } from "./format.js";
@@ -19,13 +19,13 @@ async function copied(text, note) {
   note(t("copied"));
 }
 
-// A small button beside a text.
+// A small button next to a text.
 export function copyIcon(text, what) {
   const label = t("copy", { what });
   return h("button.plain.copy", { title: label, "aria-label": label, onclick: () => copied(text, (said) => document.dispatchEvent(new CustomEvent("note", { detail: said }))) }, icon("copy"));
 }
 
-// A word with what it means, shown when it is asked for.
+// A word with its explanation on demand.
 export function term(word, key) {
   return h("details.term", h("summary", word), h("span.about", t("help." + key)));
 }
@@ -35,7 +35,7 @@ export function omitted(value) {
   return about && typeof about === "object" && Object.hasOwn(about, "sha256") ? about : null;
 }
 
-// JSON with its kinds told apart by colour.
+// JSON with a colour for each type.
 export function jsonView(value) {
   const about = omitted(value);
   if (about) return h("p.faint", t("omitted", { chars: count(about.chars) }));
@@ -58,7 +58,7 @@ export function jsonView(value) {
   return box;
 }
 
-// A text that may itself be JSON, set so that it can be read.
+// A text, indented if it is JSON.
 export function textOrJson(text) {
   if (text === null || text === undefined) return h("span.faint", "–");
   if (typeof text !== "string") return jsonView(text);
@@ -67,7 +67,7 @@ export function textOrJson(text) {
     try {
       return jsonView(JSON.parse(text));
     } catch {
-      // It only looks like it.
+      // Not JSON.
     }
   }
   return longText(text);
@@ -102,12 +102,12 @@ function toolCall(call) {
   try {
     shown = JSON.stringify(JSON.parse(made.arguments), null, 1).replace(/\n\s*/g, " ");
   } catch {
-    // As the model wrote it.
+    // The text of the model, unchanged.
   }
   return h("div.call", String(made.name) + "(" + pretty(shown ?? "") + ")");
 }
 
-// What is copied of a message: its text; all of it where there is more than text.
+// The copied form of a message: its text, else the whole message as JSON.
 function textOf(message) {
   return typeof message.content === "string" && message.content && !message.tool_calls ? message.content : pretty(message);
 }

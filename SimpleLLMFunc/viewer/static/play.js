@@ -1,4 +1,4 @@
-// The playground: a function and its arguments, in one column or in two that differ, and over a set of cases.
+// The playground: a function with arguments, in one column or two, and over a set of cases.
 
 import { get, segment } from "./api.js";
 import { caseSet } from "./caseset.js";
@@ -74,7 +74,7 @@ export async function playPage(frame, name) {
     else show(area, h("div.stack", asked, h("div.two", columns.map((column) => column.box))));
   }
 
-  // The arguments as they stand in the form; null where something in it cannot be read, which it then says.
+  // The arguments from the form; null where a field cannot be read, and then the form says which.
   function read() {
     try {
       return { values: form.read(), changes: columns.map((column) => column.change()) };

@@ -1,4 +1,4 @@
-// The reports of evaluate: their scores with intervals, and two of them case by case.
+// Reports of evaluate: scores with intervals, and two reports case by case.
 
 import { get, segment } from "./api.js";
 import { h, icon, place, show } from "./dom.js";
@@ -26,7 +26,7 @@ export async function reportsPage(frame) {
           h("td.number", count(report.cases)), h("td.number", count(report.failed)), h("td.number", seconds(report.seconds)), h("td.number", usd(report.cost)), h("td", compare(report))))))));
 }
 
-// A score with its interval, as a figure and as a bar.
+// A score with its interval, as a number and as a bar.
 function interval(score) {
   if (!score) return h("span.faint", "–");
   const from = Math.max(Math.min(score.low, 1), 0) * 100;

@@ -1,4 +1,4 @@
-// One run: what it took, its time axis, its answer, and every request with its reply.
+// One run: metrics, time axis, answer, and every request with its reply.
 
 import { get, segment } from "./api.js";
 import { h, icon, save, show } from "./dom.js";
@@ -193,7 +193,7 @@ export async function runPage(frame, id) {
         tree = await below();
         draw();
       } catch (error) {
-        if (error.status) return; // refused, or gone; a server that does not answer for a while may come back
+        if (error.status) return; // refused, or deleted; without a status the server may come back
       }
     }
   }

@@ -1,4 +1,4 @@
-// The list of runs: search, filters, pages, and what is new while one looks.
+// The list of runs: search, filters, pages, live updates.
 
 import { blob, get } from "./api.js";
 import { filterBar, isNarrowed, paramsOf, queryOf, stateOf } from "./filters.js";
@@ -22,7 +22,7 @@ export function answerOf(run) {
 export async function runsPage(frame) {
   frame.title(t("nav.runs"));
   let state = stateOf(frame.query());
-  let before = []; // the pages gone through, to come back
+
   let page = null;
   let selected = -1;
   let seq = 0;
@@ -186,7 +186,7 @@ export async function runsPage(frame) {
     frame.go("/run/" + run.id);
   }
 
-  // What changed since the page was read: lines that are shown are drawn anew, new ones are announced, or put on top.
+  // Polls for changes: visible rows are redrawn, new ones are announced, or put on top.
   async function poll() {
     let pause = 1500;
     while (!frame.signal.aborted) {
@@ -225,7 +225,7 @@ export async function runsPage(frame) {
     }
     mark();
     if (!isNew) return;
-    // Nothing moves under the hand of somebody who reads on, searches or goes through the list.
+    // The list does not move while the user scrolls, searches or selects.
     if (!before.length && selected < 0 && window.scrollY < 200 && !state.sort && !state.ascending) load("");
     else if (!news.childElementCount) {
       news.append(h("button", { onclick: () => { before = []; load(""); } }, t("runs.new")));
@@ -233,7 +233,7 @@ export async function runsPage(frame) {
   }
 }
 
-// What was notable about a run; `explained` makes a word with its meaning of a mark, where there is room for it.
+/// The badges of a run; `explained` adds the meaning of each, where there is room.
 export function marks(run, explained) {
   const about = (key, name) => (explained ? explained(name, key) : name);
   return [

@@ -1,4 +1,4 @@
-// Conversations: the sessions, and one of them as it was said, each answer with the run behind it.
+// The list of sessions, and one session as a conversation, each answer with its run.
 
 import { get, segment } from "./api.js";
 import { h, show } from "./dom.js";
@@ -77,7 +77,7 @@ function byParent(runs) {
   return found;
 }
 
-// What was said: the arguments without the conversation so far.
+// The message of a run: the arguments without the history.
 function asked(given) {
   if (!given || typeof given !== "object" || omitted(given)) return textOrJson(given);
   const isHistory = (name, value) => Array.isArray(value) && (name === "history" || name === "chat_history" || value.some((each) => each && each.role));

@@ -1,4 +1,4 @@
-// What a request says, on each of the four wires: as messages in the form of chat completions.
+// The messages of a request of each of the four wires, in the form of chat completions.
 
 const CALLS = new Set(["tool_use", "function_call"]);
 const RESULTS = new Set(["tool_result", "function_call_output"]);
@@ -13,7 +13,7 @@ function thoughtIn(part) {
   return part.thought === true ? part.text || "" : null;
 }
 
-// One message; the results of tools in it are messages before it.
+// One message; tool results in it become messages before it.
 function heard(role, content, rest) {
   if (!Array.isArray(content)) return [{ ...rest, role, content }];
   const message = { ...rest, role, content: [] };
@@ -40,7 +40,7 @@ function heard(role, content, rest) {
   return isEmpty && results.length ? results : [...results, message];
 }
 
-// Null where the request is in a form that is not known.
+// Null for a request of an unknown form.
 export function messagesOf(request) {
   if (!request || typeof request !== "object") return null;
   const { messages, input, contents } = request;

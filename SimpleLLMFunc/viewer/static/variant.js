@@ -1,4 +1,4 @@
-// One column of the playground: what is other in it than in the source, and the answer as it comes.
+// One column of the playground: the changes to the source, and the answer as it comes.
 
 import { lines, post, segment } from "./api.js";
 import { diffTable } from "./diff.js";
@@ -53,7 +53,7 @@ export function columnOf(frame, made, models, label, earlier) {
     show(told, t("variant.changed", { count: fields.length }));
   }
 
-  // What is other than in the source; throws, and says it, where something cannot be read.
+  // Returns the changes to the source; throws, and shows why, where a field cannot be read.
   function change() {
     wrong.textContent = "";
     const found = {};
@@ -100,7 +100,7 @@ export function columnOf(frame, made, models, label, earlier) {
     }
   }
 
-  // Returns the answer; null where there was none.
+  // Returns the answer; null without one.
   async function run(values, changes, signal) {
     const steps = h("div.steps");
     const live = h("div.live", { "aria-live": "polite" });
@@ -153,7 +153,7 @@ function answerCard(title, answer) {
       textOrJson(answer.value)));
 }
 
-// The answers that did not fit, each with why.
+// The rejected answers, with their violations.
 function rejected(attempts, isOpen) {
   return (attempts || []).filter((attempt) => attempt.violations.length).map((attempt) =>
     h("details", { open: isOpen }, h("summary", t("turn.rejected")), violationsView(attempt.violations), h("pre.code", { tabIndex: 0 }, pretty(attempt.text ?? ""))));
@@ -169,7 +169,7 @@ export function compared(before, after) {
     diffTable([before.title, after.title], [["", one, two]]));
 }
 
-// What went wrong, every answer that did not fit, and the run that was kept of it.
+// The error, the rejected answers, and a link to the stored run.
 function problem(error) {
   return h("div.stack", append(h("div.problem", { role: "alert" }), [error.error && h("strong", error.error + ": "), error.message, error.violations?.length > 0 && violationsView(error.violations)]),
     error.attempts?.length > 0 && h("section.card", h("div.title", h("h2", t("play.attempts", { count: error.attempts.length })), error.trace_id && h("div.actions", h("a.button", { to: "/run/" + segment(error.trace_id) }, t("play.open")))),

@@ -1,4 +1,4 @@
-// What people say about runs: a thumb, a score, tags, a comment; and runs that become cases of an evaluation.
+// Marks of runs: thumb, score, tags, comment; and runs that become cases of an evaluation.
 
 import { post } from "./api.js";
 import { h, icon, show } from "./dom.js";
@@ -22,7 +22,7 @@ export function markTags(run) {
   ].flat().filter(Boolean);
 }
 
-// The card in which a run is marked; every change is kept at once.
+// The card to mark a run; every change is saved at once.
 export function markCard(frame, run) {
   const { summary } = run;
   const mark = { thumb: summary.thumb, score: summary.score, comment: summary.comment, tags: [...summary.tags] };
@@ -63,7 +63,7 @@ export function markCard(frame, run) {
     h("div.row.tight.wide", h("label.quiet.small", { for: comment.id }, t("mark.comment")), comment), wrong));
 }
 
-// A dialog in which the value of a run is set right before it becomes a case; several runs are taken as they are.
+// A dialog to correct the value of a run before it becomes a case; several runs are added unchanged.
 export function addToCases(frame, runs) {
   const one = runs.length === 1 ? runs[0] : null;
   const value = one && (one.value ?? one.answer ?? "");

@@ -1,4 +1,4 @@
-// Runs that wait for an answer: what they ask, since when, with which arguments; approve, refuse, or answer with a text.
+// Calls that wait for an answer, with their arguments: approve, refuse, or answer with a text.
 
 import { get, post } from "./api.js";
 import { h, show } from "./dom.js";
@@ -22,7 +22,7 @@ export async function waitingPage(frame) {
   async function refresh() {
     const { journals } = await get("waiting", {}, frame.signal);
     const now = JSON.stringify(journals);
-    if (now === shown) return; // what somebody is writing into a box stays
+    if (now === shown) return; // keeps the text that the user is typing
     shown = now;
     const cards = journals.flatMap((journal) => [
       ...(journal.problem ? [h("div.card", h("div.body", h("h2", journal.name), h("p.bad", journal.problem)))] : []),

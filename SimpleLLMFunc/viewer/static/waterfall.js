@@ -1,4 +1,4 @@
-// A run on its time axis: requests, the tries that failed, the answers that were sent back, the tools.
+// A run on its time axis: requests, failed attempts, rejected answers, tools.
 
 import { h, place } from "./dom.js";
 import { count, oneLine, seconds } from "./format.js";
@@ -6,7 +6,7 @@ import { t } from "./i18n.js";
 
 const MOST = 200;
 
-// The runs that were part of a run, each under the one that began it, level by level.
+// The runs inside a run, each below its parent.
 function rowsBelow(run, tree, go) {
   const under = new Map();
   for (const each of tree) under.set(each.parent, [...(under.get(each.parent) || []), each]);
@@ -64,7 +64,7 @@ function rowsOf(run, tree, go) {
   return rows;
 }
 
-// `tree`: the runs that were part of it; `go` opens one of them.
+// `tree`: the runs inside it; `go` opens one.
 export function waterfall(run, tree, go) {
   const all = rowsOf(run, tree, go);
   const rows = all.slice(0, MOST);

@@ -369,7 +369,7 @@ async def test_a_reader_who_left_then_cannot_read_on_now(path):
     with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
         stream = translate.stream("hello")
         assert await anext(stream) == "one "
-        with pytest.raises(UnmatchedRequest, match="had left"):
+        with pytest.raises(UnmatchedRequest, match="left this stream early"):
             async for _ in stream:
                 pass
 
