@@ -22,7 +22,7 @@ export function answerOf(run) {
 export async function runsPage(frame) {
   frame.title(t("nav.runs"));
   let state = stateOf(frame.query());
-
+  let before = []; // the cursors of earlier pages, to go back
   let page = null;
   let selected = -1;
   let seq = 0;
@@ -233,7 +233,7 @@ export async function runsPage(frame) {
   }
 }
 
-/// The badges of a run; `explained` adds the meaning of each, where there is room.
+// The badges of a run; `explained` adds the meaning of each, where there is room.
 export function marks(run, explained) {
   const about = (key, name) => (explained ? explained(name, key) : name);
   return [
