@@ -61,8 +61,8 @@ def lock_command(
         return
     click.echo(printable(str(found)))
     click.echo(
-        f"If the change is intended: `simplellmfunc lock` updates {path}; `pytest --llm-record=all` and a new evaluation "
-        "renew stale cassettes and reports.",
+        f"If that is meant: `simplellmfunc lock` writes {path} again; `pytest --llm-record=all` and another evaluation "
+        "renew what is stale.",
         err=True,
     )
     ctx.exit(1)

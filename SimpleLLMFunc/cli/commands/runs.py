@@ -91,7 +91,7 @@ def answer_command(path: Path, /, key: str, call_id: str, **given: Any) -> None:
 @click.argument("key")
 @click.pass_context
 def forget_command(ctx: click.Context, key: str) -> None:
-    """Forget the run KEY: its block starts over the next time, and its tools run again."""
+    """Forget the run KEY: its block starts from the beginning the next time, and its tools run again."""
     if not forget(ctx.obj, key):
         click.echo(f"There is no run {escape_control(cut(key, 100))!r} in it.", err=True)
         ctx.exit(1)

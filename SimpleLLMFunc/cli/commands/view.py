@@ -48,7 +48,7 @@ from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
 @click.option(
     "--cases",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder for runs that become cases of an evaluation; by default `cases` in the store's folder.",
+    help="The folder for runs that are made cases of an evaluation; by default `cases` next to the store.",
 )
 @click.option(
     "--journal",
