@@ -19,10 +19,11 @@ from SimpleLLMFunc.interface.body_json import decode, encode
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.coalescing import Flights
 from SimpleLLMFunc.interface.composite.in_front import ModelInFront
+from SimpleLLMFunc.interface.composite.reasoning_apart import chunks_of, reply_of
 from SimpleLLMFunc.interface.composite.samples import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number, without_thoughts
+from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number
 from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message
@@ -66,6 +67,8 @@ class CachedLLM(ModelInFront):
     Raises:
         ConfigError: `llm` is no model, or a limit cannot be.
     """
+
+    reads_reasoning = True
 
     @border
     def __init__(
@@ -138,7 +141,7 @@ class CachedLLM(ModelInFront):
                 yield chunk
             return
         assembler = ReplyAssembler()
-        source = self.llm.chat_stream(messages, trace_id=trace_id, deadline=clock.left(), **options)
+        source = chunks_of(self.llm, messages, trace_id=trace_id, deadline=clock.left(), **options)
         with noting_downgrades() as noted:
             try:
                 async with aclosing(source):
@@ -182,7 +185,7 @@ class CachedLLM(ModelInFront):
     ) -> ChatCompletion:
         try:
             with noting_downgrades() as noted:
-                reply = await self.llm.chat(messages, trace_id=trace_id, deadline=clock.left(), **options)
+                reply = await reply_of(self.llm, messages, trace_id=trace_id, deadline=clock.left(), **options)
         except DeadlineExceeded as error:
             raise clock.retold(error) from error.__cause__
         return _with_downgrades(reply, noted)
@@ -299,7 +302,7 @@ def _may_be_kept(reply: ChatCompletion) -> bool:
     """Whether the reply would be as good an answer the next time."""
     if reply.cached or not reply.choices:
         return False
-    for choice in without_thoughts(reply).choices:
+    for choice in reply.choices:
         message = choice.message
         if choice.finish_reason is not None and choice.finish_reason.lower() not in _ENDS:
             return False

@@ -38,7 +38,7 @@ from SimpleLLMFunc.interface.spending import (
     load_prices,
     priced,
 )
-from SimpleLLMFunc.interface.wires import StreamedThoughts, answer_in, number
+from SimpleLLMFunc.interface.wires import number
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
@@ -76,6 +76,7 @@ class FallbackLLM(LLM_Interface):
         ConfigError: no member, or something that is no model.
     """
 
+    reads_reasoning = True
     takes_extra_body = True  # each member is given it as it takes it
 
     @border
@@ -147,13 +148,13 @@ class FallbackLLM(LLM_Interface):
                 member = question.next_member()
             if member is None:
                 raise question.failure()
-            tries, has_text, thoughts = 0, False, StreamedThoughts()
+            tries, has_text = 0, False
             source = question.stream(member) if pump is None else pump.chunks()
             try:
                 async with aclosing(source):
                     async for chunk in source:
                         tries = max(tries, chunk.tries)
-                        has_text = has_text or bool(thoughts.apart(chunk).text)
+                        has_text = has_text or bool(chunk.text)
                         if chunk.text or chunk.tool_calls or chunk.finish_reason:
                             self._is_up(member)
                         yield await self._chunk(question, member, chunk)
@@ -270,7 +271,7 @@ class FallbackLLM(LLM_Interface):
         if isinstance(error, DeadlineExceeded) and asked.clock.is_over:
             error.tries = asked.tries
             raise asked.clock.retold(error) from error
-        if answer_in(getattr(error, "partial", "")) or not isinstance(error, _NEXT):
+        if getattr(error, "partial", "") or not isinstance(error, _NEXT):
             error.tries = asked.tries
             if isinstance(error, BadRequest):
                 self._is_up(member)

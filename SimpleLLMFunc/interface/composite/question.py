@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
+from SimpleLLMFunc.interface.composite.reasoning_apart import chunks_of, reply_of
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.type import ChatCompletionChunk, Message
@@ -43,12 +44,12 @@ class Question:
     def chat(self, member: LLM_Interface) -> Any:
         """Return the coroutine that asks `member`."""
         options = given_to(member, self.options)
-        return member.chat(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
+        return reply_of(member, self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
 
     def stream(self, member: LLM_Interface) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Return the stream of `member`."""
         options = given_to(member, self.options)
-        return member.chat_stream(self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
+        return chunks_of(member, self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
 
     def failure(self) -> SimpleLLMFuncError:
         """Return the error of the last member, behind which those of the others stand."""

@@ -25,7 +25,7 @@ from SimpleLLMFunc.interface.wires.request_body import (
 from SimpleLLMFunc.interface.wires.sources import Citation, ServerTool, citations_in, server_tools_in
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
-from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in, without_thoughts
+from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
 
 __all__ = [
@@ -71,6 +71,5 @@ __all__ = [
     "taken_apart",
     "tool_name",
     "without_state",
-    "without_thoughts",
 ]
 __all__ += ["blocks", "gemini", "messages", "parts", "responses"]  # for other rooms

@@ -1,0 +1,104 @@
+"""Reasoning in the text of a user's own interface: looked for once, where a model made of models takes the reply."""
+
+from contextlib import aclosing
+
+import pytest
+
+from SimpleLLMFunc.errors import StreamInterrupted
+from SimpleLLMFunc.interface.composite import CachedLLM, FallbackLLM
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.wires import ReplyAssembler
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
+
+HELLO = [{"role": "user", "content": "hello"}]
+TEXT = "<think>hm, two</think>\n\nTwo."
+
+
+class Own(LLM_Interface):
+    """A user's own interface: it hands over what its service sent, in pieces, and perhaps breaks off."""
+
+    model_name = "own"
+
+    def __init__(self, *pieces, breaks=False):
+        self.pieces, self.breaks, self.asked = pieces, breaks, 0
+
+    def _broken(self):
+        return StreamInterrupted("own", partial="".join(self.pieces), reason="gone")
+
+    async def chat(self, messages, **_):
+        self.asked += 1
+        if self.breaks:
+            raise self._broken()
+        message = {"role": "assistant", "content": "".join(self.pieces)}
+        return ChatCompletion.from_dict({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    async def chat_stream(self, messages, **_):
+        self.asked += 1
+        for piece in self.pieces:
+            yield ChatCompletionChunk.from_dict({"choices": [{"index": 0, "delta": {"content": piece}}]})
+        if self.breaks:
+            raise self._broken()
+        yield ChatCompletionChunk.from_dict({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+
+class Reads(Own):
+    reads_reasoning = True
+
+
+async def ask(llm, is_streamed):
+    if not is_streamed:
+        return await llm.chat(HELLO)
+    assembler = ReplyAssembler()
+    async with aclosing(llm.chat_stream(HELLO)) as chunks:
+        async for each in chunks:
+            assembler.add(each)
+    return assembler.completion()
+
+
+MAKERS = {
+    "fallback": lambda llm, _: FallbackLLM(llm),
+    "hedged": lambda llm, _: FallbackLLM(llm, hedge_after=30),
+    "cache": lambda llm, folder: CachedLLM(llm, folder / "answers.sqlite"),
+    "both": lambda llm, folder: CachedLLM(FallbackLLM(llm), folder / "answers.sqlite"),
+}
+every_way = pytest.mark.parametrize("is_streamed", [False, True])
+
+
+@every_way
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+async def test_it_is_put_apart_and_the_loop_need_not_look_again(make, is_streamed, tmp_path):
+    llm = make(Own(TEXT[:5], TEXT[5:30], TEXT[30:]), tmp_path)
+    assert llm.reads_reasoning
+    for _ in range(2):  # the second one may come from the cache
+        reply = await ask(llm, is_streamed)
+        assert (reply.text, reply.message.reasoning_content) == ("Two.", "hm, two")
+
+
+@every_way
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+async def test_of_a_class_that_reads_it_a_tag_in_the_answer_is_text(make, is_streamed, tmp_path):
+    reply = await ask(make(Reads(TEXT), tmp_path), is_streamed)
+    assert (reply.text, reply.message.reasoning_content) == (TEXT, None)
+
+
+@every_way
+async def test_a_model_that_broke_off_while_it_reasoned_has_said_nothing(is_streamed):
+    broken, other = Own("<think>h", "m", breaks=True), Own("Two.")
+    assert (await ask(FallbackLLM(broken, other), is_streamed)).text == "Two."
+    assert (broken.asked, other.asked) == (1, 1)
+
+
+@every_way
+async def test_the_partial_text_of_an_error_is_answer_too(is_streamed):
+    other = Own("Two.")
+    with pytest.raises(StreamInterrupted) as caught:
+        await ask(FallbackLLM(Own("<think>hm</think>Tw", breaks=True), other), is_streamed)
+    assert (caught.value.partial, other.asked) == ("Tw", 0)
+
+
+async def test_an_answer_of_reasoning_alone_is_not_kept(tmp_path):
+    own = Own("<think>hm</think>")
+    llm = CachedLLM(own, tmp_path / "answers.sqlite")
+    for _ in range(2):
+        assert (await llm.chat(HELLO)).text == ""
+    assert own.asked == 2
