@@ -66,19 +66,16 @@ def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
     """
     used = _used.get()
     found = own if used is None else used
-    if found is not None and not _stand_ins:
-        return found
-    stand_in = _stand_ins[-1] if _stand_ins else _nobody
+    stand_in = _stand_ins[-1] if _stand_ins else None
     if found is None:
         try:
             found = _from_environment()
         except ConfigError:
-            # What is only replayed needs no model.
-            substitute = stand_in(None)
-            if substitute is None:
+            # A replay needs no model.
+            if stand_in is None or (substitute := stand_in(None)) is None:
                 raise
             return substitute
-    in_its_place = stand_in(found)
+    in_its_place = None if stand_in is None else stand_in(found)
     return found if in_its_place is None else in_its_place
 
 
@@ -88,10 +85,6 @@ StandIn: TypeAlias = Callable[[LLM_Interface | None], LLM_Interface | None]
 """Gives what is asked in the place of a model; None in, where nobody named one; None out, where there is nothing to put."""
 
 _stand_ins: list[StandIn] = []
-
-
-def _nobody(_: LLM_Interface | None) -> None:
-    return None
 
 
 @contextmanager

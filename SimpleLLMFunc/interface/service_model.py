@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -24,7 +24,6 @@ from SimpleLLMFunc.interface.attempts import (
     read_vectors,
 )
 from SimpleLLMFunc.interface.body_json import encode
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, Headers
 from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -237,23 +236,14 @@ class ServiceModel(HttpModel):
         with charge:
             usage: Usage | None = None
             try:
-                vectors, told = await self._vectors(call, len(texts))
+                vectors, told = await self._answered(
+                    call, lambda reply: read_vectors(reply, self.model_name, call.tries, len(texts))
+                )
                 usage = Usage(input_tokens=tokens if told is None else told)
                 usage = replace(usage, cost=self.price(usage))
             finally:
                 charge.settle(usage, was_sent=not charge.prepaid)
         return vectors
-
-    async def _vectors(self, call: Call, count: int) -> tuple[list[list[float]], int | None]:
-        while True:
-            try:
-                try:
-                    reply = await self._send(call)
-                    return await read_vectors(reply, self.model_name, call.tries, count)
-                finally:
-                    await self._give_back(call)
-            except AttemptFailed as failed:
-                await self._pause(call, failed)
 
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
         self._check_whole()
@@ -306,7 +296,7 @@ class ServiceModel(HttpModel):
                 "api_version": self.api_version,
                 "prompt_cache": self.prompt_cache,
                 "_guarded": self._guarded,
-                **self._limits.settings.as_arguments(),
+                **asdict(self._limits.settings),
             },
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 from SimpleLLMFunc.config import (
     ProviderEntry,
@@ -14,7 +15,7 @@ from SimpleLLMFunc.config import (
 )
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited
 from SimpleLLMFunc.interface.attempts.asked_key import AskedKey, KeySource
-from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, Lease
+from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.logger import push_warning, remember_secret
 
@@ -67,15 +68,17 @@ class Credentials:
         """The variable that a shown request takes its key from."""
         return self._variables[0] if self.asked is None else "API_KEY"
 
-    def lease(self) -> Lease:
-        """Give a key for the ``with`` block, empty where none is needed; one of a pool is counted there.
+    async def take(self, block: AsyncExitStack) -> str:
+        """Return the key of a request, empty where none is needed; one of a pool is counted until `block` ends.
 
         Raises:
             ConfigError: there is no key.
         """
+        if self.asked is not None:
+            return await self.asked.key()
         if self.own is None and self._pool is not None:
-            return self._pool.lease()
-        return Lease(self._single())
+            return block.enter_context(self._pool.lease())
+        return self._single()
 
     def key(self) -> str:
         """Return a key without counting it, empty where none is needed.

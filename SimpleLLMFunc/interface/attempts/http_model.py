@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, RateLimited
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.credentials import Credentials
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
-from SimpleLLMFunc.interface.attempts.key_pool import Lease
 from SimpleLLMFunc.interface.attempts.listener import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
@@ -48,7 +47,9 @@ from SimpleLLMFunc.interface.wires import (
 )
 from SimpleLLMFunc.logger import MASK, push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message, ToolSpec
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, Message
+
+T = TypeVar("T")
 
 IDLE_SECONDS = 60.0
 _MOST_WARNED = 1_000
@@ -67,8 +68,8 @@ class Call:
         body: what goes out, the same for each try, unless the service wants it otherwise.
         data: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where nobody asks.
-        key, ticket, lease, exchange: of the latest try; no ticket where the circuit was open. Not in an exit stack, which takes two kilobytes: ten thousand
-            calls may be in flight.
+        key, ticket: of the latest try; no ticket where the circuit was open.
+        block: ends with the latest try, and gives back what that took.
         is_flying: the latest try has left, and nothing of it has come back.
         has_new_key: the key was refused, and asked for again.
         failures: so far, by the kind of error; those without a request too, because the circuit was open.
@@ -88,8 +89,7 @@ class Call:
     tries: int = 0
     ticket: int | None = None
     is_flying: bool = False
-    lease: Lease | None = None
-    exchange: Exchange | ClientExchange | None = None
+    block: AsyncExitStack = field(default_factory=AsyncExitStack)
     failures: Counter[type[Exception]] = field(default_factory=Counter)
     kept: Kept = field(default_factory=Kept)
     has_new_key: bool = False
@@ -155,17 +155,8 @@ class HttpModel(LLM_Interface):
 
     # --- asking ------------------------------------------------------------------------------------------
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> ChatCompletion:
-        """Ask once and return the whole reply; `timeout` and `extra_body` among `params` are as in the openai package.
+    async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
+        """Ask once and return the whole reply; takes what `LLM_Interface.chat` does, with openai's `timeout` and `extra_body`.
 
         Raises:
             ProviderError: the service failed or refused.
@@ -173,31 +164,25 @@ class HttpModel(LLM_Interface):
             ConfigError: there is no key.
             UsageError: a parameter that cannot be given with a call, or real calls are forbidden.
         """
-        asked = Asked(messages, tools, response_format, params, trace_id, deadline)
-        call = await self._begin(asked, stream=False)
+        call = await self._begin(Asked.of(messages, **asked), stream=False)
+        completion = await self._answered(
+            call, lambda reply: read_reply(reply, call.spoken, self.model_name, call.tries, kept=call.kept)
+        )
+        self._limits.settle(call.tokens, completion.usage)
+        return completion
+
+    async def _answered(self, call: Call, read: Callable[[HttpReply], Awaitable[T]]) -> T:
+        """Return what `read` gives of the first reply that it can read."""
         while True:
             try:
                 try:
-                    reply = await self._send(call)
-                    completion = await read_reply(reply, call.spoken, self.model_name, call.tries, kept=call.kept)
+                    return await read(await self._send(call))
                 finally:
-                    await self._give_back(call)
+                    await call.block.aclose()
             except AttemptFailed as failed:
                 await self._pause(call, failed)
-            else:
-                self._limits.settle(call.tokens, completion.usage)
-                return completion
 
-    async def chat_stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+    async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Ask once and yield the reply in pieces as they arrive; closing the generator closes the connection at once.
 
         A stream that breaks before it has shown any text is asked for again; the chunks of the new one carry a higher
@@ -206,8 +191,7 @@ class HttpModel(LLM_Interface):
         Raises:
             ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.
         """
-        asked = Asked(messages, tools, response_format, params, trace_id, deadline)
-        call = await self._begin(asked, stream=True)
+        call = await self._begin(Asked.of(messages, **asked), stream=True)
         while True:
             usage: CompletionUsage | None = None
             try:
@@ -224,42 +208,27 @@ class HttpModel(LLM_Interface):
                     finally:
                         await pieces.aclose()
                 finally:
-                    await self._give_back(call)
+                    await call.block.aclose()
             except AttemptFailed as failed:
                 await self._pause(call, failed)
             else:
                 self._limits.settle(call.tokens, usage)
                 return
 
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Return the body that goes out on the wire."""
-        check_call_params(params)
-        return self._request(Asked(messages, tools, response_format, params), stream=stream)[0].body
+    def render(self, messages: Sequence[Message], *, stream: bool = False, **asked: Any) -> dict[str, Any]:
+        """Return the body that goes out on the wire; takes what `LLM_Interface.render` does."""
+        question = Asked.of(messages, **asked)
+        check_call_params(question.params)
+        return self._request(question, stream=stream)[0].body
 
     @property
     def wire_name(self) -> str:
         """The protocol that it is asked by."""
         return self.wire.name
 
-    def shown_headers(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> Mapping[str, str]:
+    def shown_headers(self, messages: Sequence[Message], *, stream: bool = False, **asked: Any) -> Mapping[str, str]:
         """Return the headers of the wire and the user's own, with the name of a variable in place of the key."""
-        request, _ = self._request(Asked(messages, tools, response_format, params), stream=stream)
+        request, _ = self._request(Asked.of(messages, **asked), stream=stream)
         own = Headers({**self._whose, **self._extra_headers})
         # What looks like the name of a variable would be one to a shell.
         hidden = {*own.secrets, *self._whose, *(name for name, value in own.items() if value.startswith("$"))}
@@ -339,24 +308,18 @@ class HttpModel(LLM_Interface):
     # --- one try ---
 
     async def _send(self, call: Call) -> HttpReply:
-        """Send the request once and return the reply, its status checked; what that takes, `_give_back` gives back."""
+        """Send the request once and return the reply, its status checked; what that takes, `call.block` gives back."""
         if self._guarded:
             check_real_call_allowed(self.model_name)
         call.deadline.check("waiting to send the request")
-        if not self._limits.takes_off(call.tokens):
-            await self._limits.wait(self.model_name, call.tokens, call.deadline)
-        call.is_flying = True
         call.ticket = None
+        await self._limits.wait(self.model_name, call.tokens, call.deadline)
+        call.is_flying = True
+        call.block.callback(self._landed, call)
         call.ticket = await self._circuit.enter(call.deadline, call.tries)
+        call.block.callback(self._circuit.forget, call.ticket)
         if self._client is None:
-            if self._keys.asked is not None:
-                call.key = await self._keys.asked.key()
-            elif self._keys.own is not None:
-                call.key = self._keys.own
-            else:
-                lease = self._keys.lease()
-                call.key = lease.__enter__()
-                call.lease = lease if lease.is_counted else None
+            call.key = await self._keys.take(call.block)
         charge_try()
         call.tries += 1
         patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
@@ -366,9 +329,8 @@ class HttpModel(LLM_Interface):
             if call.data is None or self._client is None
             else ClientExchange(self._client.here(), call.path, call.data, request, patience)
         )
-        reply = await exchange.__aenter__()
-        call.exchange = exchange
-        self._limits.landed(call)
+        reply = await call.block.enter_async_context(exchange)
+        self._landed(call)
         # Of several keys, nobody knows whose limits these are; and how long to wait after a refusal, it says elsewhere.
         if self._keys.is_single and reply.status < 400:
             self._limits.learn(reply.headers, now())
@@ -377,20 +339,11 @@ class HttpModel(LLM_Interface):
         self._circuit.passed(call.ticket)
         return reply
 
-    async def _give_back(self, call: Call) -> None:
-        """End a try: close what has not been read, and give back the key and the place in the queue."""
-        exchange, call.exchange = call.exchange, None
-        lease, call.lease = call.lease, None
-        try:
-            if exchange is not None:
-                await exchange.__aexit__()
-        finally:
-            if lease is not None:
-                lease.__exit__()
-            if call.ticket is not None:
-                self._circuit.forget(call.ticket)
-            if call.is_flying:
-                self._limits.landed(call)
+    def _landed(self, call: Call) -> None:
+        """Note, once, that the request is no longer on its way."""
+        if call.is_flying:
+            call.is_flying = False
+            self._limits.landed(call.tokens)
 
     async def _pause(self, call: Call, failed: AttemptFailed) -> None:
         """Wait before the next try.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
@@ -87,9 +88,16 @@ class APIKeyPool:
             load = self._load(key)
             load.tasks = max(0, load.tasks - 1)
 
-    def lease(self) -> Lease:
+    @contextmanager
+    def lease(self) -> Iterator[str]:
         """Give the least loaded key for the ``with`` block and count it there, however the block ends."""
-        return Lease("", self)
+        with self._lock:
+            key = self._pick()
+            self._loads[key].tasks += 1
+        try:
+            yield key
+        finally:
+            self.decrement_task_count(key)
 
     def cool_down(self, key: str, seconds: float) -> None:
         """Prefer other keys for `seconds`: the service refused `key`, or limits it. 0 ends a cool-down.
@@ -143,7 +151,7 @@ class APIKeyPool:
     def _pick(self) -> str:
         loads = self._loads or self._refuse_empty()
         now = self._clock()
-        key = min(loads, key=lambda key: _rank(loads[key], now))
+        key = min(loads, key=lambda key: (max(loads[key].cool_until, now), loads[key].tasks, loads[key].turn))
         self._turn += 1
         loads[key].turn = self._turn
         return key
@@ -159,46 +167,6 @@ class APIKeyPool:
             f"the APIKeyPool{_of(self.provider_id)} came out of a pickle, and keys are never in a pickle. "
             "Make a new one, or read the provider file again."
         )
-
-
-class Lease:
-    """A key for the length of a ``with`` block.
-
-    Args:
-        key: what is given; with a pool, what that picks at the beginning of the block.
-        pool: counts the call; None where nobody does.
-    """
-
-    __slots__ = ("_load", "_pool", "key")
-
-    def __init__(self, key: str, pool: APIKeyPool | None = None) -> None:
-        self.key = key
-        self._pool = pool
-        self._load: _Load | None = None
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether somebody counts it: then it has to be given back."""
-        return self._pool is not None
-
-    def __enter__(self) -> str:
-        pool = self._pool
-        if pool is not None:
-            with pool._lock:  # noqa: SLF001 - a lease is a part of its pool
-                self.key = pool._pick()  # noqa: SLF001
-                self._load = pool._loads[self.key]  # noqa: SLF001
-                self._load.tasks += 1
-        return self.key
-
-    def __exit__(self, *_: object) -> None:
-        pool, load = self._pool, self._load
-        if pool is not None and load is not None:
-            with pool._lock:  # noqa: SLF001
-                load.tasks = max(0, load.tasks - 1)
-
-
-def _rank(load: _Load, now: float) -> tuple[float, int, int]:
-    return (load.cool_until if load.cool_until > now else float("-inf"), load.tasks, load.turn)
 
 
 def _checked(keys: Iterable[str], provider_id: str | None) -> list[str]:

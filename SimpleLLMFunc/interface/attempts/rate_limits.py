@@ -6,12 +6,10 @@ headers of replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.rate_headers import Told, told_limits
@@ -40,21 +38,6 @@ class LimitSettings:
     rate_limit_refill_rate: float | None = None
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-
-    def as_arguments(self) -> dict[str, float | None]:
-        """Return the settings by name."""
-        return asdict(self)
-
-
-class Flight(Protocol):
-    """A request that has left; from then on its `tokens` stay as they are.
-
-    Attributes:
-        is_flying: nothing of it has come back.
-    """
-
-    tokens: int
-    is_flying: bool
 
 
 class Limits:
@@ -92,16 +75,6 @@ class Limits:
         """Whether anybody asks how many tokens a request takes."""
         return self._tokens is not None or self._learned_tokens.bucket is not None
 
-    def takes_off(self, tokens: int) -> bool:
-        """Note that a request of about `tokens` leaves, where there is no limit to wait for; else return False."""
-        requests, learned = self._learned_requests, self._learned_tokens
-        if self._requests or self._tokens is not None or learned.bucket is not None or requests.bucket is not None:
-            return False
-        requests.flying += 1
-        if tokens:
-            learned.flying += tokens
-        return True
-
     async def wait(self, model_name: str, tokens: int, deadline: Deadline) -> None:
         """Wait until a request of about `tokens` may leave; one that does not get so far has taken nothing.
 
@@ -109,45 +82,31 @@ class Limits:
             DeadlineExceeded: that takes too long.
             ConfigError: it never may.
         """
-        taken: list[Callable[[], None]] = []
-        try:
-            await self._learned_requests.wait(1, deadline)
-            taken.append(partial(self._learned_requests.give_back, 1))
-            if tokens:
-                await self._learned_tokens.wait(tokens, deadline)
-                taken.append(partial(self._learned_tokens.give_back, tokens))
-            for bucket in self._requests:
-                await _take(bucket, 1, deadline, "waiting for the rate limit")
-                taken.append(partial(bucket.adjust, 1))
-            await self._wait_for_tokens(model_name, tokens, deadline)
-        except BaseException:
-            for give_back in taken:
-                give_back()
-            raise
-
-    async def _wait_for_tokens(self, model_name: str, tokens: int, deadline: Deadline) -> None:
-        if self._tokens is None:
-            return
-        if tokens > self._tokens.capacity:
+        if self._tokens is not None and tokens > self._tokens.capacity:
             raise ConfigError(
                 f"{model_name}: the request takes about {tokens} tokens, and tokens_per_minute is "
                 f"{self._tokens.capacity:g}. Raise it, or send less."
             )
-        await _take(self._tokens, max(1, tokens), deadline, "waiting for the limit of tokens per minute")
+        with ExitStack() as taken:
+            for learned, count in ((self._learned_requests, 1), (self._learned_tokens, tokens)):
+                await learned.wait(count, deadline)
+                taken.callback(learned.give_back, count)
+            for bucket in self._requests:
+                await _take(bucket, 1, deadline, "waiting for the rate limit")
+                taken.callback(bucket.adjust, 1)
+            if self._tokens is not None:
+                await _take(self._tokens, max(1, tokens), deadline, "waiting for the limit of tokens per minute")
+            taken.pop_all()
 
     def settle(self, tokens: int, usage: CompletionUsage | None) -> None:
         """Correct an estimate by what it turned out to be."""
         if self._tokens is not None and usage is not None and usage.total_tokens:
             self._tokens.adjust(tokens - usage.total_tokens)
 
-    def landed(self, flight: Flight) -> None:
-        """Note that a request is no longer on its way: the service has counted it, or will not."""
-        flight.is_flying = False
-        requests = self._learned_requests
-        if requests.flying:
-            requests.flying -= 1
-        if flight.tokens:
-            self._learned_tokens.landed(flight.tokens)
+    def landed(self, tokens: int) -> None:
+        """Note that a request of about `tokens` is no longer on its way: the service has counted it, or will not."""
+        self._learned_requests.landed(1)
+        self._learned_tokens.landed(tokens)
 
     def learn(self, headers: Mapping[str, str], now: float) -> None:
         """Take in what a reply says is left; `now` is seconds since the epoch."""
@@ -189,7 +148,7 @@ class _Learned:
         """
         bucket = self.bucket
         # What is more than all that is allowed is for the service to judge.
-        if bucket is not None:
+        if bucket is not None and count:
             await _take(bucket, min(count, bucket.capacity), deadline, "waiting for the rate limit of the service")
         self.flying += count
 

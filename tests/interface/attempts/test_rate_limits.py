@@ -1,5 +1,4 @@
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,11 +13,6 @@ from tests.support.server import Answer, LoopbackServer, text_answer
 
 HELLO = [{"role": "user", "content": "hello"}]
 SOON = Deadline.after
-
-
-def flight(tokens):
-    """A request on its way, as the limits see it."""
-    return SimpleNamespace(tokens=tokens, is_flying=True)
 
 
 async def test_without_settings_nothing_waits():
@@ -65,9 +59,7 @@ async def test_whoever_does_not_get_all_that_it_waits_for_has_taken_nothing():
     await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.wait({waiting})
-    landed = flight(90)
-    limits.landed(landed)
-    assert not landed.is_flying
+    limits.landed(90)
     assert limits._learned_requests.flying == 0
     limits.settle(90, CompletionUsage(total_tokens=1))
     for _ in range(2):
@@ -94,11 +86,6 @@ def test_what_cannot_be_is_refused(settings):
         Limits(settings)
 
 
-def test_settings_are_arguments_again():
-    settings = LimitSettings(1, 2, 3, 4)
-    assert LimitSettings(**settings.as_arguments()) == settings
-
-
 # --- what the service says -------------------------------------------------------------------------------
 
 
@@ -110,7 +97,7 @@ def said(*, left, limit=None, reset=None, unit="requests"):
 async def leave(limits, tokens=0, seconds=5.0, *, lands=True):
     await limits.wait("m", tokens, SOON(seconds))
     if lands:
-        limits.landed(flight(tokens))
+        limits.landed(tokens)
 
 
 async def test_what_the_service_says_is_left_is_learned():
@@ -143,7 +130,7 @@ async def test_what_is_on_its_way_has_perhaps_not_been_counted():
     limits.learn(said(left=3, limit=100, reset="1000s"), 0)
     limits.learn(said(left=3, limit=100, reset="1000s"), 0)
     for _ in range(3):
-        limits.landed(flight(0))
+        limits.landed(0)
     limits.learn(said(left=4, limit=100, reset="1000s"), 0)
     for _ in range(4):
         await leave(limits)
