@@ -28,43 +28,14 @@ class ChatCompletionsWire(Wire):
     request_path = "/chat/completions"
     asks_again = "never"
     # The last line is not OpenAI's, but of most other services and servers that speak it.
-    parameters = frozenset(
-        [
-            "audio",
-            "frequency_penalty",
-            "logit_bias",
-            "logprobs",
-            "max_completion_tokens",
-            "max_tokens",
-            "metadata",
-            "modalities",
-            "moderation",
-            "n",
-            "parallel_tool_calls",
-            "prediction",
-            "presence_penalty",
-            "prompt_cache_key",
-            "prompt_cache_options",
-            "prompt_cache_retention",
-            "reasoning_effort",
-            "safety_identifier",
-            "seed",
-            "service_tier",
-            "stop",
-            "store",
-            "stream_options",
-            "temperature",
-            "tool_choice",
-            "top_logprobs",
-            "top_p",
-            "user",
-            "verbosity",
-            "web_search_options",
-            "min_p",
-            "repetition_penalty",
-            "top_k",
-        ]
-    )
+    parameters = frozenset({
+        "audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens",
+        "metadata", "modalities", "moderation", "n", "parallel_tool_calls", "prediction", "presence_penalty",
+        "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning_effort",
+        "safety_identifier", "seed", "service_tier", "stop", "store", "stream_options", "temperature",
+        "tool_choice", "top_logprobs", "top_p", "user", "verbosity", "web_search_options",
+        "min_p", "repetition_penalty", "top_k",
+    })  # fmt: skip
 
     def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
         """Return what goes out.
@@ -118,8 +89,6 @@ class ChatCompletionsWire(Wire):
 
 def _taken(params: Mapping[str, Any], model_name: str) -> tuple[Mapping[str, Any], list[tuple[str, str]]]:
     """Return the parameters in the words of the model, and what is told of those that are left out."""
-    if not params:
-        return params, []
     spoken, thinking = dict(params), params.get("thinking")
     # Else it is a service's own parameter of this name.
     if isinstance(thinking, (str, int)) and not isinstance(thinking, bool):

@@ -32,29 +32,11 @@ class GeminiWire(Wire):
 
     name = "gemini"
     version_spoken: ClassVar[str] = "v1beta"
-    parameters = frozenset(
-        [
-            "cachedContent",
-            "frequency_penalty",
-            "generationConfig",
-            "labels",
-            "logprobs",
-            "max_completion_tokens",
-            "max_tokens",
-            "n",
-            "parallel_tool_calls",
-            "presence_penalty",
-            "safetySettings",
-            "seed",
-            "stop",
-            "temperature",
-            "thinking",
-            "tool_choice",
-            "top_k",
-            "top_logprobs",
-            "top_p",
-        ]
-    )
+    parameters = frozenset({
+        "cachedContent", "frequency_penalty", "generationConfig", "labels", "logprobs", "max_completion_tokens",
+        "max_tokens", "n", "parallel_tool_calls", "presence_penalty", "safetySettings", "seed", "stop",
+        "temperature", "thinking", "tool_choice", "top_k", "top_logprobs", "top_p",
+    })  # fmt: skip
 
     @property
     def models_path(self) -> str:  # type: ignore[override]

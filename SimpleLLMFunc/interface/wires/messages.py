@@ -34,33 +34,12 @@ class MessagesWire(Wire):
     request_path = "/v1/messages"
     models_path = "/v1/models"
     version_spoken: ClassVar[str] = "2023-06-01"
-    parameters = frozenset(
-        [
-            "betas",
-            "cache_control",
-            "container",
-            "context_management",
-            "inference_geo",
-            "max_completion_tokens",
-            "max_tokens",
-            "mcp_servers",
-            "metadata",
-            "n",
-            "output_config",
-            "parallel_tool_calls",
-            "reasoning_effort",
-            "service_tier",
-            "speed",
-            "stop",
-            "stop_sequences",
-            "temperature",
-            "thinking",
-            "tool_choice",
-            "top_k",
-            "top_p",
-            "user",
-        ]
-    )
+    parameters = frozenset({
+        "betas", "cache_control", "container", "context_management", "inference_geo", "max_completion_tokens",
+        "max_tokens", "mcp_servers", "metadata", "n", "output_config", "parallel_tool_calls",
+        "reasoning_effort", "service_tier", "speed", "stop", "stop_sequences", "temperature", "thinking",
+        "tool_choice", "top_k", "top_p", "user",
+    })  # fmt: skip
 
     def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
         """Return what goes out.

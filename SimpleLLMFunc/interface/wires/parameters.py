@@ -17,29 +17,11 @@ _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools
 _HANDED = frozenset({"trace_id", "deadline"})
 """What a model is handed beside the parameters, under the same roof."""
 
-_NOT_AT_CALL_TIME = frozenset(
-    {
-        "api_base",
-        "api_key",
-        "api_key_pool",
-        "api_version",
-        "azure_endpoint",
-        "base_url",
-        "client",
-        "default_headers",
-        "default_query",
-        "extra_headers",
-        "extra_query",
-        "headers",
-        "http_client",
-        "organization",
-        "project",
-        "proxies",
-        "proxy",
-        "webhook_secret",
-        "websocket_base_url",
-    }
-)
+_NOT_AT_CALL_TIME = frozenset({
+    "api_base", "api_key", "api_key_pool", "api_version", "azure_endpoint", "base_url", "client",
+    "default_headers", "default_query", "extra_headers", "extra_query", "headers", "http_client",
+    "organization", "project", "proxies", "proxy", "webhook_secret", "websocket_base_url",
+})  # fmt: skip
 """What decides where the key goes: arguments of a call may come from a user's data, so they may not set it."""
 
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "api-key", "x-api-key", "cookie"})
@@ -132,8 +114,6 @@ def check_call_params(params: Mapping[str, Any]) -> None:
     Raises:
         UsageError: one of them would change where the request goes or with which key, or is not a parameter.
     """
-    if not params:
-        return
     if refused := sorted(_NOT_AT_CALL_TIME & params.keys()):
         raise UsageError(
             f"{', '.join(refused)}: not with a call, which must not change where the key goes. "

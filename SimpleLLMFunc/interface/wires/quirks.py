@@ -21,7 +21,6 @@ from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     ReplyAssembler,
-    are_in_order,
     assemble_tool_calls,
     new_call_id,
     rekeyed,
@@ -47,7 +46,6 @@ __all__ = [
 ]
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
-_CALLING = frozenset({"role", "content", "tool_calls"})
 
 
 # --- whole replies ---------------------------------------------------------------------------------------
@@ -56,13 +54,12 @@ _CALLING = frozenset({"role", "content", "tool_calls"})
 def put_right(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its reasoning apart, an id of its own for each tool call, ``{}`` for no arguments."""
     choices = tuple(
-        choice
-        if are_in_order(choice.message.tool_calls or ())
-        else replace(choice, message=replace(choice.message, tool_calls=rekeyed(choice.message.tool_calls or ())))
+        replace(choice, message=replace(choice.message, tool_calls=rekeyed(choice.message.tool_calls)))
+        if choice.message.tool_calls
+        else choice
         for choice in reply.choices
     )
-    is_same = all(new is old for new, old in zip(choices, reply.choices, strict=True))
-    return without_thoughts(reply if is_same else replace(reply, choices=choices))
+    return without_thoughts(replace(reply, choices=choices))
 
 
 def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:
@@ -118,20 +115,11 @@ def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[st
     system: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
     for position, item in enumerate(messages):
-        message: dict[str, Any] = item if type(item) is dict else _as_dict(item, position)  # type: ignore[assignment]
-        role = message.get("role")
-        # In an assistant's message of a role and a text there is nothing to put right.
-        if role == "user" or (role == "assistant" and len(message) == 2 and type(message.get("content")) is str):
-            others.append(message)
-            continue
-        if type(role) is not str:
-            message = _as_dict(item, position)
-        if role in {"system", "developer"}:
+        message = _as_dict(item, position)
+        if message["role"] in {"system", "developer"}:
             system.append(message)
-        elif role == "assistant":
-            others.append(_assistant(message, profile))
         else:
-            others.append(message)
+            others.append(_assistant(message, profile) if message["role"] == "assistant" else message)
     return [*_one_system(system), *others]
 
 
@@ -162,8 +150,6 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
     calls = message.get("tool_calls")
-    if calls and type(calls) is list and message.keys() == _CALLING and all(map(_is_whole, calls)):
-        return message  # as this package writes it
     drops = [
         name
         for name in message
@@ -172,28 +158,10 @@ def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
         or (message[name] is None and name != "content")
         or (name == "tool_calls" and not calls)
     ]
-    if not calls and not drops and message.get("content") is not None:
-        return message
     sent = {name: value for name, value in message.items() if name not in drops}
     if sent.get("content") is None:
         # Null is for messages that call tools; an empty answer is an empty text.
         sent["content"] = None if calls else ""
     if calls:
-        sent["tool_calls"] = [call if _is_whole(call) else ToolCall.from_dict(call).to_dict() for call in calls]
+        sent["tool_calls"] = [ToolCall.from_dict(call).to_dict() for call in calls]
     return sent
-
-
-def _is_whole(call: Any) -> bool:
-    """Whether a call is as this package writes it, with nothing to put right."""
-    function = call.get("function") if type(call) is dict else None
-    return (
-        type(function) is dict
-        and len(call) == 3
-        and len(function) == 2
-        and bool(call.get("type"))
-        and type(call["type"]) is str
-        and type(call.get("id")) is str
-        and type(function.get("name")) is str
-        and bool(function.get("arguments"))
-        and type(function["arguments"]) is str
-    )

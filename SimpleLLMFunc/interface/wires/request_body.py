@@ -29,8 +29,6 @@ def taken_apart(
     Raises:
         UsageError: `timeout` is no number of seconds.
     """
-    if not params and not always:
-        return {}, {}, None
     rest = {name: value for name, value in {**always, **params}.items() if value is not None}
     rest.pop("extra_body", None)
     timeout = rest.pop("timeout", None)
@@ -69,8 +67,6 @@ def build_body(
         body["stream"] = True
         if profile.stream_usage:
             body["stream_options"] = {"include_usage": True}
-    if not params:
-        return body
     for name, value in params.items():
         if value is None:
             continue

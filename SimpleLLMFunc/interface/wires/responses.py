@@ -29,37 +29,13 @@ class ResponsesWire(Wire):
 
     name = "responses"
     request_path = "/responses"
-    parameters = frozenset(
-        [
-            "context_management",
-            "include",
-            "logprobs",
-            "max_completion_tokens",
-            "max_output_tokens",
-            "max_tokens",
-            "metadata",
-            "moderation",
-            "n",
-            "parallel_tool_calls",
-            "prompt_cache_key",
-            "prompt_cache_options",
-            "prompt_cache_retention",
-            "reasoning",
-            "reasoning_effort",
-            "safety_identifier",
-            "service_tier",
-            "store",
-            "stream_options",
-            "temperature",
-            "thinking",
-            "tool_choice",
-            "top_logprobs",
-            "top_p",
-            "truncation",
-            "user",
-            "verbosity",
-        ]
-    )
+    parameters = frozenset({
+        "context_management", "include", "logprobs", "max_completion_tokens", "max_output_tokens", "max_tokens",
+        "metadata", "moderation", "n", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options",
+        "prompt_cache_retention", "reasoning", "reasoning_effort", "safety_identifier", "service_tier", "store",
+        "stream_options", "temperature", "thinking", "tool_choice", "top_logprobs", "top_p", "truncation",
+        "user", "verbosity",
+    })  # fmt: skip
 
     def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
         """Return what goes out.

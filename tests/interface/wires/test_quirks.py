@@ -138,7 +138,7 @@ def test_the_calls_of_a_whole_reply_are_put_right():
 
 def test_a_reply_without_calls_is_left_alone():
     whole = reply(content="x")
-    assert put_right(whole) is whole
+    assert put_right(whole) == whole
 
 
 def test_a_whole_reply_as_one_chunk_adds_up_to_itself():

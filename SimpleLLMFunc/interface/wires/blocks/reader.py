@@ -19,8 +19,6 @@ class BlockReader(EventReader):
     Source: https://docs.anthropic.com/en/api/messages-streaming
     """
 
-    __slots__ = ("_blocks", "_calls", "_is_ended", "_json", "_usage")
-
     def __init__(self, received: Received, service: str) -> None:
         super().__init__(received, service)
         self._usage: dict[str, Any] = {}

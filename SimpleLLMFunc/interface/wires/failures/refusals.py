@@ -29,10 +29,8 @@ _NAMED = r"(?:[`'\"]?[^\s`'\"]+[`'\"]?,?\s+)?"
 
 # Each with those who say it so: OpenAI, and services that follow it, where no name is given.
 _WORDS: tuple[tuple[Refused, str], ...] = (
-    (
-        "wire",
-        r"\bv1/responses\b",
-    ),  # "Function tools with reasoning_effort are not supported … use /v1/responses instead"
+    # "Function tools with reasoning_effort are not supported … use /v1/responses instead"
+    ("wire", r"\bv1/responses\b"),
     ("images", r"image input is not supported"),  # llama.cpp
     ("sound", r"audio input is not supported"),  # llama.cpp
     ("images", r"image_url is only supported by certain models"),
@@ -57,10 +55,8 @@ _WORDS: tuple[tuple[Refused, str], ...] = (
     ("response_format", r"cannot use custom grammar constraints with tools"),  # llama.cpp
     ("response_format", r"function calling with a response mime type"),  # Gemini 2.5
     ("response_format", r"schema is too complex|too many states"),  # Messages, Gemini
-    (
-        "tool_choice",
-        rf"\btool_choice\b.{{0,80}}?\b(?:{_NOT}|incompatible)\b",
-    ),  # Moonshot: "… is incompatible with thinking"
+    # Moonshot says that it is incompatible with thinking
+    ("tool_choice", rf"\btool_choice\b.{{0,80}}?\b(?:{_NOT}|incompatible)\b"),
     ("tool_choice", r"tool_choice parameter does not support"),  # DashScope
     ("tool_choice", r"thinking may not be enabled when tool_choice forces tool use"),  # Messages
     ("tools", rf"(?:^|[.:>]\s*)(?:the )?[`'\"]?{_CALLS}[`'\"]? (?:is|are) {_NOT}\b"),  # Groq, Mistral, SiliconFlow …

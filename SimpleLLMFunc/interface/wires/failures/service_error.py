@@ -27,18 +27,10 @@ from SimpleLLMFunc.type import mappings
 _HEAD = 8000
 """Bytes of a body that are looked at; more than is kept, so that no secret is cut in two."""
 
-_QUOTA_CODES = frozenset(
-    {
-        "insufficient_quota",
-        "billing_hard_limit_reached",
-        "billing_not_active",
-        "credit_exhausted",
-        "credit_balance_exhausted",
-        "enforced_spend_limit_reached",
-        "billing_error",
-        "quota_per_day",
-    }
-)
+_QUOTA_CODES = frozenset({
+    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_exhausted",
+    "credit_balance_exhausted", "enforced_spend_limit_reached", "billing_error", "quota_per_day",
+})  # fmt: skip
 _KEY_CODES = frozenset({"api_key_invalid"})
 """Gemini says so with status 400."""
 

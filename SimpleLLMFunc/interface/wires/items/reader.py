@@ -30,15 +30,6 @@ class ItemReader(EventReader):
     Source: https://platform.openai.com/docs/api-reference/responses-streaming
     """
 
-    __slots__ = (
-        "_call_numbers",
-        "_done",
-        "_is_thinking",
-        "_items",
-        "_latest",
-        "_told",
-    )
-
     def __init__(self, received: Received, service: str) -> None:
         super().__init__(received, service)
         self._items: dict[Any, Mapping[str, Any]] = {}  # as they were added

@@ -37,20 +37,6 @@ class PartReader(EventReader):
     Source: https://ai.google.dev/api/generate-content
     """
 
-    __slots__ = (
-        "_about",
-        "_bare",
-        "_blocked",
-        "_call",
-        "_ends_line",
-        "_finish",
-        "_logprobs",
-        "_number",
-        "_parts",
-        "_texts_of_part",
-        "_usage",
-    )
-
     def __init__(self, received: Received, service: str) -> None:
         super().__init__(received, service)
         self._parts: list[dict[str, Any]] = []
@@ -134,8 +120,6 @@ class PartReader(EventReader):
         return whole
 
     def _shown(self, parts: list[Mapping[str, Any]]) -> ChatCompletionChunk | None:
-        if len(parts) == 1 and parts[0].keys() == {"text"} and parts[0]["text"]:
-            return self.chunk({"content": str(parts[0]["text"])})  # by far the most frequent
         delta: dict[str, Any] = {}
         if text := text_in(parts):
             delta["content"] = text

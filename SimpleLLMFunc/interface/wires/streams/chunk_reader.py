@@ -30,8 +30,6 @@ INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error
 """Finish reasons by which a service says that it broke off; every other one ends an answer."""
 
 _DONE = b"[DONE]"
-_LONGEST_DONE = 64
-"""Bytes; what is longer says something else."""
 
 
 def bad_reply(problem: str, head: str, received: Received, *, again: Again = "once") -> AttemptFailed:
@@ -61,8 +59,6 @@ class EventReader(ABC):
         joins_halves: the wire joins the halves of a character that two events brought; else lone halves are replaced.
         ends_with_done: ``[DONE]`` ends an answer; else it says nothing, though some servers write it.
     """
-
-    __slots__ = ("_events", "_facts", "_has_shown", "_received", "_service", "_texts", "_thoughts", "count", "is_done")
 
     joins_halves: ClassVar[bool] = False
     ends_with_done: ClassVar[bool] = False
@@ -117,12 +113,11 @@ class EventReader(ABC):
             StreamInterrupted, BadReply: the stream broke after some text.
             AttemptFailed: it broke before.
         """
-        data = event.data
-        if len(data) < _LONGEST_DONE and data.strip() == _DONE:
+        if event.data.strip() == _DONE:
             self.is_done = self.is_done or self.ends_with_done
             return None
         try:
-            value = decode(data, mended=not self.joins_halves)
+            value = decode(event.data, mended=not self.joins_halves)
         except ValueError:
             if event.event == "error":
                 raise self.broken(f"the service said: {event.text}") from None
@@ -238,8 +233,6 @@ class EventReader(ABC):
 class ChunkReader(EventReader):
     """Reads one stream of ``/chat/completions``."""
 
-    __slots__ = ("_finished", "_halves", "_has_answer", "_has_usage", "_open")
-
     joins_halves = True
     ends_with_done = True
 
@@ -258,12 +251,12 @@ class ChunkReader(EventReader):
 
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
-        data, kind = event.data, value.get("object")
+        kind = value.get("object")
         if value.get("error") or event.event == "error" or kind == "error":
             raise self.error_in(value)
         if "choices" not in value and "usage" not in value:
             return None  # a ping, or an event of a kind we do not know
-        if self._halves or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
+        if self._halves or b"\\ud" in event.data.lower():
             self._join_halves(value)
         if kind == "chat.completion":  # a whole reply may be the only event of a stream
             return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -158,14 +158,6 @@ class _CallAssembler:
         )
 
 
-def are_in_order(calls: Sequence[ToolCall]) -> bool:
-    """Whether `rekeyed` would change nothing."""
-    for call in calls:
-        if not call.id or not call.function.arguments.strip():
-            return False
-    return len(calls) == 1 or len({call.id for call in calls}) == len(calls)
-
-
 def rekeyed(calls: Iterable[ToolCall], new_id: Callable[[], str] = new_call_id) -> tuple[ToolCall, ...]:
     """Return the calls with an id each that no other has, and ``{}`` for empty arguments."""
     taken: set[str] = set()
@@ -198,13 +190,12 @@ class _OpenChoice:
     index: int
     role: str = "assistant"
     content: list[str] = field(default_factory=list)
-    # What most replies do not have is None until it comes.
-    reasoning: list[str] | None = None
-    refusal: list[str] | None = None
-    calls: _CallAssembler | None = None
+    reasoning: list[str] = field(default_factory=list)
+    refusal: list[str] = field(default_factory=list)
+    calls: _CallAssembler = field(default_factory=_CallAssembler)
     finish_reason: str | None = None
-    logprobs: dict[str, Any] | None = None
-    extra: dict[str, Any] | None = None
+    logprobs: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
     has_content: bool = False
 
     def take(self, choice: ChunkChoice) -> None:
@@ -213,26 +204,20 @@ class _OpenChoice:
         if choice.finish_reason:
             self.finish_reason = choice.finish_reason
         if choice.logprobs is not None:
-            self.logprobs = self.logprobs or {}
             merge(self.logprobs, {"logprobs": choice.logprobs})
         if delta.content is not None:
             self.has_content = True
             if delta.content:
                 self.content.append(delta.content)
         if delta.tool_calls:
-            if self.calls is None:
-                self.calls = _CallAssembler()
             self.calls.add(delta.tool_calls)
         if delta.reasoning_content:
-            self.reasoning = self.reasoning or []
             self.reasoning.append(delta.reasoning_content)
         if delta.refusal:
-            self.refusal = self.refusal or []
             self.refusal.append(delta.refusal)
         if delta.role:
             self.role = delta.role
         if delta.extra:
-            self.extra = self.extra or {}
             merge(self.extra, delta.extra)
 
     def text(self) -> str:
@@ -244,20 +229,20 @@ class _OpenChoice:
     def whole(self, new_id: Callable[[], str]) -> Choice:
         """Return the choice put together."""
         text = self.text()
-        calls = self.calls.calls(new_id) if self.calls else None
+        calls = self.calls.calls(new_id) or None
         return Choice(
             message=ChatMessage(
                 role=self.role,
                 # A message that only calls tools has no content, though its first chunk often says "".
                 content=text if text or (self.has_content and not calls) else None,
                 tool_calls=calls,
-                refusal="".join(self.refusal or ()) or None,
-                reasoning_content="".join(self.reasoning or ()) or None,
-                extra=_settled(self.extra or {}),
+                refusal="".join(self.refusal) or None,
+                reasoning_content="".join(self.reasoning) or None,
+                extra=_settled(self.extra),
             ),
             index=self.index,
             finish_reason=self.finish_reason,
-            logprobs=_settled((self.logprobs or {}).get("logprobs")),
+            logprobs=_settled(self.logprobs.get("logprobs")),
         )
 
 
@@ -270,19 +255,6 @@ class ReplyAssembler:
     Attributes:
         has_answer: any text or any piece of a tool call has arrived.
     """
-
-    __slots__ = (
-        "_choices",
-        "_created",
-        "_id",
-        "_is_cached",
-        "_is_done",
-        "_model",
-        "_new_id",
-        "_tries",
-        "_usage",
-        "has_answer",
-    )
 
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
         self._new_id = new_id
@@ -305,17 +277,12 @@ class ReplyAssembler:
                 self._begin()
             self._tries = chunk.tries
         self._is_cached = chunk.cached
-        if not self._id:
-            self._id = chunk.id
-        if not self._model:
-            self._model = chunk.model
-        if not self._created:
-            self._created = chunk.created
+        self._id = self._id or chunk.id
+        self._model = self._model or chunk.model
+        self._created = self._created or chunk.created
         adds = False
         for choice in chunk.choices:
-            if choice.index not in self._choices:
-                self._choices[choice.index] = _OpenChoice(choice.index)
-            self._choices[choice.index].take(choice)
+            self._choices.setdefault(choice.index, _OpenChoice(choice.index)).take(choice)
             adds = adds or bool(choice.delta.content or choice.delta.tool_calls)
         self.has_answer = self.has_answer or adds
         if chunk.usage is not None:

@@ -22,9 +22,6 @@ _END_OF = {
 _BEGIN = re.compile("|".join(map(re.escape, _END_OF)))
 _LONGEST_BEGIN = max(map(len, _END_OF))
 _BLANKS = re.compile(r"\s*")
-_PERHAPS = re.compile(r"\s*(?:[<\[◁]|$)")
-"""Where this does not match, a text begins with no block, nor with a part of a tag."""
-
 _MOST_BLANKS = 1000
 """Characters of white space before the first block; after more of it nobody waits for one."""
 
@@ -48,9 +45,6 @@ class _Splitter:
     def feed(self, piece: str) -> tuple[str, str]:
         """Take in the next piece; return what it adds to the reasoning and what to the answer."""
         if self.is_over:
-            return "", piece
-        if not self.held and not self._end and not self._is_behind and not _PERHAPS.match(piece):
-            self.is_over = True
             return "", piece
         text, self.held = self.held + piece, ""
         reasoning: list[str] = []
@@ -151,11 +145,6 @@ class StreamedThoughts:
 
 def without_thoughts(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its reasoning apart."""
-    for choice in reply.choices:
-        if choice.message.content and _PERHAPS.match(choice.message.content):
-            break
-    else:
-        return reply
     choices = tuple(map(_without, reply.choices))
     is_same = all(new is old for new, old in zip(choices, reply.choices, strict=True))
     return reply if is_same else replace(reply, choices=choices)
@@ -170,8 +159,6 @@ def _split(text: str) -> tuple[str, str]:
 
 def answer_in(text: str) -> str:
     """Return what of a text, perhaps a part of one, is answer."""
-    if not _PERHAPS.match(text):
-        return text
     return _split(text)[1]
 
 

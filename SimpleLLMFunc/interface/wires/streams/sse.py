@@ -9,10 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
-_DATA = b"data: "
-_NEXT = b"\n\ndata: "
-"""The end of an event of one line, and the beginning of the next."""
-
 _GARBLED = b'"choices"'
 
 
@@ -55,8 +51,6 @@ class EventDecoder:
         events: list[ServerSentEvent] = []
         if self._at_start:
             piece = self._without_bom(piece)
-        if not self._event and not self._skip_newline and b"\r" not in piece:
-            piece = self._simple(piece, events)
         for line in self._lines(piece):
             if line:
                 self._field(line)
@@ -65,30 +59,6 @@ class EventDecoder:
             else:
                 self._event = ""
         return events
-
-    def _simple(self, piece: bytes, events: list[ServerSentEvent]) -> bytes:
-        """Take the events that are one line of data each, as nearly all are; return the bytes from the first other."""
-        if self._data:
-            if self._line or not piece.startswith(b"\n"):
-                return piece
-            events.append(self._dispatch(self._data))  # its blank line came later
-            piece = piece[1:]
-        if self._line:
-            if b"\n" not in piece:
-                return piece
-            piece = b"".join((*self._line, piece))
-            self._line = None
-        if not piece.startswith(_DATA):
-            return piece
-        *whole, last = piece[len(_DATA) :].split(_NEXT)
-        for number, data in enumerate(whole):
-            if b"\n" in data:
-                return _DATA + _NEXT.join([*whole[number:], last])
-            events.append(ServerSentEvent(data))
-        if last.find(b"\n") != len(last) - 2 or not last.endswith(b"\n\n"):
-            return _DATA + last
-        events.append(ServerSentEvent(last[:-2]))
-        return b""
 
     def _lines(self, piece: bytes) -> list[bytes]:
         """Return the lines that are complete with the next bytes; the rest waits."""

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from SimpleLLMFunc.interface.wires.streams import delta_assembly as assembler
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     ReplyAssembler,
-    are_in_order,
     assemble_tool_calls,
     new_call_id,
     rekeyed,
@@ -363,13 +362,6 @@ def test_what_comes_from_a_cache_says_so():
     assembler = ReplyAssembler()
     assembler.add(ChatCompletionChunk.from_dict(cached))
     assert (assembler.completion().cached, assembler.completion().tries) == (False, 1)
-
-
-@pytest.mark.parametrize("ids", [["a"], [""], ["a", "b"], ["a", "a"], ["a", ""], ["a", "b", "a"]])
-@pytest.mark.parametrize("arguments", ["{}", " ", ""])
-def test_calls_are_in_order_when_nothing_has_to_be_put_right(ids, arguments):
-    calls = tuple(ToolCall(id_, FunctionCall("f", arguments)) for id_ in ids)
-    assert are_in_order(calls) == (rekeyed(calls) == calls)
 
 
 @pytest.mark.parametrize("end", [['"}'], ['"} and', *["more"] * 20], [], ['"}', *[" "] * 20]])
