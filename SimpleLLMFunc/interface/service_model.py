@@ -52,6 +52,12 @@ from SimpleLLMFunc.type import Usage
 FIRST_BYTE_SECONDS = 600.0
 KEY_SECONDS = 300.0
 
+_GIVEN = (
+    "model_name", "base_url", "max_retries", "retry_delay", "context_window", "timeout", "deadline", "profile",
+    "api_version", "prompt_cache", "_guarded",
+)  # fmt: skip
+"""What a pickle holds under the names of arguments."""
+
 
 class ServiceModel(HttpModel):
     """A model of a service.
@@ -281,21 +287,8 @@ class ServiceModel(HttpModel):
             "source": self._source,
             "lost": [*self._lost, *lost],
             "given": {
-                "model_name": self.model_name,
-                "base_url": self.base_url,
-                "max_retries": self.max_retries,
-                "retry_delay": self.retry_delay,
-                "context_window": self.context_window,
-                "timeout": self.timeout,
-                "deadline": self.deadline,
-                "api_params": {
-                    **self.api_params,
-                    **({"extra_headers": headers} if headers else {}),
-                },
-                "profile": self.profile,
-                "api_version": self.api_version,
-                "prompt_cache": self.prompt_cache,
-                "_guarded": self._guarded,
+                **{name: getattr(self, name) for name in _GIVEN},
+                "api_params": {**self.api_params, **({"extra_headers": headers} if headers else {})},
                 **asdict(self._limits.settings),
             },
         }

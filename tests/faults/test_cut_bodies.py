@@ -13,7 +13,7 @@ from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.interface.wires import CHAT
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from tests.faults.recordings import RECORDINGS
 from tests.faults.replies import LAST, STREAM_HEAD, event, in_chunk
 from tests.faults.server import FaultServer

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.errors import DeadlineExceeded, RateLimited, UsageError
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, UnmatchedRequest, answer, tool_calls, when
 from SimpleLLMFunc.testing.reply_chunks import split_reply

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -84,6 +84,11 @@ class AnswerStore:
         if len(answer) > self.max_bytes // _LARGEST_SHARE:
             return
         self._told("written", lambda: self._insert(key, answer))
+
+    def put_all(self, answers: Mapping[bytes, bytes]) -> None:
+        """Keep several answers; raises what `put` does."""
+        for key, answer in answers.items():
+            self.put(key, answer)
 
     def clear(self) -> None:
         """Let all answers go."""

@@ -168,12 +168,8 @@ class CachedLLM(ModelInFront):
             with suppress(
                 DeadlineExceeded
             ):  # the vectors are there: that they are still being written is no reason to fail
-                await self._in_time(clock, lambda: self._put_all({keys[text]: data for text, data in new.items()}))
+                await self._in_time(clock, lambda: self._store.put_all({keys[text]: new[text] for text in new}))
         return [decode(found[text] or b"[]") for text in texts]
-
-    def _put_all(self, answers: Mapping[bytes, bytes]) -> None:
-        for key, answer in answers.items():
-            self._store.put(key, answer)
 
     def _clock(self, deadline: float | None) -> Deadline:
         clock = Deadline.after(deadline).stricter(current_deadline())
@@ -195,18 +191,18 @@ class CachedLLM(ModelInFront):
     def _asked(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
         """Return what the question is, as data: each model that may answer it, with its address and its body."""
         sample = current_sample()
-        return [*([["sample", sample]] if sample else []), *self._bodies(messages, options)]
-
-    def _bodies(self, messages: Sequence[Message], options: Mapping[str, Any]) -> list[Any]:
         return [
-            [
-                part.provider,
-                part.base_url,
-                {name: value for name, value in part.render(messages, **options).items() if value is not None},
-                # Chat completions is not named: 1.0 knew no other wire, and what it kept is still found.
-                *([] if part.wire_name == "chat" else [part.wire_name, part.url()]),
-            ]
-            for part in answering_models(self.llm)
+            *([["sample", sample]] if sample else []),
+            *(
+                [
+                    part.provider,
+                    part.base_url,
+                    {name: value for name, value in part.render(messages, **options).items() if value is not None},
+                    # Chat completions is not named: 1.0 knew no other wire, and what it kept is still found.
+                    *([] if part.wire_name == "chat" else [part.wire_name, part.url()]),
+                ]
+                for part in answering_models(self.llm)
+            ),
         ]
 
     def _look_up(self, body: list[Any]) -> tuple[bytes, ChatCompletion | None]:

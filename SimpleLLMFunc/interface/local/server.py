@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, ProviderError, RunAborted, SimpleLLMFuncError
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.interface.local.weights import GGUF_MAGIC
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
@@ -147,6 +147,7 @@ class _Servers:
                 del self.starts[options]
 
     def stop(self) -> None:
+        """Stop all servers of this process; the next question starts a new one."""
         with self.lock:
             starts = list(self.starts.values())
             self.starts.clear()
@@ -180,11 +181,6 @@ _SERVERS = _Servers()
 atexit.register(_SERVERS.stop)
 
 
-def stop_servers() -> None:
-    """Stop all servers of this process; the next question starts a new one."""
-    _SERVERS.stop()
-
-
 async def running_server(options: ServerOptions, prepare: Prepare) -> LocalServer:
     """Return the server with these options, started if there is none; the event loop goes on meanwhile.
 
@@ -208,21 +204,21 @@ async def running_server(options: ServerOptions, prepare: Prepare) -> LocalServe
         _SERVERS.leave(options, start)
 
 
-def start_server(options: ServerOptions, *, port: int = 0) -> LocalServer:
+def start_server(options: ServerOptions) -> LocalServer:
     """Start a server and wait until it answers; blocks.
 
     Raises:
         ConfigError: `xllamacpp` is missing; the file is not there, not a model, or damaged.
-        ProviderError: the server did not start though the file looks right.
+        ConnectionFailed: the server started, and did not answer in time.
     """
     check_weights_file(options.path)
     llama = require_llama()
     read_through(options.path)
     key = secrets.token_urlsafe(24)
     try:
-        handle = llama.Server(_params(llama, options, key, port))
+        handle = llama.Server(_params(llama, options, key))
     except RuntimeError as error:
-        raise _not_started(options, port) from error
+        raise _not_started(options) from error
     server = LocalServer(options, f"{handle.listening_address}/v1", key, handle)
     _wait_until_ready(server)
     return server
@@ -287,7 +283,7 @@ def reads_guidance() -> bool:
         return True
 
 
-def _params(llama: Any, options: ServerOptions, key: str, port: int) -> Any:
+def _params(llama: Any, options: ServerOptions, key: str) -> Any:
     params = llama.CommonParams()
     params.model.path = str(options.path)
     params.model_alias = {options.name}
@@ -296,7 +292,7 @@ def _params(llama: Any, options: ServerOptions, key: str, port: int) -> Any:
     params.cpuparams_batch.n_threads = options.threads
     params.n_gpu_layers = 0
     params.hostnames = ["127.0.0.1"]
-    params.port = port  # 0: the system picks a free one
+    params.port = 0  # the system picks a free one
     params.api_keys = [key]
     # No web page may use the server, and it never goes out by itself.
     params.cors_origins = ""
@@ -339,14 +335,8 @@ def _wait_until_ready(server: LocalServer) -> None:
     )
 
 
-def _not_started(options: ServerOptions, port: int) -> SimpleLLMFuncError:
+def _not_started(options: ServerOptions) -> ConfigError:
     """Build the error of a server that did not start; llama.cpp does not say why."""
-    if port:
-        return ProviderError(
-            f"the local server did not start: port {port} is taken, or {options.path} is damaged. "
-            "Use port 0 for a free one, or fetch the file again.",
-            model=options.name,
-        )
     return ConfigError(
         f"llama.cpp could not load {options.path}: the file is damaged, of a kind it does not know, or too large for "
         "this machine's memory. Fetch it again, or give LocalModel another .gguf file."

@@ -51,8 +51,7 @@ class Spent:
 
     def left(self) -> float | None:
         """Return the seconds that are left, None without such a limit."""
-        limit = self._limits["seconds"]
-        return None if limit is None else max(0.0, limit - self.seconds)
+        return self.left_of("seconds")
 
     def reserve(self, *, requests: int, tokens: int, usd: float = 0.0) -> None:
         """Take what a request needs, or refuse it.
@@ -79,12 +78,8 @@ class Spent:
                 self.tokens += usage.total_tokens
                 self.usd += usage.cost or 0.0
 
-    def limits(self, unit: str) -> bool:
-        """Say whether the scope limits this unit: "usd", "tokens", "requests" or "seconds"."""
-        return self._limits[unit] is not None
-
     def left_of(self, unit: str) -> float | None:
-        """Return how much is left of "usd", "tokens" or "requests", None without such a limit."""
+        """Return how much is left of "usd", "tokens", "requests" or "seconds", None without such a limit."""
         limit = self._limits[unit]
         return None if limit is None else max(0.0, limit - self._taken()[unit])
 
@@ -212,7 +207,7 @@ def strictest_time_limit() -> Spent | None:
 def is_limited(unit: str | None = None) -> bool:
     """Say whether the caller runs inside a budget; given a unit ("usd" …), whether one of them limits that."""
     scopes = _SCOPES.get()
-    return bool(scopes) if unit is None else any(scope.limits(unit) for scope in scopes)
+    return bool(scopes) if unit is None else any(scope.left_of(unit) is not None for scope in scopes)
 
 
 def is_charged() -> bool:

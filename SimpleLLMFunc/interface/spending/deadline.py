@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
@@ -92,18 +93,14 @@ def current_deadline() -> Deadline | None:
     return _CURRENT.get()
 
 
-class deadline_scope(AbstractContextManager[Deadline]):  # noqa: N801 - called like a function
+@contextmanager
+def deadline_scope(seconds: float | None) -> Iterator[Deadline]:
     """Let everything inside share one deadline: the stricter of the surrounding one and `seconds` from now."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> Deadline:
-        self._before = _CURRENT.get()
-        deadline = Deadline.after(self._seconds).stricter(self._before)
-        _CURRENT.set(deadline)
-        return deadline
-
-    def __exit__(self, *_: object) -> None:
+    before = _CURRENT.get()
+    deadline = Deadline.after(seconds).stricter(before)
+    _CURRENT.set(deadline)
+    try:
+        yield deadline
+    finally:
         # By value, not by token: the scope may be left in another context (a generator closed by the loop).
-        _CURRENT.set(self._before)
+        _CURRENT.set(before)

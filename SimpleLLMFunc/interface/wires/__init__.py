@@ -13,7 +13,7 @@ from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in,
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of, gives_logprobs
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right
+from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
@@ -24,7 +24,12 @@ from SimpleLLMFunc.interface.wires.request_body import (
 )
 from SimpleLLMFunc.interface.wires.sources import Citation, ServerTool, citations_in, server_tools_in
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import assemble_tool_calls, new_call_id, rekeyed
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
+    ReplyAssembler,
+    assemble_tool_calls,
+    new_call_id,
+    rekeyed,
+)
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
 

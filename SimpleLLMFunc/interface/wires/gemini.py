@@ -70,9 +70,7 @@ class GeminiWire(Wire):
         """Return what reads a stream."""
         return PartReader(received, self.service)
 
-    def problem_of(self, data: Mapping[str, Any]) -> str:
-        """Return why a reply is none of the protocol, empty if it is one."""
-        return problem_of(data)
+    problem_of = staticmethod(problem_of)
 
     def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
         """Return a reply whose form is known to be good."""

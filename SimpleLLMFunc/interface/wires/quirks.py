@@ -1,4 +1,4 @@
-"""How providers deviate from the protocol, and the assembler of streamed deltas; pure.
+"""How providers deviate from the protocol; pure.
 
 What deviates, and is put right here:
 
@@ -19,12 +19,7 @@ from typing import Any, cast
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.provider_state import STATE
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
-    ReplyAssembler,
-    assemble_tool_calls,
-    new_call_id,
-    rekeyed,
-)
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import rekeyed
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import without_thoughts
 from SimpleLLMFunc.type import (
     ChatCompletion,
@@ -35,15 +30,6 @@ from SimpleLLMFunc.type import (
     ToolCall,
     ToolCallDelta,
 )
-
-__all__ = [
-    "ReplyAssembler",
-    "assemble_tool_calls",
-    "chunk_of_reply",
-    "new_call_id",
-    "put_right",
-    "wire_messages",
-]
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 

@@ -13,8 +13,9 @@ from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, put_right
+from SimpleLLMFunc.interface.wires.quirks import put_right
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 

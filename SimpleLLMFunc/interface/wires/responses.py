@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,9 +57,7 @@ class ResponsesWire(Wire):
         """Return what reads a stream."""
         return ItemReader(received, self.service)
 
-    def problem_of(self, data: Mapping[str, Any]) -> str:
-        """Return why a reply is none of the protocol, empty if it is one."""
-        return problem_of(data)
+    problem_of = staticmethod(problem_of)
 
     def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
         """Return a reply whose form is known to be good."""

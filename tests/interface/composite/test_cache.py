@@ -32,7 +32,7 @@ from SimpleLLMFunc.interface.composite.cache import CachedLLM
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.llm_decorator import llm_chat, llm_function
 from SimpleLLMFunc.storage import sqlite_file
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls

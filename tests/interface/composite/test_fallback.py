@@ -34,7 +34,7 @@ from SimpleLLMFunc.interface.spending import tokens
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage

@@ -28,7 +28,7 @@ from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.local import local_model
 from SimpleLLMFunc.interface.local import server as local_server
 from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, REPEAT_PENALTY, LocalModel, default_threads
-from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server, start_server, stop_servers
+from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 
 COLOUR = [{"role": "user", "content": "Name a colour."}]
@@ -329,7 +329,7 @@ async def test_a_slow_start_ends_at_the_deadline(started: list[str], monkeypatch
 
 async def test_stopping_ends_servers_and_starts(started: list[str]) -> None:
     server = await running_server(options("a"), ready)
-    stop_servers()
+    local_server._SERVERS.stop()
     assert server._handle is None
     assert await running_server(options("a"), ready) is not server
 
@@ -500,16 +500,6 @@ async def test_a_damaged_model_file(tmp_path: Path, weights: Path, damage: str) 
         await LocalModel(path).chat(COLOUR)
 
 
-@pytest.mark.local_model
-def test_a_port_that_is_taken(weights: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(ProviderError, match=f"port {port} is taken"):
-            start_server(ServerOptions("m", weights, 1, 256), port=port)
-
-
 @pytest.mark.heavy
 @pytest.mark.local_model
 def test_says_nothing_and_ends_cleanly(weights: Path) -> None:
@@ -603,7 +593,7 @@ async def test_a_schema_llama_cpp_refuses_is_our_error() -> None:
 
 @pytest.mark.local_model
 def test_loops_and_threads_share_one_server(weights: Path) -> None:
-    stop_servers()
+    local_server._SERVERS.stop()
     llm = LocalModel(context_window=512)
     threads = [threading.Thread(target=asyncio.run, args=(llm.chat(COLOUR, max_tokens=2),)) for _ in range(3)]
     for thread in threads:

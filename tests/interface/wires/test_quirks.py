@@ -4,7 +4,8 @@ import pytest
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
-from SimpleLLMFunc.interface.wires.quirks import ReplyAssembler, chunk_of_reply, put_right, wire_messages
+from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply, put_right, wire_messages
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.type.completion import ChatCompletion
 
 KEEPS = Profile(keep_reasoning=True)

@@ -32,12 +32,15 @@ INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error
 _DONE = b"[DONE]"
 
 
-def bad_reply(problem: str, head: str, received: Received, *, again: Again = "once") -> AttemptFailed:
-    """Return what a reply is that is none of the protocol; `head` is how it begins."""
+def bad_reply(
+    problem: str, head: str, received: Received, *, again: Again = "once", partial: str = ""
+) -> AttemptFailed:
+    """Return what a reply is that is none of the protocol; `head` is how it begins, `partial` what it has shown."""
     error = BadReply(
         received.model,
         problem=problem,
         head=redact_head(head, 2000),
+        partial=partial,
         status=received.status,
         tries=received.tries,
     )
@@ -210,16 +213,8 @@ class EventReader(ABC):
         return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
 
     def _bad_event(self, event: ServerSentEvent, problem: str) -> Exception:
-        failed = bad_reply(problem, event.text, self._received)
-        if not self._has_shown:
-            return failed
-        return BadReply(
-            self._received.model,
-            problem=problem,
-            head=redact_head(event.text, 2000),
-            partial=self.partial,
-            tries=self._received.tries,
-        )
+        failed = bad_reply(problem, event.text, self._received, partial=self.partial)
+        return failed.error if self._has_shown else failed
 
     def error_in(self, value: dict[str, Any]) -> Exception:
         """Return what an error inside the stream is."""
