@@ -37,8 +37,8 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
     """Return the value that `data` holds.
 
     What is not UTF-8 is replaced, lone surrogates become U+FFFD (not `mended`, they stay: the other half may come with
-    the next chunk). What nests deeper than `MAX_DEPTH` levels is refused: whatever reads it later, level by level, would
-    come to the end of Python's stack.
+    the next chunk). Data nested deeper than `MAX_DEPTH` levels is refused:
+    code that reads it recursively would exhaust Python's stack.
 
     Raises:
         ValueError: it is not JSON.
@@ -59,7 +59,7 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
         if not _is_deep(value):
             return mend(value) if mended and "\\u" in text else value
         problem = "nested too deep"
-    # Outside of the except block: the foreign error holds the whole text, and whatever secret stands in it.
+    # Outside of the except block: the foreign error holds the whole text, secrets included.
     raise ValueError(problem)
 
 

@@ -1,4 +1,4 @@
-"""Which model is asked when nobody said: `use_llm` around the call, the function's own, the environment's."""
+"""Which model a call asks: that of `use_llm`, the function's own, or the one that the environment names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Use(AbstractContextManager[LLM_Interface]):
 
 
 def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
-    """Let every decorated function called inside the ``with`` block ask `llm`, whatever it was decorated with.
+    """Let every decorated function called inside the ``with`` block ask `llm`, also where the decorator names another model.
 
     Raises:
         UsageError: `llm` is no model.
@@ -52,14 +52,14 @@ def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
 
 
 def used_llm() -> LLM_Interface | None:
-    """Return the model of the nearest `use_llm`, None where there is none."""
+    """Return the model of the nearest `use_llm`, None outside of any."""
     return _used.get()
 
 
 def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
     """Return the model to ask: that of the nearest `use_llm`, else `own`, else the one the environment names.
 
-    Where somebody is `standing_in`, what it gives for that model.
+    Inside `standing_in`, the substitute for that model.
 
     Raises:
         ConfigError: none of them names one, or the environment names one that cannot be.
@@ -82,7 +82,7 @@ def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
 # --- in the place of every model ---------------------------------------------------------------------------
 
 StandIn: TypeAlias = Callable[[LLM_Interface | None], LLM_Interface | None]
-"""Gives what is asked in the place of a model; None in, where nobody named one; None out, where there is nothing to put."""
+"""Returns the substitute for a model, None to keep the model; it is given None where no model is named."""
 
 _stand_ins: list[StandIn] = []
 
@@ -91,7 +91,7 @@ _stand_ins: list[StandIn] = []
 def standing_in(stand_in: StandIn) -> Generator[None, None, None]:
     """Ask `stand_in(llm)` wherever `llm` would be asked, in all threads and tasks, until the block ends.
 
-    The innermost block counts. Unlike `use_llm` it is told which model it stands in for: a recorder needs that one.
+    The innermost block counts. Unlike `use_llm` it is told which model it replaces: a recorder needs that one.
     """
     _stand_ins.append(stand_in)
     try:
@@ -153,7 +153,7 @@ def _from_file(path: str, provider: str, model: str, named_by: str) -> LLM_Inter
         providers = OpenAICompatible.load_from_json_file(Path(path).expanduser())
     except FileNotFoundError as error:
         raise ConfigError(
-            f"{named_by} names the provider file {path!r}, and there is none at {str(Path(path).absolute())!r}. "
+            f"{named_by} names the provider file {path!r}, and {str(Path(path).absolute())!r} does not exist. "
             f"Accepted: {MODEL_FORMS}."
         ) from error
     except ConfigError as error:

@@ -23,7 +23,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         profile: what it can do; the default promises nothing beyond chat and native tool calls.
         context_window: tokens it can read and write together, None when unknown.
         base_url: where it is reached, None where there is no address.
-        members: the models that it asks in its turn; empty where it answers itself.
+        members: the models that it asks; empty where it answers itself.
         pays_requests: budgets are told of each HTTP request as it leaves; of any other model each question counts as
             one.
         reads_reasoning: the class promises to put the reasoning in a reply apart, and to give each tool call an id of
@@ -92,8 +92,8 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Ask once and yield the reply in pieces as they arrive; an async generator, arguments as in `chat`.
 
-        Closing the generator closes the connection at once. A chunk whose `tries` is higher than that of the chunk
-        before begins the reply anew: the stream broke before it had shown any text, and was asked for again.
+        Closing the generator closes the connection at once. A chunk with a higher `tries` than the chunk before
+        restarts the reply: the stream broke before it had shown any text, and was asked for again.
 
         Raises:
             ProviderError: as `chat`; `StreamInterrupted` when the stream ends before the answer does.

@@ -80,7 +80,7 @@ class OpenAICompatible(ServiceModel):
             check_client(client)
             if api_key is not None or api_key_pool is not None or base_url is not None:
                 raise ConfigError(
-                    "client= has a key and an address of its own; leave out api_key, api_key_pool and base_url."
+                    "client= brings its own key and address; leave out api_key, api_key_pool and base_url."
                 )
             base_url = str(client.base_url)
         settings = Settings.from_environment()
@@ -164,7 +164,7 @@ class OpenAICompatible(ServiceModel):
     def client(self) -> Any:
         """An `openai.AsyncOpenAI` set up the same way, for endpoints that are not covered here; one per event loop.
 
-        It is closed with its loop. Outside of a loop it is a new one each time, which whoever asks for it closes.
+        It is closed with its loop. Outside of a loop it is a new one each time, which the caller closes.
         """
         if self._client is not None:
             return self._client.client

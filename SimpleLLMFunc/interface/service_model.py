@@ -1,4 +1,4 @@
-"""What the models of all services have in common, whichever wire they speak: their arguments, their file, their pickle."""
+"""What the models of all services share: constructor arguments, the provider file, pickling, embeddings."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class ServiceModel(HttpModel):
 
     @border
     async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
-        """Return a vector for each text, in their order; a hundred texts go out in a request, one after the other.
+        """Return a vector for each text, in order; each request holds at most a hundred texts.
 
         The keys, limits and budgets are those of chats; `api_params` are not sent.
 
@@ -264,7 +264,7 @@ class ServiceModel(HttpModel):
         if self._lost:
             raise ConfigError(
                 f"{self.model_name} came out of a pickle, and secrets are never in a pickle: {', '.join(self._lost)}. "
-                "Make the model anew, or load it from its provider file."
+                "Make a new model, or load it from its provider file."
             )
 
     def __copy__(self) -> Self:
@@ -276,7 +276,7 @@ class ServiceModel(HttpModel):
     def __getstate__(self) -> dict[str, Any]:
         if self._client is not None:
             raise ConfigError(
-                f"{self.model_name}: a model made with client= cannot be pickled. Make it anew over there."
+                f"{self.model_name}: a model made with client= cannot be pickled. Make a new one in the other process."
             )
         secret = set(self._extra_headers.secrets)
         headers = {name: value for name, value in self._extra_headers.items() if name not in secret}

@@ -1,4 +1,4 @@
-"""A key that a function of the user's gives: asked when it is needed, kept for a while, asked again when it was refused."""
+"""An API key that the user's function returns: asked for when needed, kept for a while, asked for again when refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AskedKey:
         seconds: how long it is kept.
     """
 
-    # No __dict__, which would show the key to whoever prints what an object holds.
+    # No __dict__: tools that print the fields of an object would show the key.
     __slots__ = ("_asking", "_key", "_seconds", "_source", "_until")
 
     def __init__(self, source: KeySource, seconds: float) -> None:
@@ -42,7 +42,7 @@ class AskedKey:
         raise ConfigError("api_key= is a function, which no pickle holds. Give the key on the other side.")
 
     async def key(self) -> str:
-        """Return the key; the source is asked at most once at a time, from whichever event loop.
+        """Return the key; the source is asked at most once at a time, in all event loops.
 
         Raises:
             ConfigError: the source failed, or gave no key.

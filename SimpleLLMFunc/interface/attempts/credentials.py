@@ -41,7 +41,7 @@ class Credentials:
         is_single: whether all requests go out with one and the same key, or none.
     """
 
-    # No __dict__, which would show the key to whoever prints what an object holds.
+    # No __dict__: tools that print the fields of an object would show the key.
     __slots__ = ("_base_url", "_model_name", "_pool", "_variables", "asked", "is_single", "own")
 
     def __init__(

@@ -46,7 +46,7 @@ def forbid_real_calls() -> RealCallsForbidden:
 
 @contextmanager
 def real_calls_asked_for() -> Generator[None, None, None]:
-    """Let requests leave in the block, whoever forbade them before it: somebody has asked for just these."""
+    """Allow requests in the block, although they were forbidden before: the user has asked for just these."""
     with _lock:
         mine = set(_in_force)
         _lifted.update(mine)

@@ -67,7 +67,7 @@ class Call:
         path, headers, kept: of the wire.
         body: what goes out, the same for each try, unless the service wants it otherwise.
         data: the body as data, where a client of the openai package sends it; else None.
-        tokens: an estimate, 0 where nobody asks.
+        tokens: an estimate, 0 where there is no limit of tokens.
         key, ticket: of the latest try; no ticket where the circuit was open.
         block: ends with the latest try, and gives back what that took.
         is_flying: the latest try has left, and nothing of it has come back.
@@ -98,7 +98,7 @@ class Call:
 class HttpModel(LLM_Interface):
     """A model whose calls go over HTTP, and share its keys, its limits and its circuit.
 
-    A class of its own brings a wire, and the defaults of its services.
+    A subclass brings a wire, and the defaults of its services.
 
     Args:
         address: where the service is.
@@ -252,7 +252,7 @@ class HttpModel(LLM_Interface):
             said = self._refused[known[0]]
             asked = replace(asked, messages=without_state(asked.messages, known))
         request = self.wire.request(asked, self.model_name, self.profile, stream=stream)
-        request.body.update(extra)  # as it was given, whatever wire it goes over
+        request.body.update(extra)  # unchanged, on every wire
         if said:
             told = (*request.downgrades, ("provider state: what was refused is left out", said))
             request = replace(request, downgrades=told)
@@ -331,7 +331,7 @@ class HttpModel(LLM_Interface):
         )
         reply = await call.block.enter_async_context(exchange)
         self._landed(call)
-        # Of several keys, nobody knows whose limits these are; and how long to wait after a refusal, it says elsewhere.
+        # With several keys, the limits may be those of any; a refusal says elsewhere how long to wait.
         if self._keys.is_single and reply.status < 400:
             self._limits.learn(reply.headers, now())
         if not 200 <= reply.status < 300:
@@ -354,7 +354,7 @@ class HttpModel(LLM_Interface):
         if call.ticket is not None:
             self._note_failure(call.key, call.ticket, failed)
         if self._keys.asked is not None and isinstance(failed.error, AuthenticationError) and not call.has_new_key:
-            call.has_new_key = True  # the old one may just have run out: asked for once more, whatever `max_retries` is
+            call.has_new_key = True  # it may just have expired: ask once more, also with max_retries=0
             return
         if isinstance(failed.error, BadRequest) and await self._asks_otherwise(call, failed.error):
             tell_failed_try(failed.error, tries=call.tries, pause=0.0, model=self.model_name)
@@ -399,7 +399,7 @@ class HttpModel(LLM_Interface):
         """Tell the keys and the circuit of a request that failed."""
         self._keys.spare(key, failed)
         if isinstance(failed.error, RateLimited) and not self._keys.is_single:
-            # It is the key that is limited: another one may go at once, and if there is none, the first that is ready.
+            # The key is limited, not the model: another key may go at once, else the first one that is ready.
             failed.retry_after = self._keys.ready_in()
         if failed.retry_after != 0 or not isinstance(failed.error, RateLimited):
             self._circuit.failed(ticket, failed)

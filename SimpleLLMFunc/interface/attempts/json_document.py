@@ -44,12 +44,12 @@ async def get_json(
     A broken connection or a 5xx is tried once more. Redirects are followed on the same host only.
 
     Args:
-        url: an http or https address; what stands behind its ``?`` stays.
+        url: an http or https address; its query is kept.
         params: are added to the address; those that are None are left out.
         service: what the errors call it.
         timeout: seconds for everything, the second try too; a surrounding deadline may be stricter.
         max_bytes: a longer reply is refused, and not read to its end.
-        headers: beside `user-agent` and `accept`, or in their place.
+        headers: added to `user-agent` and `accept`, or replacing them.
 
     Raises:
         ConfigError: `url` cannot be asked.

@@ -1,4 +1,4 @@
-"""Who is told of failed tries and of downgrades: they happen down here, where nobody knows the events of a run."""
+"""Who is told of failed tries and of downgrades; this room does not know the events of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AttemptListener(Protocol):
 
 
 class Downgrades:
-    """Notes the downgrades, each once: for a run that nobody watches, or for a part of a run.
+    """Notes the downgrades, each once: for a run without an observer, or for a part of a run.
 
     It does not hold the run: a task that outlives the run keeps what was current when the task began.
 
@@ -48,7 +48,7 @@ class Downgrades:
 
 
 LISTENER: ScopedVar[AttemptListener | None] = ScopedVar("SimpleLLMFunc.try_listener")
-"""The run that goes on here, or its observer; nobody else is told."""
+"""The current run, or its observer; only it is told."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def noting_downgrades() -> Iterator[Downgrades]:
 def tell_failed_try(
     error: SimpleLLMFuncError, *, tries: int, pause: float, model: str, next_model: str | None = None
 ) -> None:
-    """Tell whoever watches that a try failed, and that another one is made after `pause` seconds."""
+    """Tell the listener that a try failed, and that another one follows after `pause` seconds."""
     listener = LISTENER.get()
     if listener is not None:
         listener.try_failed(error, tries=tries, pause=pause, model=model, next_model=next_model or model)

@@ -129,7 +129,7 @@ async def read_chunks(
 
 
 async def _first_bytes(reply: HttpReply, decoder: EventReader) -> bytes:
-    """Return the body from about its first character that is not white space; empty where there is none."""
+    """Return the body from about its first character that is not white space; empty for an empty body."""
     start = b""
     while not start.strip(_SPACE) and len(start) < _LONGEST_MARK:
         try:

@@ -98,7 +98,7 @@ def decide(
     if wanted is None:
         pause = backoff(attempt, retry_delay, rng)
         return None if left is not None and pause >= left else pause
-    # Waiting for a moment that the call will not live to see helps nobody: say so at once.
+    # The wait is longer than the call may take: fail now.
     if wanted >= (longest_wait if left is None else left):
         return None
     pause = wanted * (1 + JITTER * rng())

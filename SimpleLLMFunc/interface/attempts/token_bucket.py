@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 
 
 class _Waiter:
-    """A place in the queue; wakes its own event loop, from whatever thread.
+    """A place in the queue; it can be woken from any thread.
 
     Attributes:
         count: tokens wanted.
@@ -35,7 +35,7 @@ class _Waiter:
         self.woken = self.loop.create_future()
 
     def wake(self) -> bool:
-        """Have the waiter look again; False if its loop is closed and nobody is waiting any more."""
+        """Have the waiter look again; False if its loop is closed, so that no task waits any more."""
         try:
             self.loop.call_soon_threadsafe(self._wake)
         except RuntimeError:
@@ -152,8 +152,8 @@ class TokenBucket:
                 if left <= 0:
                     return
                 pause = min(pause, left)
-            # The timer of the one in front is exact. Those of the others make sure that nobody waits for a loop that
-            # is blocked or was thrown away: whoever wakes first gives all their due.
+            # The first waiter's timer is exact. The timers of the others are a safety net, should the first one's loop be
+            # blocked or gone: the first waiter that wakes serves all that are due.
             await asyncio.wait((waiter.woken,), timeout=pause)
             if waiter.woken.done():
                 waiter.woken = waiter.loop.create_future()
@@ -173,7 +173,7 @@ class TokenBucket:
             return not refund
 
     def _grant(self, *, moved: bool = False) -> None:
-        """Give everybody in front their tokens as far as they reach; `moved`: there is somebody new in front."""
+        """Give tokens to the waiters, first come first served; `moved`: the first waiter is a new one."""
         self._refill()
         while self._queue:
             head = self._queue[0]

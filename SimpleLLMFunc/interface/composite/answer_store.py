@@ -1,7 +1,7 @@
 """One SQLite file of answers: what `CachedLLM` writes and reads; synchronous, for worker threads.
 
 A file that cannot be read any more is set aside and a new one begun, but only a file that was ours: anything else
-at that path is somebody's property.
+at that path belongs to the user.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class AnswerStore:
         self._problem = ""
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the answer, None where there is none.
+        """Return the answer, None for an unknown key.
 
         Raises:
-            ConfigError: the file cannot be opened, or is none of ours.
+            ConfigError: the file cannot be opened, or is not a cache of ours.
         """
         return self._told("read", lambda: self._fresh(key))
 
@@ -79,7 +79,7 @@ class AnswerStore:
         """Keep an answer, and let old ones go.
 
         Raises:
-            ConfigError: the file cannot be opened, or is none of ours.
+            ConfigError: the file cannot be opened, or is not a cache of ours.
         """
         if len(answer) > self.max_bytes // _LARGEST_SHARE:
             return
@@ -123,7 +123,7 @@ class AnswerStore:
             connection.execute("DELETE FROM answers WHERE key = ?", (key,))
             return None
         if now - used > _USED_EVERY:
-            with suppress(sqlite3.OperationalError):  # somebody else is writing: the answer is there all the same
+            with suppress(sqlite3.OperationalError):  # another process is writing: the answer is good all the same
                 connection.execute("UPDATE answers SET used = ? WHERE key = ?", (now, key))
         return answer
 
@@ -186,7 +186,7 @@ class AnswerStore:
         """Rename a damaged file of ours, so that a new one can be begun.
 
         Raises:
-            ConfigError: it is none of ours.
+            ConfigError: it is not a cache of ours.
         """
         self.close()
         if not self._file.is_ours():

@@ -122,7 +122,7 @@ class CachedLLM(ModelInFront):
             if flight is None:
                 continue
             if not flight.may_share:
-                # What came then is not to be kept, so it is nobody else's either.
+                # A reply that is not kept is not shared.
                 return await self._ask(messages, trace_id, clock, options)
             reply = _as_kept(flight.answer) if flight.answer is not None else None
         _tell_downgrades(reply)

@@ -1,4 +1,4 @@
-"""One flight per identical question: whoever asks the same thing meanwhile waits for the first one's answer."""
+"""Request coalescing: identical questions that are asked at the same time are sent once (single flight)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Flight(Generic[T]):
         error: what the service did to it, which is the same for all.
         may_share: False where each has to ask for itself.
         loop: of the first who asks.
-        ended: waited for by the others, on whatever loop.
+        ended: the others wait for it, on any event loop.
     """
 
     answer: T | None = None
@@ -40,7 +40,7 @@ class Flight(Generic[T]):
 
 
 class Flights(Generic[T]):
-    """The questions under way in this process, on whatever event loop."""
+    """The questions in flight in this process, on all event loops."""
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
@@ -69,7 +69,7 @@ class Flights(Generic[T]):
             self._end(key, flight)
 
     async def wait(self, key: Hashable, clock: Deadline) -> Flight[T] | None:
-        """Return the flight of `key` when it is over, None where there is none.
+        """Return the flight of `key` when it is over, None where no such question is in flight.
 
         Raises:
             DeadlineExceeded: that took too long.
@@ -95,7 +95,7 @@ class Flights(Generic[T]):
         return flight
 
     def renew_in_child(self) -> None:
-        """Forget the parent's flights: nobody here will end them."""
+        """Forget the parent's flights: they end in the parent only."""
         self._flights.clear()
 
     def _end(self, key: Hashable, flight: Flight[T]) -> None:

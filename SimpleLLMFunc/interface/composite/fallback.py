@@ -67,7 +67,7 @@ class FallbackLLM(LLM_Interface):
     Args:
         *llms: the members, best first; or one list of them.
         hedge_after: seconds without an answer (of a stream: without its first piece) after which a second request
-            goes to the next member, or, if there is none, to the same one. The first answer counts, the other
+            goes to the next member, or, after the last one, to the same one. The first answer counts, the other
             request is cancelled; its HTTP requests, and in budgets its input, count. "p95" waits as long as 95 of
             100 answers took, once 20 are known.
         cool_down: seconds.
@@ -193,18 +193,18 @@ class FallbackLLM(LLM_Interface):
         latest: LLM_Interface | None = None
         left_alone: list[LLM_Interface] = []
 
-        def start(beside: bool) -> Racer[Any] | None:
+        def start(second: bool) -> Racer[Any] | None:
             nonlocal latest
-            member = asked.next_member() or (latest if beside else None)
+            member = asked.next_member() or (latest if second else None)
             if member is None:
                 return None
-            if beside:
+            if second:
                 push_warning(f"{asked.trace_id} {member.model_name} is asked as well: no answer so far".strip())
             latest = member
             if not is_stream:
-                return Racer(member, partial(asked.chat, member), is_second=beside)
+                return Racer(member, partial(asked.chat, member), is_second=second)
             pump = StreamPump(asked.stream(member))
-            return Racer(member, pump.begin, is_second=beside, close=pump.close)
+            return Racer(member, pump.begin, is_second=second, close=pump.close)
 
         def lost(racer: Racer[Any], error: BaseException | None, is_alone: bool) -> None:
             if error is None:  # cancelled
@@ -230,7 +230,7 @@ class FallbackLLM(LLM_Interface):
         return winner
 
     async def _charge(self, asked: Question, members: Sequence[LLM_Interface], winner: Racer[Any] | None) -> None:
-        """Let budgets know of requests that nobody waited for: their input was probably read."""
+        """Tell budgets of requests that were given up: the services have probably read their input."""
         try:
             tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
             usage = Usage(input_tokens=tokens)
@@ -239,7 +239,7 @@ class FallbackLLM(LLM_Interface):
                 charge_lost(replace(usage, cost=member.price(usage)))
         except BaseException:
             if winner is not None:
-                await winner.cancel()  # nobody will read its stream
+                await winner.cancel()  # its stream is not read
             raise
 
     # --- who is up ---------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class HedgeTimer:
 
 
 class Racer(Generic[T]):
-    """One request among several for the same answer, in a task of its own.
+    """One request among several for the same answer, in its own task.
 
     Attributes:
         task: gives what makes it the winner.
@@ -108,7 +108,7 @@ async def race(
     """Return the first racer that has an answer; all others are cancelled.
 
     Args:
-        start: begins the next one, None when there is none left; True asks for a second one beside the first.
+        start: begins the next one, None after the last; True asks for a second one next to the first.
         lost: is told of each other one, with its error (None where it was cancelled) and whether no other one is
             running; raises what ends the race.
         delay: seconds after which a second one starts, None for one after the other.
@@ -152,19 +152,19 @@ async def _end(
 ) -> None:
     """Cancel all racers but the winner; and that one too, where this does not come to its end."""
     for racer in others:
-        racer.task.cancel()  # all of them first: whoever waits here may be cancelled again
+        racer.task.cancel()  # all of them first: this task may be cancelled again while it waits
     try:
         for racer in others:
             await racer.cancel()
             lost(racer, None, False)
     except BaseException:
         if winner is not None:
-            await winner.cancel()  # nobody will ask for what it has
+            await winner.cancel()  # its answer is not used
         raise
 
 
 class StreamPump:
-    """Reads a stream in a task of its own, so that it begins, goes on and ends in one and the same.
+    """Reads a stream in one task, so that it begins, goes on and ends there.
 
     Args:
         source: the stream; closed when the pump is.
@@ -210,7 +210,7 @@ class StreamPump:
         if isinstance(item, BaseException):
             raise item
         if item is None:
-            self._queue.put_nowait(None)  # whoever asks again hears the same
+            self._queue.put_nowait(None)  # a further call gets the same
         return item
 
     async def _run(self) -> None:
@@ -223,7 +223,7 @@ class StreamPump:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            end = error  # the stream's own: whoever reads it must not wait for more
+            end = error  # the stream cancelled itself: its reader must not wait for more
         except Exception as error:  # noqa: BLE001 - raised again by `_next`, where the chunks are read
             end = error
         await self._queue.put(end)

@@ -34,7 +34,7 @@ class Question:
     errors: list[tuple[LLM_Interface, SimpleLLMFuncError]] = field(default_factory=list)
 
     def next_member(self) -> LLM_Interface | None:
-        """Return who is asked next, None when there is nobody left."""
+        """Return the member to ask next, None after the last."""
         while self.left:
             member = self.left.popleft()
             if not self.window or member.context_window is None or member.context_window > self.window:

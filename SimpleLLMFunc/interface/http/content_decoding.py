@@ -1,4 +1,4 @@
-"""Bodies that a service or a proxy has packed: unpacked as they come, a bounded piece at a time."""
+"""Decompression of response bodies: incremental, in bounded pieces."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Unpacker:
 def unpacker_for(coding: str) -> Unpacker | None:
     """Return what unpacks a body with this Content-Encoding; None where it is to be read as it is.
 
-    Names that stand for nothing (some servers write ``utf-8``) leave the body as it is: JSON that is none is told later.
+    Unknown names (some servers write ``utf-8``) leave the body unchanged; the JSON decoder reports a body that is not JSON.
     """
     name = coding.strip().lower().removeprefix("x-")
     return Unpacker(name) if name in {"gzip", "deflate"} else None

@@ -30,8 +30,8 @@ def _context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
 def proxy_for(url: str) -> str | None:
     """Return the address of the proxy that the environment names for `url`, with its login; None for the direct way.
 
-    aiohttp's own look (`trust_env`) takes a thread of the loop's executor for each request, and sends what a netrc file
-    holds where the key stands in another header than Authorization.
+    aiohttp's `trust_env` takes a thread of the loop's executor for each request, and sends the login of a netrc file where
+    the key is in another header than Authorization.
 
     Raises:
         ConfigError: it names one of a kind we do not know.

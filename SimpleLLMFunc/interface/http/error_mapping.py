@@ -1,4 +1,4 @@
-"""The one gate for foreign exceptions: what HTTP clients raise becomes ours, and holds no secret any more."""
+"""The one place where exceptions of HTTP clients become ours; the result holds no secret."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ class BodyBroken(Exception):
 
 
 async def translated(work: Awaitable[T], model: str, tries: int, url: str = "") -> T:
-    """Return what `work` gives; what it raises becomes ours here, at the one gate for foreign exceptions.
+    """Return what `work` gives, and translate its exceptions into ours.
 
-    With `url`, no answer has begun. No traceback holds the frames below this one: those of an HTTP client hold the headers, and in them the key.
+    `url` is given while no answer has begun. Tracebacks lose the frames below this one: frames of an HTTP client hold the
+    headers, and so the key.
     """
     try:
         return await work
-    except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
+    except Exception as error:  # noqa: BLE001 - no foreign exception may pass
         failure = failure_of_exception(error, model, tries, url)
     except BaseException as error:  # noqa: BLE001 - it goes on: cancelled, closed, interrupted
         raise without_frames(error)  # noqa: B904 - the same one
@@ -156,7 +157,7 @@ def _of_another_loop(error: BaseException | None) -> ConfigError | None:
     # Version 2 of the package wraps it, version 3 lets it through.
     if isinstance(error, RuntimeError) and "loop" in str(error):
         return ConfigError(
-            "the client given as client= has connections of another event loop, and an http_client of its own, which "
+            "the client given as client= has connections of another event loop, and your own http_client, which "
             "cannot serve two. Leave that out, or make a model for each loop."
         )
     return None

@@ -1,7 +1,7 @@
-"""The parts of a request that may hold a secret beside the key: headers, and the query of an address.
+"""The parts of a request, besides the API key, that may hold a secret: headers and the query of the address.
 
-A gateway wants a key of its own in a header, some services want theirs in the address. Such values go out on the wire
-and nowhere else: they are masked in every text, and no pickle holds them.
+A gateway may want another key in a header; some services want theirs in the address. Such values are sent and appear
+nowhere else: every text masks them, and pickles leave them out.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _end_body(closed: asyncio.Future[None], protocol: ResponseHandler) -> None:
 
 
 class _Resolver(AbstractResolver):
-    """Looks names up in a thread that nobody waits for at the end of a loop: some look-ups take half a minute."""
+    """Looks names up in a thread that a closing loop does not wait for: some look-ups take half a minute."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

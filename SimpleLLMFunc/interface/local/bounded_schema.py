@@ -39,7 +39,7 @@ _ONE_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else", "co
 _LIST_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
 _MAP_OF_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties")
 _OPEN = {"patternProperties", "$ref", *_LIST_OF_SCHEMAS}
-"""Beside these, `properties` are not all that an object may have."""
+"""Next to these, an object may have more than its `properties`."""
 
 _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": " \\t\\n\\r"}
 _ESCAPE_OR_CLASS = re.compile(r"\\(.)|([\[\]])", re.DOTALL)
@@ -90,7 +90,7 @@ def compact_grammar(schema: Mapping[str, Any]) -> str:
 
 
 def _has_text(schema: Any) -> bool:
-    """Whether a text of the model's own, a key too, or any JSON may stand in the answer."""
+    """Whether the answer may hold free text (a key counts) or any JSON."""
     if isinstance(schema, Mapping):
         is_any = not schema.keys() - {"title", "description", "default"}
         is_free = not schema.keys() & {"enum", "const", "format", "pattern"} and "string" in schema.get("type", ())
@@ -189,7 +189,7 @@ def bounded(schema: Any, bounds: Bounds) -> Any:
         if isinstance(copy.get(name), Mapping):
             copy[name] = {key: bounded(each, bounds) for key, each in copy[name].items()}
     if isinstance(copy.get("properties"), Mapping) and not _OPEN & copy.keys():
-        copy.setdefault("additionalProperties", False)  # else a small model goes on with fields of its own
+        copy.setdefault("additionalProperties", False)  # else a small model invents more fields
     for part, given in zip(copy.get("allOf", ()), schema.get("allOf", ()), strict=True):
         if isinstance(part, dict) and "additionalProperties" not in given:
             part.pop("additionalProperties", None)  # a part is not the whole

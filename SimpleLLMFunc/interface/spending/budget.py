@@ -127,7 +127,7 @@ def budget(
 
     Args:
         usd: money. Needs the extra `cost`. A model whose price is not known raises `ConfigError` before it is asked,
-            unless it has no address, or one on this machine or its network: from there nobody sends a bill.
+            unless it has no address, or one on this machine or its network: such a model is free.
         tokens: read and written.
         requests: HTTP requests, further tries and re-asks included.
         seconds: wall-clock time since the scope began.
@@ -255,7 +255,7 @@ def charge_fetch() -> None:
 
 
 def charge_lost(usage: Usage) -> None:
-    """Note what a request has probably taken whose reply nobody waited for; its requests were paid as they left."""
+    """Note what a request has probably taken although its reply was not awaited; its HTTP requests were paid as they left."""
     for scope in _SCOPES.get():
         scope.settle(reserved=0, usage=usage)
 

@@ -1,7 +1,7 @@
 """What a Usage costs in USD, told by the `genai-prices` package (extra `cost`), whose prices are in its wheel.
 
 A price is looked up by the provider and by the model that the reply names, else the one that was asked for. None
-means that nobody knows: the extra is missing, or the model is in no list.
+means unknown: the extra is missing, or the model is in no list.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PricedModel(Protocol):
 
     @property
     def members(self) -> tuple[Self, ...]:
-        """The models that it asks in its turn."""
+        """The models that it asks."""
         ...
 
     def price(self, usage: Usage, model: str = "") -> float | None:
@@ -73,7 +73,7 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
     """Return what `usage` costs in USD, None when that is not known.
 
     Behind an address that is in no list (a gateway, a double) a model counts what its maker takes. On this machine
-    and its network only models count so whose weights nobody can run at home.
+    and its network, only models with closed weights count so.
 
     The first call imports the prices, for about 0.3 s; `load_prices` does so off the event loop.
 
@@ -210,7 +210,7 @@ def _genai_prices() -> Any:
         try:
             import genai_prices
 
-            with suppress(LookupError):  # its data come with the first question, whatever that is
+            with suppress(LookupError):  # the first question loads its data
                 genai_prices.calc_price(genai_prices.Usage(input_tokens=1), "gpt-4o", provider_id="openai")
         except ImportError:
             _module = _MISSING
@@ -245,7 +245,7 @@ async def priced(reply: R, llm: PricedModel) -> R:
 
 
 async def require_prices(llm: PricedModel) -> None:
-    """Return if a limit in USD can be kept with `llm`: its price is known, or nobody sends a bill.
+    """Return if a limit in USD can be kept with `llm`: its price is known, or it is free.
 
     Raises:
         ConfigError: it would be ignored: a service that takes money, and no price.

@@ -67,7 +67,7 @@ class Deadline:
     def retold(self, error: DeadlineExceeded) -> DeadlineExceeded:
         """Return `error` as one of this deadline, where it is over: the work that raised it was given what was left."""
         if not self.is_over:
-            return error  # the work had a stricter one of its own
+            return error  # the work had a stricter deadline
         told = DeadlineExceeded(self.seconds, partial=error.partial, doing="waiting for the model")
         told.tries = error.tries
         return told

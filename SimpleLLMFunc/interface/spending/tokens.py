@@ -58,7 +58,7 @@ async def count_request(
 
 
 def _of_value(message: dict[str, Any]) -> int:
-    """Count all that stands in a message: providers add fields of their own, and read them again."""
+    """Count all fields of a message: providers add fields, and read them again."""
     content = message.pop("content", None)
     message.pop("role", None)
     total = _of_json({name: value for name, value in message.items() if value}) if any(message.values()) else 0

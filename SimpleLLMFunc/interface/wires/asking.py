@@ -47,7 +47,7 @@ def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> dict[str, 
 
 
 def no_such_thinking(model_name: str, thinking: object, *, words: Sequence[str], off: bool) -> ConfigError:
-    """Return the error for a `thinking` that a model does not have; `words` are those it has beside None and "off"."""
+    """Return the error for a `thinking` that a model does not have; `words` are those it has, without None and "off"."""
     has = ["None", *(["off"] if off else []), *words]
     if speaks_chinese():
         return ConfigError(f"{model_name} 没有 thinking={thinking!r}。可以写的是：{'、'.join(has)}。")

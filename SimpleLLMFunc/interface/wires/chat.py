@@ -42,7 +42,7 @@ class ChatCompletionsWire(Wire):
 
         Raises:
             ConfigError: the model has no such `thinking`.
-            UsageError: there is no message, or one is none.
+            UsageError: there is no message, or one is not a message.
         """
         params, downgrades = _taken(asked.params, model_name)
         body = build_body(
@@ -65,7 +65,7 @@ class ChatCompletionsWire(Wire):
         return bool(data.get("error")) or data.get("object") == "error"
 
     def problem_of(self, data: Mapping[str, Any]) -> str:
-        """Return why a reply is none of the protocol, empty if it is one."""
+        """Return why a reply does not fit the protocol, empty if it does."""
         choices = data.get("choices")
         if not isinstance(choices, list) or not choices:
             return "it has no choices"

@@ -22,7 +22,7 @@ class GeminiWire(Wire):
 
     Attributes:
         service: the host, which signatures go back to.
-        version: of the protocol; it stands in the path.
+        version: of the protocol; a part of the path.
 
     Source: https://ai.google.dev/api/generate-content
     """

@@ -208,7 +208,7 @@ def name_of(call: Mapping[str, Any]) -> str:
 
 
 def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as an object; what is none stands in one under the name it has on other wires."""
+    """Return the arguments as an object; any other value becomes ``{"arguments": value}``."""
     text = (call.get("function") or {}).get("arguments") or "{}"
     try:
         value = decode(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else text

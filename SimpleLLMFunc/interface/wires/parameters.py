@@ -15,7 +15,7 @@ _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools
 """What we write into a body ourselves."""
 
 _HANDED = frozenset({"trace_id", "deadline"})
-"""What a model is handed beside the parameters, under the same roof."""
+"""Arguments of `chat` that are not request parameters."""
 
 _NOT_AT_CALL_TIME = frozenset({
     "api_base", "api_key", "api_key_pool", "api_version", "azure_endpoint", "base_url", "client",
@@ -41,7 +41,7 @@ _PLACES = {
     "func_name": "The library knows the name of the function",
     "llm_kwargs": "Write what is in it as options, one by one",
 }
-"""Where names belong that mean something here; whoever takes options adds its own."""
+"""Where a name belongs that means something here; a caller of `check_options` adds more."""
 
 
 def known_parameters() -> frozenset[str]:
@@ -64,9 +64,9 @@ def check_options(given: Mapping[str, Any], own: Iterable[str], places: Mapping[
     """Return if `given` can go to a provider: parameters that some wire knows, and `extra_body`.
 
     Args:
-        given: options that are none of `own`.
-        own: names of the options that there are beside the parameters, for those who misspelt one.
-        places: where names belong that mean something to whoever takes the options; a sentence without its full stop.
+        given: the options that `own` does not name.
+        own: names of the caller's options, to suggest for a misspelt one.
+        places: where a name belongs that means something to the caller; a sentence without its full stop.
 
     Raises:
         ConfigError: one is unknown; says the nearest name, or where it belongs.
@@ -92,7 +92,7 @@ def _nearest(name: str, names: list[str], cutoff: float) -> str | None:
 
 
 def _check_extra_body(extra: object) -> None:
-    """Return if `extra` may stand in a body beside what we write; None is nothing.
+    """Return if `extra` may be added to a body that we write; None adds nothing.
 
     Raises:
         ConfigError: it is no mapping, or it names what we write or what decides where the key goes.
@@ -138,7 +138,7 @@ def extra_headers_of(api_params: Mapping[str, Any]) -> tuple[dict[str, str], dic
     if secret:
         raise ConfigError(f"{', '.join(secret)} in extra_headers: give the key as api_key, which keeps it out of logs.")
     if refused := sorted(_NOT_AT_CALL_TIME & params.keys()):
-        raise ConfigError(f"{', '.join(refused)} in api_params: give it as an argument of its own.")
+        raise ConfigError(f"{', '.join(refused)} in api_params: give it as an argument of the constructor.")
     if written := sorted(_WRITTEN & params.keys()):
         raise ConfigError(f"{', '.join(written)} in api_params: the library writes it for each request. Leave it out.")
     for name in params:

@@ -1,4 +1,4 @@
-"""What a service wants back with an assistant's message, beside what every wire can say; pure.
+"""What a service wants back with an assistant's message, and what only its wire can say; pure.
 
 It stands on the message under ``"provider_state"``, as JSON data: ``{"wire", "service", "items"}``, and ``"prefix"``
 where the service binds it to all that stands before it. It goes out to the same wire and service only. What else the

@@ -5,7 +5,7 @@ What deviates, and is put right here:
 * tool-call deltas without `index` (Gemini), with ``index: 0`` for every call (Ollama), with id and name repeated in
   each chunk (vLLM and others), without id, with an id that two calls share, with arguments as an object or as ``""``;
 * reasoning under several names, apart from the answer (or at its beginning: `thoughts.py`);
-* usage in every chunk, in the choice, or in a field of its own: counted once;
+* usage in every chunk, in the choice, or in another field: counted once;
 * a plain JSON reply to a request for a stream;
 * system messages that must stand first, reasoning that must (or must not) go back.
 """
@@ -38,7 +38,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 def put_right(reply: ChatCompletion) -> ChatCompletion:
-    """Return a whole reply with its reasoning apart, an id of its own for each tool call, ``{}`` for no arguments."""
+    """Return a whole reply with its reasoning apart, a unique id for each tool call, ``{}`` for no arguments."""
     choices = tuple(
         replace(choice, message=replace(choice.message, tool_calls=rekeyed(choice.message.tool_calls)))
         if choice.message.tool_calls

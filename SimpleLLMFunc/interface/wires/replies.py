@@ -28,14 +28,14 @@ _SPACE = b" \t\r\n\xef\xbb\xbf"
 class Wire(ABC):
     """One protocol of providers, pure: bytes and plain data in and out; no sockets, no clock, no retries.
 
-    Replies are JSON, or events of JSON; a subclass says what stands in one.
+    Replies are JSON, or events of JSON; a subclass reads one.
 
     Attributes:
         name: what it is called.
-        parameters: the request parameters that it knows, beside what the library writes itself.
+        parameters: the request parameters that it knows, without those that the library writes.
         request_path: after the base address, where no part of it changes.
         models_path: where the service lists its models, after the base address.
-        asks_again: whether a reply that is none of the protocol is asked for again.
+        asks_again: whether a reply that does not fit the protocol is asked for again.
     """
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class Wire(ABC):
     models_path: str = "/models"
     asks_again: ClassVar[Again] = "once"
 
-    def path(self, model_name: str, *, stream: bool) -> str:  # noqa: ARG002 - both stand in the body
+    def path(self, model_name: str, *, stream: bool) -> str:  # noqa: ARG002 - the body holds both
         """Return where requests go, after the base address."""
         return self.request_path
 
@@ -56,7 +56,7 @@ class Wire(ABC):
 
         Raises:
             ConfigError: something that the wire, or the model, has no word for.
-            UsageError: there is no message, or one is none.
+            UsageError: there is no message, or one is not a message.
         """
 
     def auth(self, key: str) -> Mapping[str, str]:
@@ -69,7 +69,7 @@ class Wire(ABC):
 
     @abstractmethod
     def problem_of(self, data: Mapping[str, Any]) -> str:
-        """Return why a reply is none of the protocol, empty if it is one."""
+        """Return why a reply does not fit the protocol, empty if it does."""
 
     @abstractmethod
     def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
@@ -161,7 +161,7 @@ def call_dict(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
 
 
 def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an assistant's message; `more` stands on it beside text, calls and thinking."""
+    """Return an assistant's message; `more` are further fields of it."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         message |= {"content": text or None, "tool_calls": calls}

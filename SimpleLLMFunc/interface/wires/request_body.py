@@ -110,7 +110,7 @@ def number(name: str, value: Any, *, least: float | None = None, above: float | 
     """Return `value` as a finite number.
 
     Raises:
-        ConfigError: it is none, or out of range.
+        ConfigError: it is not a number, or out of range.
     """
     wanted = f"at least {least:g}" if least is not None else f"above {above:g}"
     fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -64,7 +64,7 @@ class WireRequest:
     Attributes:
         path: after the base address.
         body: JSON data.
-        headers: beside those of the key and of HTTP itself.
+        headers: without those of the key and of HTTP itself.
         kept: what the wire needs to know again when it reads the reply.
         downgrades: what was asked for and is not sent, each as what it is and why.
     """
@@ -78,7 +78,7 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What is known of a reply beside its body.
+    """What is known of a reply apart from its body.
 
     Attributes:
         model: the name of the model, for errors.

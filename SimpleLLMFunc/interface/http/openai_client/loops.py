@@ -18,8 +18,8 @@ _first_loops: weakref.WeakKeyDictionary[Any, weakref.ref[asyncio.AbstractEventLo
 class ClientPerLoop:
     """An `openai.AsyncOpenAI` and copies of it: its connections serve one event loop only.
 
-    The first loop that asks has the client itself, each other one a copy with connections of its own, which are
-    closed with the loop. A client with an `http_client` of the user's cannot be copied so, and serves all of them.
+    The first loop that asks gets the client itself, every other loop gets a copy with separate connections, which are
+    closed with the loop. A client with the user's `http_client` cannot be copied like that, and serves all loops.
     """
 
     def __init__(self, client: Any) -> None:
@@ -55,11 +55,11 @@ class OwnClients:
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = weakref.WeakKeyDictionary()
 
     def here(self, make: Callable[[], Any]) -> Any:
-        """Return the client for the running loop, which `make` makes where there is none; outside of a loop a new one."""
+        """Return the client of the running loop, made by `make` at the first call; outside of a loop, a new one."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return make()  # outside of a loop nobody can tell which one it will serve
+            return make()  # outside of a loop: it may serve any loop later
         for known in [known for known in self._clients if known.is_closed()]:
             del self._clients[known]
         client = self._clients.get(loop)

@@ -2,8 +2,8 @@
 
 Tools that trace the openai package wrap ``create``, or the ``request`` below it, of its classes or of one client, and
 read the tokens off what these return: a parsed reply, or a stream of parsed chunks. So each request is a ``create`` on
-the client itself, in a task beside ours. The answer's stream is taken out of its response and read by us; what we have
-read is handed on to the package, which parses it for the tools.
+the client itself, in a second task. We take the stream out of the response and read it; then we hand the bytes on to
+the package, which parses them for the tools.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Sent:
                 "OpenAICompatible: use SimpleLLMFunc.testing.ScriptedLLM, or CachedLLM."
             )
         if not is_wrapped(self._client, self._path):
-            self._following.cancel()  # nobody waits for what it would parse
+            self._following.cancel()  # no tool waits for the parsed reply
         return await self._head
 
     async def piece(self) -> bytes:
@@ -77,7 +77,7 @@ class Sent:
         finally:
             self._following.cancel()
             for each in (self._pieces, self._stream):
-                with suppress(Exception):  # it is broken, or there is none
+                with suppress(Exception):  # broken, or not there
                     await each.aclose()  # type: ignore[union-attr]
 
     async def _follow(self) -> None:

@@ -47,7 +47,7 @@ class BlockHistory(History):
         self._hashed = len(self.turns)
 
     def add_answer(self, message: Mapping[str, Any]) -> None:
-        """Add what the model said; a message of its own, which what came before cannot grow into, ends the prefix."""
+        """Add what the model said; the messages before it are whole now, and go into the prefix."""
         self.hash()
         super().add_answer(message)
 

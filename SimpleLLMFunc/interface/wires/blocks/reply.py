@@ -49,14 +49,14 @@ def refusal_in(details: Any) -> str:
 
 
 def extra_of(blocks: Sequence[Mapping[str, Any]], service: str, prefix: str) -> dict[str, Any]:
-    """Return what stands on the message beside text and calls: the blocks, where the service wants them back."""
+    """Return further fields of the message: the blocks, where the service wants them back."""
     if all(text_or_none(block.get("type")) in _PLAIN and not block.get("citations") for block in blocks):
         return {}
     return {STATE: state_of(WIRE, service, [dict(block) for block in blocks], prefix)}
 
 
 def usage_dict(usage: Any) -> dict[str, Any] | None:
-    """Return the usage in chat completions' form; the service counts cached tokens beside the input."""
+    """Return the usage in chat completions' form; the service does not count cached tokens as input."""
     if not isinstance(usage, Mapping):
         return None
     cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")

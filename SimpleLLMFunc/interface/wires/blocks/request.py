@@ -57,7 +57,7 @@ def build_request(
         tools = [{"name": name, "input_schema": {"type": "object"}} for name in dict.fromkeys(history.tool_names)]
         params["tool_choice"] = "none"
     if not history.turns:
-        raise UsageError("there is no message with a text to send beside the system prompt.")
+        raise UsageError("there is no message with a text to send, only a system prompt.")
     limits = [params.pop(name, None) for name in ("max_completion_tokens", "max_tokens")]
     body: dict[str, Any] = {"model": model_name, "max_tokens": limits[0] or limits[1] or family.output}
     if system:

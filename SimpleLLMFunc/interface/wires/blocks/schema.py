@@ -1,4 +1,4 @@
-"""JSON schemas within what ``/v1/messages`` enforces; what it cannot hold a model to stands in the description.
+"""JSON schemas within what ``/v1/messages`` enforces; constraints that it cannot enforce go into the description.
 
 Source: design notes on the wires, section 9, from Anthropic's page on structured outputs.
 """

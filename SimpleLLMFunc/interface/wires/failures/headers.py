@@ -38,7 +38,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def header_number(text: str | None) -> float | None:
-    """Return the number that the value of a header is; None where there is none, or none from 0 up."""
+    """Return the value of a header as a number from 0 up; None for anything else."""
     try:
         value = float(text) if text is not None else None
     except ValueError:

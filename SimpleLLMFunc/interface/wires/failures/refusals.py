@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 from SimpleLLMFunc.errors import BadRequest
 
 Refused: TypeAlias = Literal["", "wire", "images", "sound", "model", "response_format", "tool_choice", "tools"]
-"""What is refused: another protocol is wanted, images or sound are not taken, the model is not there, and what stands in
-the body by this name. Empty: it is not known."""
+"""What is refused: this protocol, images, sound, the model, or the field of the body with this name. Empty: unknown."""
 
 _STATUSES = frozenset({400, 404, 422, 500})
 """llama.cpp answers 500 where a model cannot take an image, OpenRouter 404 where no provider knows tools."""

@@ -185,7 +185,7 @@ def failure_of(
         error: what the body says.
         received: what else is known of the reply.
         status: what counts as its status, where the body tells more than HTTP.
-        path: of the wire, which stands in the address once.
+        path: of the wire, which the address holds once.
         tools: gives the names of the tools in the order in which they were sent.
     """
     status, model, headers = status or received.status, received.model, received.headers

@@ -57,7 +57,7 @@ def _is_plain(item: Mapping[str, Any]) -> bool:
 
 
 def extra_of(items: Sequence[Mapping[str, Any]], status: object, service: str) -> dict[str, Any]:
-    """Return what stands on the message beside text and calls: the items, where the service wants them back."""
+    """Return further fields of the message: the items, where the service wants them back."""
     # Of a reply that was cut, reasoning may stand last; the service refuses it without what it led to.
     if status != "completed" or all(map(_is_plain, items)):
         return {}

@@ -84,7 +84,7 @@ class PartHistory(History):
         return {"name": name_of(call), "args": arguments_of(call)}
 
     def result(self, sent: Mapping[str, Any], content: Any) -> Part:
-        """Return the result of a call; what is not text stands beside its response."""
+        """Return the result of a call; images and files are added to the response."""
         parts = self.parts(content)
         text = "\n".join(part["text"] for part in parts if "text" in part)
         media = [part for part in parts if "text" not in part]

@@ -41,7 +41,7 @@ def told_calls(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def extra_of(parts: Sequence[Mapping[str, Any]], service: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what stands on the message beside text and calls: the parts, where the service wants them back."""
+    """Return further fields of the message: the parts, where the service wants them back."""
     is_plain = all(part.keys() <= {"text", "functionCall"} for part in parts)
     if is_plain and not any(call.get("id") for call in calls_in(parts)):
         parts = ()
@@ -70,7 +70,7 @@ def blocked_in(body: Mapping[str, Any]) -> str:
 
 
 def usage_dict(usage: Any) -> dict[str, Any] | None:
-    """Return the usage in chat completions' form; the service counts thinking beside the answer."""
+    """Return the usage in chat completions' form; the service does not count thinking as output."""
     if not isinstance(usage, Mapping) or not usage.get("totalTokenCount"):
         return None
     thoughts = count(usage, "thoughtsTokenCount")

@@ -54,7 +54,7 @@ def build_request(asked: Asked, model_name: str, service: str, *, path: str, has
     if family.signs and history.sign():
         downgrades.append(("provider state: a placeholder is sent for a signature", "another service made the call"))
     if not history.turns:
-        raise UsageError("there is no message with a text to send beside the system prompt.")
+        raise UsageError("there is no message with a text to send, only a system prompt.")
     body: dict[str, Any] = {"contents": history.turns}
     if system := history.system(asked.messages):
         body["systemInstruction"] = {"parts": [{"text": system}]}

@@ -35,7 +35,7 @@ _DONE = b"[DONE]"
 def bad_reply(
     problem: str, head: str, received: Received, *, again: Again = "once", partial: str = ""
 ) -> AttemptFailed:
-    """Return what a reply is that is none of the protocol; `head` is how it begins, `partial` what it has shown."""
+    """Return the failure for a reply that does not fit the protocol; `head` is how it begins, `partial` what it has shown."""
     error = BadReply(
         received.model,
         problem=problem,
@@ -110,7 +110,7 @@ class EventReader(ABC):
                 return
 
     def read(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
-        """Return the chunk in an event, None where there is none.
+        """Return the chunk in an event, None where the event has no chunk.
 
         Raises:
             StreamInterrupted, BadReply: the stream broke after some text.
@@ -194,7 +194,7 @@ class EventReader(ABC):
         if isinstance(error.error, ConnectionFailed):
             raise self.broken(error.error.reason) from error.__cause__
         if self.partial:
-            # Whatever it was: what has been shown is not asked for again.
+            # After any error: a reply that was shown is not asked for again.
             raise self.broken(str(error.error)) from error.__cause__
         raise error
 

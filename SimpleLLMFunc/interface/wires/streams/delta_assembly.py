@@ -141,7 +141,7 @@ class _CallAssembler:
         return None if _says(delta.arguments) and latest.is_whole() else latest
 
     def calls(self, new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
-        """Return the calls in order, each with an id of its own."""
+        """Return the calls in order, each with a unique id."""
         found = self._calls
         if all(call.index is not None for call in found):
             found = sorted(found, key=lambda call: call.index or 0)
@@ -249,8 +249,8 @@ class _OpenChoice:
 class ReplyAssembler:
     """Puts the chunks of a stream together into the reply that they add up to.
 
-    A chunk whose `tries` is higher than that of the chunk before begins the reply anew: the stream broke before it
-    had shown any text, and was asked for again.
+    A chunk with a higher `tries` than the chunk before restarts the reply: the stream broke before it had shown any
+    text, and was asked for again.
 
     Attributes:
         has_answer: any text or any piece of a tool call has arrived.

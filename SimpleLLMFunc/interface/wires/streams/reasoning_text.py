@@ -23,14 +23,14 @@ _BEGIN = re.compile("|".join(map(re.escape, _END_OF)))
 _LONGEST_BEGIN = max(map(len, _END_OF))
 _BLANKS = re.compile(r"\s*")
 _MOST_BLANKS = 1000
-"""Characters of white space before the first block; after more of it nobody waits for one."""
+"""Characters of white space before the first block; after more of it, the text is answer."""
 
 
 class _Splitter:
     """Splits one text, as it arrives, into reasoning and answer.
 
     Attributes:
-        is_over: whatever comes now is answer.
+        is_over: all further text is answer.
         held: text that may be the beginning of a tag, or the white space before one.
     """
 

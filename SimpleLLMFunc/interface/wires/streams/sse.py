@@ -110,7 +110,7 @@ class EventDecoder:
         elif line == b"event":
             self._event = ""
         elif _GARBLED in line:
-            # Whatever its name has become, this was a piece of an answer: the reader shall see that something is wrong.
+            # Its name is damaged, but this was a piece of an answer: the reader shall see that something is wrong.
             self._add(line)
         # Comments (": …"), "id" and "retry" say nothing to a reader that never reconnects.
 
