@@ -64,7 +64,8 @@ class ChatCompletionsWire(Wire):
         """Whether a reply is an error dressed as a success."""
         return bool(data.get("error")) or data.get("object") == "error"
 
-    def problem_of(self, data: Mapping[str, Any]) -> str:
+    @staticmethod
+    def problem_of(data: Mapping[str, Any]) -> str:
         """Return why a reply does not fit the protocol, empty if it does."""
         choices = data.get("choices")
         if not isinstance(choices, list) or not choices:

@@ -67,8 +67,9 @@ class Wire(ABC):
     def decoder(self, received: Received) -> EventReader:
         """Return what reads a stream."""
 
+    @staticmethod
     @abstractmethod
-    def problem_of(self, data: Mapping[str, Any]) -> str:
+    def problem_of(data: Mapping[str, Any]) -> str:
         """Return why a reply does not fit the protocol, empty if it does."""
 
     @abstractmethod
