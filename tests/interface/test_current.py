@@ -227,7 +227,7 @@ def test_a_value_that_names_nothing(environment, value):
 @pytest.mark.parametrize(
     ("content", "value", "said"),
     [
-        (None, "missing.json:openai/x", "there is none at"),
+        (None, "missing.json:openai/x", "does not exist"),
         ({"openai": []}, "p.json:azure/x", "has no provider 'azure'. It has: openai"),
         ({}, "p.json:azure/x", "has no provider 'azure'. It has: none"),
         (

@@ -32,14 +32,13 @@ from SimpleLLMFunc.interface.composite.cache import CachedLLM
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.llm_decorator import llm_chat, llm_function
 from SimpleLLMFunc.storage import sqlite_file
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.asking import HELLO, ask_either, both_ways, streamed
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse, text_answer
 from tests.support.starved import without_slow_steps
 
-HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
@@ -64,21 +63,6 @@ def cached(server, path):
 
 def model(server, name="m", **options):
     return OpenAICompatible(name, base_url=server.base_url, **{"max_retries": 0, **options})
-
-
-async def streamed(llm, messages=HELLO, **more):
-    assembler = ReplyAssembler()
-    async with aclosing(llm.chat_stream(messages, **more)) as stream:
-        async for piece in stream:
-            assembler.add(piece)
-    return assembler.completion()
-
-
-def ask_either(llm, is_streamed, **more):
-    return streamed(llm, **more) if is_streamed else llm.chat(HELLO, **more)
-
-
-both_ways = pytest.mark.parametrize("is_streamed", [False, True])
 
 
 # --- the same question -----------------------------------------------------------------------------------
@@ -164,20 +148,21 @@ async def test_a_fallback_is_another_question_than_its_first_member(path):
 
 
 @both_ways
-@pytest.mark.parametrize("reason", ["length", "content_filter", "something_new"])
-async def test_answers_that_are_not_whole_are_asked_for_again(server, cached, is_streamed, reason):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("cut", "length"),
+        ("cut", "content_filter"),
+        ("cut", "something_new"),
+        (None, "stop"),
+        ("", "stop"),
+        ("  \n", "stop"),
+    ],
+)
+async def test_answers_that_are_cut_or_empty_are_asked_for_again(server, cached, is_streamed, text, reason):
     for _ in range(2):
-        server.answer(text_answer("cut", finish_reason=reason))
+        server.answer(text_answer(text, finish_reason=reason))
         assert (await ask_either(cached, is_streamed)).finish_reason == reason
-    assert len(server.requests) == 2
-
-
-@both_ways
-@pytest.mark.parametrize("text", [None, "", "  \n"])
-async def test_empty_answers_are_asked_for_again(server, cached, is_streamed, text):
-    for _ in range(2):
-        server.answer(text_answer(text))
-        await ask_either(cached, is_streamed)
     assert len(server.requests) == 2
 
 
@@ -880,9 +865,9 @@ async def test_models_may_be_stacked(server, path):
     llm.members[0].close()
 
 
-@pytest.mark.parametrize("is_streamed", [False, True])
+@both_ways
 async def test_the_deadline_is_told_as_it_was_given(path, is_streamed):
     async with LoopbackServer(lambda request: Answer(hold=asyncio.Event(), body=b"")) as server:
         llm = CachedLLM(OpenAICompatible("m", base_url=server.base_url), path)
         with pytest.raises(DeadlineExceeded, match="deadline of 1 s passed while waiting for the model"):
-            await (streamed(llm, deadline=1.0) if is_streamed else llm.chat(HELLO, deadline=1.0))
+            await ask_either(llm, is_streamed, deadline=1.0)

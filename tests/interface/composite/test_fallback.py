@@ -6,7 +6,6 @@ import itertools
 import pickle
 import threading
 import time
-from contextlib import aclosing
 
 import pytest
 
@@ -38,10 +37,9 @@ from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
+from tests.support.asking import HELLO, ask_either, both_ways, streamed
 from tests.support.kept import watching_calls
 from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
-
-HELLO = [{"role": "user", "content": "hello"}]
 
 
 @pytest.fixture
@@ -63,21 +61,6 @@ def model(server, name="first", **options):
 
 def pair(server, other, **options):
     return FallbackLLM(model(server), model(other, "second"), **options)
-
-
-async def streamed(llm, **more):
-    assembler = ReplyAssembler()
-    async with aclosing(llm.chat_stream(HELLO, **more)) as stream:
-        async for piece in stream:
-            assembler.add(piece)
-    return assembler.completion()
-
-
-def ask_either(llm, is_streamed, **more):
-    return streamed(llm, **more) if is_streamed else llm.chat(HELLO, **more)
-
-
-both_ways = pytest.mark.parametrize("is_streamed", [False, True])
 
 
 # --- who answers -----------------------------------------------------------------------------------------

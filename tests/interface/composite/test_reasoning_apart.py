@@ -1,16 +1,13 @@
 """Reasoning in the text of a user's own interface: looked for once, where a model made of models takes the reply."""
 
-from contextlib import aclosing
-
 import pytest
 
 from SimpleLLMFunc.errors import StreamInterrupted
 from SimpleLLMFunc.interface.composite import CachedLLM, FallbackLLM
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
+from tests.support.asking import HELLO, ask_either, both_ways
 
-HELLO = [{"role": "user", "content": "hello"}]
 TEXT = "<think>hm, two</think>\n\nTwo."
 
 
@@ -45,54 +42,43 @@ class Reads(Own):
     reads_reasoning = True
 
 
-async def ask(llm, is_streamed):
-    if not is_streamed:
-        return await llm.chat(HELLO)
-    assembler = ReplyAssembler()
-    async with aclosing(llm.chat_stream(HELLO)) as chunks:
-        async for each in chunks:
-            assembler.add(each)
-    return assembler.completion()
-
-
 MAKERS = {
     "fallback": lambda llm, _: FallbackLLM(llm),
     "hedged": lambda llm, _: FallbackLLM(llm, hedge_after=30),
     "cache": lambda llm, folder: CachedLLM(llm, folder / "answers.sqlite"),
     "both": lambda llm, folder: CachedLLM(FallbackLLM(llm), folder / "answers.sqlite"),
 }
-every_way = pytest.mark.parametrize("is_streamed", [False, True])
 
 
-@every_way
+@both_ways
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 async def test_it_is_put_apart_and_the_loop_need_not_look_again(make, is_streamed, tmp_path):
     llm = make(Own(TEXT[:5], TEXT[5:30], TEXT[30:]), tmp_path)
     assert llm.reads_reasoning
     for _ in range(2):  # the second one may come from the cache
-        reply = await ask(llm, is_streamed)
+        reply = await ask_either(llm, is_streamed)
         assert (reply.text, reply.message.reasoning_content) == ("Two.", "hm, two")
 
 
-@every_way
+@both_ways
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 async def test_of_a_class_that_reads_it_a_tag_in_the_answer_is_text(make, is_streamed, tmp_path):
-    reply = await ask(make(Reads(TEXT), tmp_path), is_streamed)
+    reply = await ask_either(make(Reads(TEXT), tmp_path), is_streamed)
     assert (reply.text, reply.message.reasoning_content) == (TEXT, None)
 
 
-@every_way
+@both_ways
 async def test_a_model_that_broke_off_while_it_reasoned_has_said_nothing(is_streamed):
     broken, other = Own("<think>h", "m", breaks=True), Own("Two.")
-    assert (await ask(FallbackLLM(broken, other), is_streamed)).text == "Two."
+    assert (await ask_either(FallbackLLM(broken, other), is_streamed)).text == "Two."
     assert (broken.asked, other.asked) == (1, 1)
 
 
-@every_way
+@both_ways
 async def test_the_partial_text_of_an_error_is_answer_too(is_streamed):
     other = Own("Two.")
     with pytest.raises(StreamInterrupted) as caught:
-        await ask(FallbackLLM(Own("<think>hm</think>Tw", breaks=True), other), is_streamed)
+        await ask_either(FallbackLLM(Own("<think>hm</think>Tw", breaks=True), other), is_streamed)
     assert (caught.value.partial, other.asked) == ("Tw", 0)
 
 
