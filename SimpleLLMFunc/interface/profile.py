@@ -24,7 +24,7 @@ class Profile:
         keep_reasoning: reasoning has to go back in the history.
         schema_with_tools: it takes a schema for the answer and the function's own tools in one request.
         max_tokens_field: the name under which it takes the limit of output tokens.
-        short_prompt: it is a small model, which a short system prompt serves better, and the bare labels of a choice.
+        short_prompt: it is a small model, which a short prompt serves better, and the bare labels of a choice.
         grammar: it takes a grammar in the parameter `grammar`.
         logprobs: the most `top_logprobs` that it gives; 0 for a service that gives no log-probabilities.
     """

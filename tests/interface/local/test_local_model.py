@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import OpenAICompatible, budget, llm_function
 from SimpleLLMFunc.errors import (
@@ -172,15 +173,41 @@ def test_a_function_is_asked_with_a_short_prompt() -> None:
         """Count the words."""
         raise NotImplementedError
 
-    prompts = {}
+    prompts: dict[str, list[str]] = {}
     for name, llm in {
         "small": LocalModel(),
         "other": OpenAICompatible("m", api_key="k", base_url="http://127.0.0.1:1/v1"),
     }.items():
-        prompts[name] = str(llm_function(llm)(count).preview("a b").messages[0]["content"])
-    assert len(prompts["small"]) < len(prompts["other"])
-    assert "Count the words." in prompts["small"]
-    assert "text: " in prompts["small"]
+        shown = llm_function(llm, examples=[("a", 1)])(count).preview("a b").messages
+        prompts[name] = [str(each["content"]) for each in shown]
+    assert len(prompts["small"][0]) < len(prompts["other"][0])
+    assert "Count the words." in prompts["small"][0]
+    assert "text: " in prompts["small"][0]
+    # The arguments stand there without a heading, in the examples as in the question.
+    assert (prompts["small"][1], prompts["small"][-1]) == ("text: a", "text: a b")
+    assert (prompts["other"][1], prompts["other"][-1]) == ("Arguments:\n  - text: a", "Arguments:\n  - text: a b")
+
+
+def test_a_small_model_is_told_which_fields_a_record_has() -> None:
+    class Dish(BaseModel):
+        name: str = Field(description="as on the {menu}")
+        price: float
+
+    class Table(BaseModel):
+        seats: int = Field(description="how many")
+        dishes: list[Dish]
+
+    def book(text: str) -> Table:
+        """Book a table."""
+        raise NotImplementedError
+
+    small, other = (
+        str(llm_function(llm)(book).preview("a b").messages[0]["content"])
+        for llm in (LocalModel(), OpenAICompatible("m", api_key="k", base_url="http://127.0.0.1:1/v1"))
+    )
+    fields = ["- seats: how many", "- dishes", "- dishes[].name: as on the {menu}", "- dishes[].price"]
+    assert small.split("\n\n") == ["Book a table.", "\n".join(["Fields:", *fields]), "Give only the return value."]
+    assert "Fields:" not in other
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.messages import build_multimodal_content
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import downgrades_of, json_actions, refused_by
-from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode, grammar_of, labels_text
+from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode, field_descriptions, grammar_of, labels_text
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
@@ -40,7 +40,9 @@ from SimpleLLMFunc.llm_decorator.steps.function.templates import (
     DEFAULT_USER_PROMPT_TEMPLATE,
     PLAIN_SYSTEM_PROMPT_TEMPLATE,
     SHORT_CHOICE_PROMPT_TEMPLATE,
+    SHORT_FIELDS_PROMPT_TEMPLATE,
     SHORT_SYSTEM_PROMPT_TEMPLATE,
+    SHORT_USER_PROMPT_TEMPLATE,
 )
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools.schemas import taken_apart
@@ -139,8 +141,8 @@ def _system_prompt(
     return fill_fields(template, fields, name="system_prompt_template").strip()
 
 
-def _user_prompt(arguments: Mapping[str, Any], template: str) -> str:
-    parameters = "\n".join([f"  - {name}: {render_value(value)}" for name, value in arguments.items()])
+def _user_prompt(arguments: Mapping[str, Any], template: str, mark: str = "  - ") -> str:
+    parameters = "\n".join([f"{mark}{name}: {render_value(value)}" for name, value in arguments.items()])
     return fill_fields(template, {"parameters": parameters}, name="user_prompt_template").strip()
 
 
@@ -162,6 +164,7 @@ def build_initial_prompts(
     *,
     short: bool = False,
     labels: Mapping[str, Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
 ) -> list[Message]:
     """Return the two messages that a run begins with.
 
@@ -175,6 +178,7 @@ def build_initial_prompts(
         fixed: the parts that do not change between calls, where they were built before.
         short: the default template outside of "prompt" is the one for small models.
         labels: of a choice, which the system prompt names.
+        schema: of a record, whose fields the template for small models names.
 
     Raises:
         TemplateError: a template has a field that cannot be filled.
@@ -183,27 +187,42 @@ def build_initial_prompts(
         signature.signature, signature.type_hints, signature.return_type, signature.docstring, signature.func_name
     )
     plain = SHORT_SYSTEM_PROMPT_TEMPLATE if short else PLAIN_SYSTEM_PROMPT_TEMPLATE
+    returned = None
     if labels:
         plain = SHORT_CHOICE_PROMPT_TEMPLATE if short else CHOICE_SYSTEM_PROMPT_TEMPLATE
+        returned = labels_text(labels)
+    elif short and not system_prompt_template and (told := field_descriptions(schema or {})):
+        plain = SHORT_FIELDS_PROMPT_TEMPLATE
+        returned = "\n".join(f"- {path}{said and f': {said}'}" for path, said in told.items())
     default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else plain
     arguments = signature.bound_args.arguments
-    system_prompt = parts.system_prompt(template_params, system_prompt_template or default, labels)
+    system_prompt = parts.system_prompt(template_params, system_prompt_template or default, returned)
     return [
         {"role": "system", "content": system_prompt},
-        build_user_message(arguments, signature.type_hints, user_prompt_template),
+        build_user_message(arguments, signature.type_hints, user_prompt_template, short=short),
     ]
 
 
 def build_user_message(
-    arguments: Mapping[str, Any], type_hints: Mapping[str, Any], user_prompt_template: str | None = None
+    arguments: Mapping[str, Any],
+    type_hints: Mapping[str, Any],
+    user_prompt_template: str | None = None,
+    *,
+    short: bool = False,
 ) -> Message:
     """Return the message that gives the arguments; its content is parts where a picture, sound or file is among them.
+
+    A `short` one without a template is the lines ``name: value`` alone.
 
     Raises:
         TemplateError: the template has a field that cannot be filled.
     """
     is_multimodal = check_multimodal_content(arguments, type_hints)
-    user_prompt = _user_prompt({} if is_multimodal else arguments, user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE)
+    given = {} if is_multimodal else arguments
+    if short and user_prompt_template is None:
+        user_prompt = _user_prompt(given, SHORT_USER_PROMPT_TEMPLATE, "")
+    else:
+        user_prompt = _user_prompt(given, user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE)
     if is_multimodal:
         return {"role": "user", "content": build_multimodal_content(dict(arguments), dict(type_hints))}
     return {"role": "user", "content": user_prompt}
@@ -252,11 +271,12 @@ class FixedPrompt:
         self._latest: tuple[tuple[list[str], str], str] = ([], ""), ""
 
     def system_prompt(
-        self, template_params: Mapping[str, Any] | None, template: str, labels: Mapping[str, Any] | None = None
+        self, template_params: Mapping[str, Any] | None, template: str, returned: str | None = None
     ) -> str:
         """Return the system prompt; one text for all calls with the same template and fields of the docstring.
 
-        The labels of a choice stand in the place of the return type; a template without that place has them at its end.
+        What is `returned`, labels or fields, stands in the place of the return type; a template without that place has it
+        at its end.
 
         Raises:
             TemplateError: the template has a field that cannot be filled.
@@ -265,15 +285,14 @@ class FixedPrompt:
         has_list = "{parameters_description}" in template
         parts = [self._description if has_list else self._docstring, *self._told.values()]
         filled = filled_docstring(parts, template_params)
-        returned = labels_text(labels) if labels else self.return_type
-        if labels and "{return_type_description}" not in template:
+        if returned and "{return_type_description}" not in template:
             template += "\n\n{return_type_description}"
         asked, text = self._latest
         if asked != (filled, template):
             described, *texts = filled
             noted = f"{described}\n\n{self._note}".strip() if self._note else described
             lines = build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)))
-            text = _system_prompt(noted, lines, returned, template)
+            text = _system_prompt(noted, lines, returned or self.return_type, template)
             self._latest = (filled, template), text
         return text
 
@@ -342,6 +361,7 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         parts.fixed,
         short=llm.profile.short_prompt,
         labels=output.labels if mode == "choice" else None,
+        schema=output.wire_schema if mode == "native" and not output.is_wrapped else None,
     )
     shape, held = _shape_of(output, mode, llm, refused)
     answer_tool = output.answer_tool() if mode == "tool" else None
@@ -351,7 +371,7 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
     if parts.examples is not None:
         examples = parts.examples.chosen(run.arguments, run.example_numbers)
         messages[1:1] = _example_messages(
-            parts, examples, mode, as_action=actions is not None, in_json=shape is not None
+            parts, examples, mode, llm, as_action=actions is not None, in_json=shape is not None
         )
     request = ModelRequest(
         llm,
@@ -382,15 +402,22 @@ def _shape_of(
 
 
 def _example_messages(
-    parts: FunctionParts, examples: Sequence[tuple[int, Example]], mode: OutputMode, *, as_action: bool, in_json: bool
+    parts: FunctionParts,
+    examples: Sequence[tuple[int, Example]],
+    mode: OutputMode,
+    llm: LLM_Interface,
+    *,
+    as_action: bool,
+    in_json: bool,
 ) -> list[Message]:
     """Return a question and an answer for each example to show, in the form that the output mode asks for.
 
     Where tools are offered as JSON actions, an answer is one of them.
     """
     messages: list[Message] = []
+    template, short = parts.options.user_prompt_template, llm.profile.short_prompt
     for number, example in examples:
-        messages.append(build_user_message(example.arguments, parts.fixed.hints, parts.options.user_prompt_template))
+        messages.append(build_user_message(example.arguments, parts.fixed.hints, template, short=short))
         if as_action:
             action = json.dumps({"answer": example.answer}, ensure_ascii=False)
             messages.append({"role": "assistant", "content": action})

@@ -10,7 +10,9 @@ __all__ = [
     "DEFAULT_USER_PROMPT_TEMPLATE",
     "PLAIN_SYSTEM_PROMPT_TEMPLATE",
     "SHORT_CHOICE_PROMPT_TEMPLATE",
+    "SHORT_FIELDS_PROMPT_TEMPLATE",
     "SHORT_SYSTEM_PROMPT_TEMPLATE",
+    "SHORT_USER_PROMPT_TEMPLATE",
     "violations_text",
 ]
 
@@ -34,6 +36,16 @@ Parameters:
 
 Give only the return value."""
 """Used instead of the plain one where the provider's profile says so: for small models."""
+
+SHORT_FIELDS_PROMPT_TEMPLATE = """\
+{function_description}
+
+Fields:
+{return_type_description}
+
+Give only the return value."""
+"""Used for a record where the provider's profile says so. The fields stand in the last field: a small model sees the schema
+of its answer only as it writes."""
 
 CHOICE_SYSTEM_PROMPT_TEMPLATE = """\
 You carry out the function described below. You get its arguments and give back what it returns.
@@ -72,3 +84,6 @@ DEFAULT_USER_PROMPT_TEMPLATE = """\
 Arguments:
 {parameters}"""
 """The field is that of the decorator's `user_prompt_template`."""
+
+SHORT_USER_PROMPT_TEMPLATE = "{parameters}"
+"""Used instead where the provider's profile says so; a heading and marks of a list cost small models right answers."""
