@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import os
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from statistics import fmean
+from typing import Any, NamedTuple
 
-from SimpleLLMFunc.batch import RunOptions
+from SimpleLLMFunc.batch import MapReport, RunOptions
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BudgetExceeded,
@@ -23,13 +27,15 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.evaluate import Asked, CheckedCase, Outcome, Scorer, Variants, graded_answers
 from SimpleLLMFunc.improve.candidates import Candidate
+from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
+from SimpleLLMFunc.llm_decorator.answering.voting import VOTES, Voting
 from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import Usage
 
-_SERVICE = (
+SERVICE = (
     AuthenticationError,
     ConnectionFailed,
     DeadlineExceeded,
@@ -43,6 +49,36 @@ _SERVICE = (
 _UNITS = ("requests", "usd", "tokens", "seconds")
 
 
+class Paid(NamedTuple):
+    """What a part of a search has taken."""
+
+    requests: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+
+
+class Ledger:
+    """What each part of a search took, kept beside its checkpoint; that knows answers, and not how often was asked for one.
+
+    Args:
+        checkpoint: of the search; None keeps nothing.
+    """
+
+    def __init__(self, checkpoint: str | os.PathLike[str] | None) -> None:
+        self._path = None if checkpoint is None else Path(f"{os.fspath(checkpoint)}.paid")
+        self.parts: dict[str, Paid] = {}
+        if self._path is not None:
+            with suppress(OSError, ValueError, TypeError, AttributeError):
+                self.parts = {name: Paid(*part) for name, part in json.loads(self._path.read_text("utf-8")).items()}
+
+    def note(self, name: str, paid: Paid) -> None:
+        """Keep what a part took so far."""
+        self.parts[name] = paid
+        if self._path is not None:
+            with suppress(OSError):  # without it a question that is read back counts as one that went well
+                self._path.write_text(json.dumps(self.parts), "utf-8")
+
+
 class Asking:
     """Asks forms of a function for cases, and keeps the scores.
 
@@ -52,12 +88,15 @@ class Asking:
         options: of every map.
         spent: the budget of the whole search.
         reserved: questions that are kept for the end.
+        ledger: what an interrupted search took.
 
     Attributes:
         stopped: why the last map ended early; None where it did not.
     """
 
-    def __init__(self, function: Function, scorer: Scorer, options: RunOptions, spent: Spent, reserved: int) -> None:
+    def __init__(
+        self, function: Function, scorer: Scorer, options: RunOptions, spent: Spent, reserved: int, ledger: Ledger
+    ) -> None:
         self._function = function
         self._scorer = scorer
         self._options = options
@@ -66,6 +105,9 @@ class Asking:
         self._each = function_requests(function)
         self._asked = 0
         self._known: set[str] = set()
+        self._ledger = ledger
+        self._part: str | None = None
+        self._ahead = Paid()
         self._scores: dict[str, dict[str, float | None]] = {}
         self._outcomes: dict[str, dict[str, Outcome]] = {}
         self.stopped: SimpleLLMFuncError | None = None
@@ -92,8 +134,9 @@ class Asking:
 
     async def search(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> list[Outcome | None]:
         """Ask, as `ask` does; what is kept for the end is not touched."""
-        with self.before_the_end():
-            return await self.ask(questions)
+        async with self.part(_name_of(questions)):
+            with self.before_the_end():
+                return await self.ask(questions)
 
     async def ask(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> list[Outcome | None]:
         """Ask each candidate of a pair for its case, and return what came of it; None where the budget did not allow it.
@@ -107,8 +150,11 @@ class Asking:
 
     async def _ask_new(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
         self.stopped = None
-        if not questions:
-            return
+        if questions:
+            async with self.part(_name_of(questions)):
+                await self._graded(questions)
+
+    async def _graded(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
         forms = list({candidate.name: candidate for candidate, _ in questions if candidate.changes}.values())
         places = {"as it was": 0, **{candidate.name: at for at, candidate in enumerate(forms, 1)}}
         function = await in_thread(lambda: Variants(self._function, *map(self.form, forms)))
@@ -121,14 +167,14 @@ class Asking:
         if self.stopped is not None and not isinstance(self.stopped, BudgetExceeded):
             raise self.stopped
         self._count(run.report.usage, run.report.counts.asked, run.paid)
-        failed = [error for error in run.errors.values() if isinstance(error, _SERVICE)]
+        failed = [error for error in run.errors.values() if isinstance(error, SERVICE)]
         if failed and len(failed) == sum(outcome is not None for outcome in run.outcomes):
             raise failed[0]
         for place, (candidate, case) in enumerate(questions):
             outcome = run.outcomes[place]
             if outcome is not None:
                 # A form that makes the service fail is no better for it: it scores 0 there. The function as it was has none.
-                is_excused = not candidate.changes and isinstance(run.errors.get(place), _SERVICE)
+                is_excused = not candidate.changes and isinstance(run.errors.get(place), SERVICE)
                 score = None if is_excused else _score(outcome, self._scorer.name)
                 self._scores.setdefault(candidate.name, {})[case.id] = score
                 self._outcomes.setdefault(candidate.name, {})[case.id] = outcome
@@ -149,16 +195,38 @@ class Asking:
 
     # --- what it takes ----------------------------------------------------------------------------------------
 
+    @asynccontextmanager
+    async def part(self, name: str) -> AsyncGenerator[None, None]:
+        """Count what is asked inside as one part of the search; what an interrupted search paid for it counts first."""
+        if self._part is not None:
+            yield
+            return
+        self._part, spent = name, self._spent
+        paid = self._ahead = self._ledger.parts.get(name, Paid())
+        spent.settle(reserved=0, usage=Usage(paid.tokens, cost=paid.usd), requests=paid.requests)
+        before = Paid(spent.requests, spent.tokens, spent.usd)
+        try:
+            yield
+        finally:
+            self._part, self._ahead = None, Paid()
+            requests, tokens = spent.requests - before.requests, spent.tokens - before.tokens
+            more = Paid(paid.requests + requests, paid.tokens + tokens, paid.usd + spent.usd - before.usd)
+            await in_thread(self._ledger.note, name, more)
+
+    def count(self, report: MapReport[Any]) -> None:
+        """Take note of the rows of a map that is no question of ours."""
+        self._count(report.usage, report.counts.asked, {row.key: row.usage for row in report.rows if row.key})
+
     def _count(self, usage: Usage, asked: int, paid: Mapping[str, Usage]) -> None:
-        """Take note of what a map took, and of what an interrupted search had paid for before."""
+        """Take note of what a map took, and of what an interrupted search had paid for before without an account of it."""
         fresh = {key: used for key, used in paid.items() if key not in self._known}
         self._known |= fresh.keys()
         self._asked += len(fresh)
-        if (restored := len(fresh) - asked) > 0:
+        if (restored := len(fresh) - asked) > 0 and self._part not in self._ledger.parts:
             before = Usage(cost=0.0)
             for used in fresh.values():
                 before += used
-            # How many requests each of them took is not kept: as many as where nothing goes wrong.
+            # How many requests each of them took is not known: as many as where nothing goes wrong.
             self._spent.settle(reserved=0, usage=_less(before, usage), requests=restored * self._each)
 
     def _left(self) -> dict[str, float]:
@@ -167,14 +235,24 @@ class Asking:
 
     def _for_one(self, unit: str) -> float:
         """Return what a question takes, as far as it is known."""
-        used = float(getattr(self._spent, unit)) / self._asked if self._asked else 0.0
+        # What was paid ahead is for questions that have not been read back yet.
+        taken = float(getattr(self._spent, unit)) - getattr(self._ahead, unit, 0.0)
+        used = taken / self._asked if self._asked else 0.0
         return max(used, self._each) if unit == "requests" else max(used, 1e-12)
+
+
+def _name_of(questions: Sequence[tuple[Candidate, CheckedCase]]) -> str:
+    text = json.dumps([[candidate.name, case.id] for candidate, case in questions])
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def function_requests(function: Function) -> int:
     """Return how many requests a call takes where all goes well."""
     pipeline = pipeline_of(function)
-    return (pipeline.options.votes or 5) if pipeline.definition.confident_of else 1
+    if not pipeline.definition.confident_of:
+        return 1
+    llm = resolve_llm(pipeline.options.llm_interface)
+    return 1 if Voting(pipeline).asks_once(llm) else pipeline.options.votes or VOTES
 
 
 def _score(outcome: Outcome, name: str) -> float | None:

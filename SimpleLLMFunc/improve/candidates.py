@@ -1,4 +1,4 @@
-"""What is tried: examples in the prompt, the output mode, the length of the prompt."""
+"""What is tried: examples in the prompt, a calibration, the output mode, the length of the prompt."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Change
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.llm_decorator.steps.function.templates import (
@@ -46,9 +47,13 @@ class Candidate:
         return "; ".join(f"{change.what}: {change.now}" for change in self.changes) or "as it was"
 
 
+CALIBRATION = "calibration"
+
+
 def joined(first: Candidate, second: Candidate) -> Candidate | None:
-    """Return both changes together; None where they change the same thing."""
-    if {change.what for change in first.changes} & {change.what for change in second.changes}:
+    """Return both changes together; None where they change the same thing, or a calibration is for another prompt."""
+    whats = [{change.what for change in each.changes} for each in (first, second)]
+    if whats[0] & whats[1] or any(CALIBRATION in each for each in whats):
         return None
     return Candidate(first.changes + second.changes, {**first.options, **second.options})
 
@@ -64,6 +69,14 @@ def candidates_of(pipeline: FunctionPipeline, train: Sequence[dict[str, Any]], s
     kinds = [_with_examples(pipeline, train, seed), _output_modes(pipeline), _prompts(pipeline), _thinking(pipeline)]
     in_turn = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
     return [each for each in in_turn if each is not None and is_possible(pipeline, each)]
+
+
+def calibrated(pipeline: FunctionPipeline, calibration: Calibration) -> Candidate:
+    """Return the candidate that a calibration of the function as it was is."""
+    was = "none" if pipeline.options.calibration is None else "as given"
+    assert calibration.report is not None, "it was made now"
+    change = Change(CALIBRATION, was, f"fitted on {calibration.report.rows} cases")
+    return Candidate((change,), {"calibration": json.loads(json.dumps(calibration.as_data()))})
 
 
 def is_possible(pipeline: FunctionPipeline, candidate: Candidate) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.schemas import field_descriptions
-from SimpleLLMFunc.batch import RunOptions, check_options, limits, replaced_whole
-from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, UsageError
+from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
+from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate import (
     UNKNOWN,
     CheckedCase,
@@ -23,12 +23,20 @@ from SimpleLLMFunc.evaluate import (
     difference_of,
     named_scorers,
 )
-from SimpleLLMFunc.improve.asking import Asking, function_requests, removed
-from SimpleLLMFunc.improve.candidates import Candidate, candidates_of, example_lines, is_possible, joined
+from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_requests, removed
+from SimpleLLMFunc.improve.candidates import (
+    Candidate,
+    calibrated,
+    candidates_of,
+    example_lines,
+    is_possible,
+    joined,
+)
 from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
 from SimpleLLMFunc.improve.proposals import Proposer, Seen, Wording, as_proposer, reworded, shown_text
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Spent, scopes_around
+from SimpleLLMFunc.llm_decorator.calibrated import LEAST_ROWS, asked_once, calibrate
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Improved
 from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
@@ -78,11 +86,13 @@ async def improved(
         options["checkpoint"] = place.with_name(f"{place.name}.sqlite")
     with limits({"budget": _limit(budget, parts, function)}):
         spent = scopes_around()[-1]
-        asking = Asking(function, judge, options, spent, 2 * len(parts.held_out))
+        ledger = await in_thread(Ledger, options.get("checkpoint"))
+        asking = Asking(function, judge, options, spent, 2 * len(parts.held_out), ledger)
         _check_budget(asking, parts, spent)
         search = _Search(function, asking, parts, seed)
-        worded = [] if writer is None else await search.proposed(writer, options)
-        await search.run(await in_thread(example_lines, parts.train, reader), worded)
+        made = [] if writer is None else await search.proposed(writer, options)
+        made += await search.calibrated(options)
+        await search.run(await in_thread(example_lines, parts.train, reader), made)
         result = search.result(spent, await search.tested())
     if place is not None:
         await in_thread(_write, place, result.report)
@@ -152,14 +162,35 @@ class _Search:
             return []
         return reworded(pipeline, wordings)
 
-    async def run(self, lines: Sequence[dict[str, Any]], worded: Sequence[Candidate]) -> None:
-        """Compare candidates on the choice part, other wordings first; the best one is the first of `_tried` then.
+    async def calibrated(self, options: RunOptions) -> list[Candidate]:
+        """Return the function with a calibration from the train part, where it can have one and the budget allows it."""
+        pipeline = pipeline_of(self._function)
+        known = [case for case in self._parts.train if case.expected is not UNKNOWN]
+        known = known[: int(max(0, min(len(known), self._asking.questions_left() // 3)))]
+        if len(pipeline.definition.output.labels) < 2 or len(known) < LEAST_ROWS:
+            return []
+        rows, labels = [dict(case.arguments) for case in known], [case.wanted for case in known]
+        try:
+            async with self._asking.part("calibration"):
+                with self._asking.before_the_end():
+                    # One row tells whether the model gives log-probabilities: all the others would tell the same.
+                    probe = await map_rows(asked_once(pipeline), rows[:1], **options, on_error="raise")
+                    await in_thread(probe.close)
+                    found = await calibrate(pipeline, rows, labels, None, options, self._asking.count)
+        except SERVICE:
+            raise
+        except SimpleLLMFuncError:
+            return []  # not its model, not the way it is asked, or not within the budget
+        return [calibrated(pipeline, found)]
+
+    async def run(self, lines: Sequence[dict[str, Any]], made: Sequence[Candidate]) -> None:
+        """Compare candidates on the choice part, those that were `made` first; the best one is the first of `_tried` then.
 
         Raises:
             UsageError: there is nothing to try.
         """
         pipeline = pipeline_of(self._function)
-        there = [*worded, *await in_thread(candidates_of, pipeline, lines, self._seed)][:_MOST]
+        there = [*made, *await in_thread(candidates_of, pipeline, lines, self._seed)][:_MOST]
         if not there:
             raise UsageError(
                 f"there is nothing to try for {self._function.__name__}: no case that could be an example, one output mode, a "

@@ -22,6 +22,7 @@ __all__ = [
     "answering",
     "async_llm_chat",
     "async_llm_function",
+    "calibrated",
     "chat_pipeline",
     "fill",
     "function_pipeline",

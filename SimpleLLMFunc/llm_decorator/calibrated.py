@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.batch.rows import Rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.llm_decorator.answering import Agreement
 from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 from SimpleLLMFunc.llm_decorator.answering.calibrating import corrector, cross_fitted, fitted, measured
@@ -19,6 +18,9 @@ from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration, CalibrationReport
 from SimpleLLMFunc.runtime import in_thread
+
+if TYPE_CHECKING:
+    from SimpleLLMFunc.batch import MapReport, RunOptions
 
 LEAST_ROWS = 20
 
@@ -31,7 +33,12 @@ _PLAIN = {
 
 
 async def calibrate(
-    pipeline: FunctionPipeline, rows: Rows, labels: Iterable[Any] | None, path: str | os.PathLike[str] | None
+    pipeline: FunctionPipeline,
+    rows: Rows,
+    labels: Iterable[Any] | None,
+    path: str | os.PathLike[str] | None,
+    options: RunOptions | None = None,
+    count: Callable[[MapReport[Any]], None] = lambda _: None,
 ) -> Calibration:
     """Ask a function once for each row, and return what corrects the probabilities of its labels.
 
@@ -41,6 +48,8 @@ async def calibrate(
         labels: the right answer to each row, as the function returns it or as its label. None takes the mean share of
             each label off, which makes all labels equally frequent: right where they are about that in the rows.
         path: where the calibration is kept, for ``with_options(calibration=path)``; None keeps it nowhere.
+        options: of the map, its checkpoint among them.
+        count: is called with the report of the map, before anything is made of it.
 
     Raises:
         ConfigError: the function returns no choice, or the model gives no log-probabilities; the file cannot be written.
@@ -53,14 +62,12 @@ async def calibrate(
     right = None if labels is None else [_number_of(label, output, name) for label in labels]
     if right is not None and isinstance(rows, Sized) and not isinstance(rows, str):
         _check_counts(name, len(rows), right)
-    asked = pipeline.with_options(_PLAIN)
-    answering = Answering(asked, None, None, Agreement())
-    answering.voting = Voting(asked, is_confident=True)
-    answering.voting.planned()
-    with await map_rows(MappedFunction[Any](asked, answering), rows) as report:
-        if report.stopped is not None:
-            raise report.stopped
-        found: list[Any] = [row.value if row.error is None else row.error for row in report.rows]
+    asked = asked_once(pipeline)
+    report = await map_rows(asked, rows, **(options or {}))
+    try:
+        found = await in_thread(partial(_found, report, count))
+    finally:
+        await in_thread(report.close)
     _check_counts(name, len(found), right)
     answered = [number for number, each in enumerate(found) if not isinstance(each, Exception)]
     if len(answered) < LEAST_ROWS:
@@ -76,13 +83,33 @@ async def calibrate(
         tuple(output.labels),
         tuple(fit[0]),
         fit[1],
-        resolve_llm(asked.options.llm_interface).model_name,
+        asked.llm.model_name,
         pipeline.with_options({"calibration": None}).metadata.version,
         CalibrationReport(len(answered), len(found) - len(answered), before, after),
     )
     if path is not None:
         await in_thread(partial(calibration.save, path))
     return calibration
+
+
+def asked_once(pipeline: FunctionPipeline) -> MappedFunction[Any]:
+    """Return what asks a function of a choice once for each row, for the shares of its labels as they are.
+
+    Raises:
+        ConfigError: its model gives no log-probabilities.
+    """
+    asked = pipeline.with_options(_PLAIN)
+    answering = Answering(asked, None, None, Agreement())
+    answering.voting = Voting(asked, is_confident=True)
+    answering.voting.planned()
+    return MappedFunction[Any](asked, answering)
+
+
+def _found(report: MapReport[Any], count: Callable[[MapReport[Any]], None]) -> list[Any]:
+    count(report)
+    if report.stopped is not None:
+        raise report.stopped
+    return [row.value if row.error is None else row.error for row in report.rows]
 
 
 def _made(shares: Any, right: Any, least: float) -> Any:

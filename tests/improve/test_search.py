@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
+import math
 import re
 from typing import Literal
 
 import pytest
 
-from SimpleLLMFunc import ConfigError, UsageError, budget, llm_function
+from SimpleLLMFunc import Confident, ConfigError, UsageError, budget, llm_function
 from SimpleLLMFunc.errors import ServerUnavailable
+from SimpleLLMFunc.improve.asking import function_requests
 from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.llm_decorator.kinds import pipeline_of
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.server import LoopbackServer, completion, json_answer
+from tests.support.wires import made
 
 NATIVE = PROFILES["openai"]
 
@@ -129,7 +135,8 @@ async def test_held_out_cases_are_asked_once_at_the_end_as_it_was_and_as_found(t
     found = await tell.improve(cases(100), budget=300, path=tmp_path / "tell.json", **QUIET)
     report = found.report
     assert report["split"] == {"seed": 0, "train": 30, "choice": 30, "held_out": 40}
-    asked = [number_in(call) for call in llm.calls]
+    assert sum("logprobs" in call.params for call in llm.calls) == 1  # it gives none: no calibration
+    asked = [number_in(call) for call in llm.calls if "logprobs" not in call.params]
     held = set(asked[-80:])
     assert len(held) == 40
     assert sorted(asked[-80:]) == sorted([*held, *held])
@@ -232,8 +239,9 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
     assert not found.accepted
     assert "within the budget" in found.why
     assert json.loads(path.read_text())["options"] == {}
-    again = await function(llm).improve(cases(40), budget=150, path=path, **QUIET)
+    again = await function(llm).improve(cases(40), budget=250, path=path, **QUIET)
     assert again.report["held_out"]["cases"] == 16
+    assert again.spent.requests <= 250
     assert [each.name for each in tmp_path.iterdir()] == ["f.json"]
 
 
@@ -284,9 +292,80 @@ async def test_an_interrupted_search_goes_on_without_paying_twice(tmp_path, afte
     found = await function(second).improve(cases(60), budget=180, path=path, **QUIET)
     # What was on its way when it was cancelled has no answer.
     assert len(whole.calls) <= len(first.calls) + len(second.calls) <= len(whole.calls) + 2
-    assert found.spent.requests <= at_once.spent.requests
-    assert path.read_text() == (tmp_path / "whole.json").read_text()
+    assert found.spent.requests == len(first.calls) + len(second.calls)
+    parts, whole_report = (json.loads((tmp_path / name).read_text()) for name in ("parts.json", "whole.json"))
+    assert {**parts, "spent": 0} == {**whole_report, "spent": 0}
+    assert at_once.accepted
     assert {each.name for each in tmp_path.iterdir()} == {"whole.json", "parts.json"}
+
+
+async def test_what_was_asked_for_again_before_a_search_was_interrupted_counts_in_its_budget(tmp_path):
+    def reply(request):
+        if "rubbish" not in str(request.messages[-2:]):
+            return "rubbish"
+        return json.dumps({"value": kind(int(re.findall(r"number: (\d+)", str(request.messages))[-1]))})
+
+    path, sent = tmp_path / "f.json", []
+    for least in (40, 60, 1000):
+        llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
+        work = asyncio.create_task(function(llm).improve(cases(40), budget=130, path=path, concurrency=2, **QUIET))
+        async with asyncio.timeout(30):
+            while sum(sent) + len(llm.calls) < least and not work.done():
+                await asyncio.sleep(0)
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            found = await work
+        sent.append(len(llm.calls))
+    assert found.spent.requests == sum(sent) <= 130
+    assert found.report["held_out"]["cases"] == 16
+
+
+# --- a calibration ----------------------------------------------------------------------------------------------
+
+
+def leaning(request):
+    """A service that says "true" far too often, with the log-probabilities that show by how much."""
+    glad = float(request.body["messages"][-1]["content"].rsplit(" ", 1)[1])
+    share = 1 / (1 + math.exp(-12 * glad + 4))
+    shown = [{"token": text, "logprob": math.log(part)} for text, part in (("true", share), ("false", 1 - share))]
+    data = completion("true" if share > 0.5 else "false")
+    first = shown[share <= 0.5]
+    data["choices"][0]["logprobs"] = {"content": [{**first, "top_logprobs": shown}]}
+    return json_answer(data)
+
+
+def glad_of(server, returns):
+    async def glad(text: str):
+        """Is the text glad?"""
+
+    glad.__annotations__["return"] = returns
+    return llm_function(made("chat", server, model="m", profile="llama.cpp"), output_mode="choice")(glad)
+
+
+@pytest.mark.parametrize("returns", [bool, Confident[bool]])
+async def test_a_choice_is_calibrated_and_an_interrupted_search_does_not_pay_for_it_twice(tmp_path, returns):
+    given = [(f"{number} {number * 37 % 100 / 100:.2f}", number * 37 % 100 >= 65) for number in range(100)]
+    path = tmp_path / "glad.json"
+    async with LoopbackServer(leaning) as server:
+        work = asyncio.create_task(glad_of(server, returns).improve(given, budget=170, path=path, **QUIET))
+        async with asyncio.timeout(30):
+            while len(server.requests) < 20:
+                await asyncio.sleep(0)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        found = await glad_of(server, returns).improve(given, budget=170, path=path, **QUIET)
+        assert found.spent.requests == len(server.requests) <= 170
+        assert [change.what for change in found.changes] == ["calibration"]
+        assert "calibration: none -> fitted on 30 cases" in str(found)
+        again = glad_of(server, returns).with_options(improvement=path)
+        assert again.calibration == found.function.calibration
+        assert pipeline_of(again).metadata.version == pipeline_of(found.function).metadata.version
+        value = await again("0 0.50")
+        assert (value.value if returns is not bool else value) is False
+        assert again.with_options(improvement=None).calibration is None
+    assert function_requests(glad_of(server, Confident[bool])) == 1
+    assert function_requests(glad_of(server, Confident[bool]).with_options(confidence="votes")) == 5
 
 
 async def test_a_service_that_is_down_ends_the_search_and_is_asked_again_later(tmp_path):

@@ -18,7 +18,7 @@ class Change:
     """One thing that is different now.
 
     Attributes:
-        what: "examples", "output mode", "think first", "prompt", "docstring" or "descriptions".
+        what: "examples", "calibration", "output mode", "think first", "prompt", "docstring" or "descriptions".
         was: before, in words.
         now: in words.
     """
@@ -63,7 +63,8 @@ class Improved(Generic[F_co]):
     def diff(self) -> str:
         """Return the change of docstring, examples and output mode as a patch of the source file, for `git apply`.
 
-        What has no place in the source of the function (descriptions of fields) is left out and stays in the file.
+        What has no place in the source of the function (descriptions of fields, a calibration) is left out and stays in
+        the file.
         Empty where nothing was accepted.
 
         Raises:

@@ -34,7 +34,7 @@ class AsyncImproving:
         concurrency: int | Literal["auto"] = "auto",
         progress: Progress = None,
     ) -> Coroutine[Any, Any, Improved[Self]]:
-        """Look for examples, an output mode and a prompt with which the function answers better; when awaited, what was found.
+        """Look for examples, a calibration, an output mode and a prompt with which the function answers better; when awaited, what was found.
 
         The cases are split: examples come from one part, the search chooses by another, and a third part is asked once at
         the end, of the function as it was and as it was found. It is accepted where it is better there beyond chance.

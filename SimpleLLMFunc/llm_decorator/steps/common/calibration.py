@@ -123,6 +123,10 @@ class Calibration:
         told = json.dumps([self.labels, self.biases, self.temperature])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {"kind": _KIND, "format": _FORMAT, **asdict(self)}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep it as JSON.
 
@@ -131,7 +135,7 @@ class Calibration:
         """
         from SimpleLLMFunc.batch import replaced_whole  # a start need not pay for it
 
-        text = json.dumps({"kind": _KIND, "format": _FORMAT, **asdict(self)}, indent=2, ensure_ascii=False)
+        text = json.dumps(self.as_data(), indent=2, ensure_ascii=False)
         with replaced_whole(Path(path)) as part:
             part.write_text(f"{text}\n", encoding="utf-8")
 
@@ -148,7 +152,17 @@ class Calibration:
             raise ConfigError(f"the calibration {os.fspath(path)!r} cannot be read: {error.strerror}.") from error
         except ValueError as error:
             raise ConfigError(f"{os.fspath(path)!r} is no calibration: {error}.") from error
+        return cls.of_data(data, repr(os.fspath(path)))
+
+    @classmethod
+    def of_data(cls, data: Any, where: str) -> Self:
+        """Read what `as_data` returned; `where` it stands is said in the error.
+
+        Raises:
+            ConfigError: it is no calibration.
+        """
         try:
+            data = dict(data)
             is_ours = (data.pop("kind"), data.pop("format")) == (_KIND, _FORMAT)
             report, labels, biases = data.pop("report"), data.pop("labels"), data.pop("biases")
             made = cls(
@@ -159,9 +173,9 @@ class Calibration:
                 is_ours and len(labels) == len(biases) and all(map(math.isfinite, numbers)) and made.temperature > 0
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ConfigError(f"{os.fspath(path)!r} is no calibration: {shown_error(error)}.") from error
+            raise ConfigError(f"{where} is no calibration: {shown_error(error)}.") from error
         if not is_sound:
-            raise ConfigError(f"{os.fspath(path)!r} is no calibration that this version can read.")
+            raise ConfigError(f"{where} is no calibration that this version can read.")
         return made
 
 

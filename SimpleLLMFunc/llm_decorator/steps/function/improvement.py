@@ -11,13 +11,16 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines
 
 KIND: Final = "simplellmfunc-improvement"
 """Tells the file from any other JSON."""
 
 _FORMAT: Final = 1
-_OPTIONS: Final = frozenset({"examples", "max_examples", "output_mode", "system_prompt_template", "think_first"})
+_OPTIONS: Final = frozenset(
+    {"calibration", "examples", "max_examples", "output_mode", "system_prompt_template", "think_first"}
+)
 _WORDING: Final = frozenset({"docstring", "descriptions"})
 
 
@@ -26,8 +29,8 @@ class Improvement:
     """Other options and another wording for one version of one function.
 
     Attributes:
-        options: JSON data by name: arguments of the decorator, "examples" as the lines of a file of examples; "docstring";
-            and "descriptions" by the path of the field. Empty where nothing better was found.
+        options: JSON data by name: arguments of the decorator, "examples" as the lines of a file of examples, "calibration" as
+            in its own file; "docstring"; and "descriptions" by the path of the field. Empty where nothing better was found.
         version: of the function that it was found for.
         source: the file; empty where there is none.
         is_checked: the function that has it is of this version.
@@ -97,6 +100,10 @@ class Improvement:
         if (lines := found.get("examples")) is not None:
             where = self.source or "the improvement"
             found["examples"] = ExampleLines([(f"example {at} of {where}", line) for at, line in enumerate(lines, 1)])
+        if found.get("calibration") is not None:
+            found["calibration"] = Calibration.of_data(
+                found["calibration"], f"calibration of {self.source or 'the improvement'}"
+            )
         return found
 
     @property
