@@ -1,7 +1,7 @@
 """One function over many rows."""
 
 from SimpleLLMFunc.batch.batch_file import read_batch_file, to_batch_file
-from SimpleLLMFunc.batch.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
+from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint, CheckpointStatus, VersionStatus
 from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.options import (
@@ -17,7 +17,7 @@ from SimpleLLMFunc.batch.options import (
 from SimpleLLMFunc.batch.output import check_output_path, json_lines, replaced_whole, write_rows
 from SimpleLLMFunc.batch.progress import Progress
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
-from SimpleLLMFunc.batch.rows import RowSource
+from SimpleLLMFunc.batch.rows.rows import RowSource
 
 __all__ = [
     "Checkpoint",

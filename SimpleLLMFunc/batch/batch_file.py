@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
-from SimpleLLMFunc.batch.checkpoint import KEY_BYTES, key_of, version_of
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.output import replaced_whole
-from SimpleLLMFunc.batch.provider_batches import (
+from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine
+from SimpleLLMFunc.batch.provider_batches.lines import (
     MOST_BYTES,
     MOST_LINES,
-    AnswerStore,
     BatchFunction,
-    KeptLine,
     RequestId,
     answer_of,
     check_single_shot,
@@ -30,11 +28,15 @@ from SimpleLLMFunc.batch.provider_batches import (
 )
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.report import MapReport
-from SimpleLLMFunc.batch.rows import Feed, InputRow, RowArguments, Rows, opened
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
+from SimpleLLMFunc.batch.rows.text_files import opened
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError, counted
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.storage import KEY_BYTES, key_of, version_of
 
 R = TypeVar("R")
 

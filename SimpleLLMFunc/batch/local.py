@@ -11,12 +11,18 @@ from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint import Found, KeyedRow, Record, RowFile, RowKeys, Store, asks_again
+from SimpleLLMFunc.batch.checkpoint.codec import asks_again
+from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.batch.checkpoint.store import Store
+from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
-from SimpleLLMFunc.batch.rows import PIECE, Feed, InputRow, RowArguments, Rows
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     CheckpointError,

@@ -8,10 +8,10 @@ from SimpleLLMFunc.base.run import JOURNAL, Mappable, not_journaled
 from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.options import MapOptions, RayEngine, check_options, limits
 from SimpleLLMFunc.batch.pace import concurrency_of
-from SimpleLLMFunc.batch.provider_batches import answered_in_batches
-from SimpleLLMFunc.batch.ray import asked_on_ray
+from SimpleLLMFunc.batch.provider_batches.engine import answered_in_batches
+from SimpleLLMFunc.batch.ray.engine import asked_on_ray
 from SimpleLLMFunc.batch.report import MapReport
-from SimpleLLMFunc.batch.rows import Rows
+from SimpleLLMFunc.batch.rows.rows import Rows
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.logger import border
 

@@ -13,21 +13,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from SimpleLLMFunc.batch.rows import (
-    ERROR,
-    PARQUET,
-    ROW,
-    VALUE,
-    Reported,
-    Table,
-    error_text,
-    input_record,
-    is_packed,
-    parquet_packages,
-    plain,
-    suffix_of,
-    write_parquet,
-)
+from SimpleLLMFunc.batch.rows.arrow import PARQUET, parquet_packages, write_parquet
+from SimpleLLMFunc.batch.rows.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
+from SimpleLLMFunc.batch.rows.frames import input_record
+from SimpleLLMFunc.batch.rows.text_files import is_packed, suffix_of
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import redacted_cause
 

@@ -9,8 +9,9 @@ from os import PathLike
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.run import Shown
-from SimpleLLMFunc.batch.checkpoint import Record, Store, StoredRow
-from SimpleLLMFunc.batch.rows import RowsAgain
+from SimpleLLMFunc.batch.checkpoint.store import Store
+from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow
+from SimpleLLMFunc.batch.rows.rows_again import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
@@ -206,7 +207,7 @@ class MapReport(Shown, Generic[R_co]):
         Raises:
             ConfigError: neither pandas nor polars is installed.
         """
-        from SimpleLLMFunc.batch.rows import to_frame
+        from SimpleLLMFunc.batch.rows.frames import to_frame
 
         return to_frame(self, self.frame)
 
@@ -218,7 +219,7 @@ class MapReport(Shown, Generic[R_co]):
         Raises:
             ConfigError: pyarrow is not installed.
         """
-        from SimpleLLMFunc.batch.rows import arrow_reader
+        from SimpleLLMFunc.batch.rows.arrow import arrow_reader
 
         return arrow_reader(self)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
-from SimpleLLMFunc.batch.checkpoint import canonical
 from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, recorded_lines
+from SimpleLLMFunc.storage import canonical
 
 
 class Unknown(Enum):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
+from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.run import Answer, Preview
 from SimpleLLMFunc.batch import LocalMap, MapOptions, MapReport, RunOptions, check_options, limits
-from SimpleLLMFunc.batch.checkpoint import version_of
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
@@ -24,11 +24,11 @@ from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
 from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function, mapped
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread, run_sync
 from SimpleLLMFunc.statistics import wilson_interval
+from SimpleLLMFunc.storage import version_of
 from SimpleLLMFunc.type import NO_USAGE, Confident, Usage
 
 Evaluated: TypeAlias = Function

@@ -16,12 +16,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, Field
 
+from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.batch import MapReport
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.cases import UNKNOWN
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import fill, llm_function
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.runtime import in_thread
 
 _AT_A_TIME = 16

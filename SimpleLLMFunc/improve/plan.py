@@ -7,9 +7,9 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from SimpleLLMFunc.batch.checkpoint import canonical
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate import CheckedCase
+from SimpleLLMFunc.storage import canonical
 
 T = TypeVar("T")
 

@@ -1,4 +1,7 @@
-"""The views of a decorated function for rows beyond `map`: a provider's batch files, and other people's pipelines."""
+"""The views of a decorated function for rows beyond `map`: a provider's batch files, and other people's pipelines.
+
+`batch` is loaded when one of them is used: a start need not pay for what only work over many rows needs.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from SimpleLLMFunc.llm_decorator.batch_doors import ray_actor, read_batch_file, to_batch_file
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import run_sync
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import MapReport
-    from SimpleLLMFunc.batch.ray import RayActor
-    from SimpleLLMFunc.batch.rows import Rows
+    from SimpleLLMFunc.batch.ray.actor import RayActor
+    from SimpleLLMFunc.batch.rows.rows import Rows
 
 R = TypeVar("R")
 
@@ -49,6 +51,8 @@ class _Pipelines:
         Raises:
             ConfigError: Ray is not installed, or there is no model to ask.
         """
+        from SimpleLLMFunc.batch.ray.actor import ray_actor
+
         return ray_actor(self._mapped(), columns=columns, concurrency=concurrency, actors=actors, on_error=on_error)
 
 
@@ -67,6 +71,8 @@ class AsyncBatchFiles(_Pipelines, Generic[R]):
         Raises:
             UsageError: the function has tools, or a row cannot be asked.
         """
+        from SimpleLLMFunc.batch import to_batch_file
+
         return to_batch_file(self._mapped(), rows, path, on_error=on_error)
 
     @border
@@ -89,6 +95,8 @@ class AsyncBatchFiles(_Pipelines, Generic[R]):
         Raises:
             ConfigError: no line of it answers a request of ours.
         """
+        from SimpleLLMFunc.batch import read_batch_file
+
         return read_batch_file(self._mapped(), path, rows=rows, checkpoint=checkpoint, on_error=on_error)
 
 
@@ -100,6 +108,8 @@ class BatchFiles(_Pipelines, Generic[R]):
         self, rows: Rows, path: str | PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"
     ) -> list[Path]:
         """Write one request a row, in the OpenAI Batch JSONL format, and return the files; see `AsyncBatchFiles`."""
+        from SimpleLLMFunc.batch import to_batch_file
+
         return run_sync(to_batch_file(self._mapped(), rows, path, on_error=on_error))
 
     @border
@@ -112,4 +122,6 @@ class BatchFiles(_Pipelines, Generic[R]):
         on_error: Literal["keep", "raise"] = "keep",
     ) -> MapReport[R]:
         """Read the answers to what `to_batch_file` wrote, and return what came of each row; see `AsyncBatchFiles`."""
+        from SimpleLLMFunc.batch import read_batch_file
+
         return run_sync(read_batch_file(self._mapped(), path, rows=rows, checkpoint=checkpoint, on_error=on_error))

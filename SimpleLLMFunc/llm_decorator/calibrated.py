@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sized
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from SimpleLLMFunc.batch.rows import Rows
+from SimpleLLMFunc.batch import map_rows
+from SimpleLLMFunc.batch.rows.rows import Rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.llm_decorator.answering import Agreement
 from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 from SimpleLLMFunc.llm_decorator.answering.calibrating import corrector, cross_fitted, fitted, measured
 from SimpleLLMFunc.llm_decorator.answering.voting import MIN_AGREEMENT, Voting
-from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration, CalibrationReport

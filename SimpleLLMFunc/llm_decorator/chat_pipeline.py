@@ -18,6 +18,7 @@ from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.chat import message, react, response
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.react import react_loop_events
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.runtime import import_module, run_sync
 from SimpleLLMFunc.type import Message
@@ -60,7 +61,7 @@ class ChatPipeline(Pipeline):
             await self.guard(run)
             request = await message.first_request(run, self.options, self.tools)  # 3
             review = EmptyReview(run, self.options.retry_times, self.tools, guards=self.guards)
-            async with aclosing(react.react_loop_events(run, request, self.tools, review)) as events:  # 4
+            async with aclosing(react_loop_events(run, request, self.tools, review)) as events:  # 4
                 async for event in events:
                     yield event
 

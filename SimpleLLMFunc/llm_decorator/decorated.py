@@ -16,7 +16,6 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.run import Preview, Result
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.llm_decorator.answering import Agreement, Answers, answered_by
-from SimpleLLMFunc.llm_decorator.batch_doors import map_rows
 from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
@@ -32,7 +31,7 @@ from SimpleLLMFunc.tools import Tool, wire_name
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import MapOptions, MapReport
-    from SimpleLLMFunc.batch.rows import Rows
+    from SimpleLLMFunc.batch.rows.rows import Rows
 
 L = TypeVar("L", bound=Pipeline)
 P = ParamSpec("P")
@@ -235,6 +234,8 @@ class _AsyncFunction(_Function[P], AsyncImproving, AsyncBatchFiles[R], Generic[P
     @border
     def map(self, rows: Rows, **options: Unpack[MapOptions]) -> Coroutine[Any, Any, MapReport[R]]:
         """Ask once for each row; when awaited, what came of each, in the order of the input. See `MapOptions`."""
+        from SimpleLLMFunc.batch import map_rows  # a start need not pay for it
+
         return self._named(map_rows(self._mapped(), rows, **options), ".map")
 
     @border
@@ -270,6 +271,8 @@ class _SyncFunction(_Function[P], Improving, BatchFiles[R], Generic[P, R]):
     @border
     def map(self, rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
         """Ask once for each row, and return what came of each, in the order of the input. See `MapOptions`."""
+        from SimpleLLMFunc.batch import map_rows
+
         return run_sync(map_rows(self._mapped(), rows, **options))
 
     @border

@@ -76,11 +76,9 @@ class FunctionPipeline(Pipeline):
 
     def documented(self, docstring: str) -> FunctionPipeline:
         """Return the pipeline of the same function with another docstring."""
-        signature, hints, return_type, _, name = self.definition.metadata
-        # Static: what it takes is known, and no first parameter is the object of a method.
-        func = staticmethod(self.definition.func)
-        definition = Definition(func, None, extracted=(signature, hints, return_type, docstring, name))
-        return FunctionPipeline(definition, self.options)
+        found = self.options.improvement
+        wording = {**({} if found is None else found.wording), "docstring": docstring}
+        return FunctionPipeline(self.definition.reworded(wording), self.options)
 
     def _improved(self, options: dict[str, Any]) -> Self:
         found = Improvement.of(options.pop("improvement"))

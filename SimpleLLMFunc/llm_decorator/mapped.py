@@ -16,7 +16,7 @@ from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models, given_to
 from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
-from SimpleLLMFunc.llm_decorator.shipped import Parts, Reducer, parts_of, reducers_of
+from SimpleLLMFunc.llm_decorator.shipped import Reducer, made_again, parts_of, reducers_of
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_return_type_description
 from SimpleLLMFunc.llm_decorator.steps.function.templates import (
@@ -45,7 +45,7 @@ class MappedFunction(Generic[R_co]):
         self.type_hints: Mapping[str, Any] = pipeline.definition.hints
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), parts_of(self.pipeline))
+        return made_again, (type(self), parts_of(self.pipeline))
 
     @property
     def reducers(self) -> Mapping[type, Reducer]:
@@ -141,11 +141,6 @@ class MappedFunction(Generic[R_co]):
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R_co]:
         """Ask the model for one row."""
         return await self._answers.answer(args, dict(kwargs))
-
-
-def _again(kind: type[MappedFunction[Any]], parts: Parts) -> MappedFunction[Any]:
-    make, arguments = parts
-    return kind(make(*arguments))
 
 
 def _body(llm: LLM_Interface, tools: Sequence[ToolSpec] | None, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def reduced(function: Any) -> Any:
     definition = pipeline.definition
     if _name_of(pipeline) is None and function._instance is None and not definition.is_method:  # noqa: SLF001
         parts = _described(pipeline, pipeline.options.llm_interface)
-        return pickled_by_value(_function_again, type(function), (pipeline_of_parts, parts)) or function.__qualname__
+        return pickled_by_value(made_again, type(function), (pipeline_of_parts, parts)) or function.__qualname__
     return function.__qualname__
 
 
@@ -149,10 +149,11 @@ def _tool_again(kind: type[Any], facts: dict[str, Any]) -> Any:
 
 
 def _reduced_function(function: Any) -> tuple[Any, ...]:
-    return _function_again, (type(function), parts_of(function._pipeline))  # noqa: SLF001 - of our own object
+    return made_again, (type(function), parts_of(function._pipeline))  # noqa: SLF001 - of our own object
 
 
-def _function_again(kind: Callable[[FunctionPipeline], Any], parts: Parts) -> Any:
+def made_again(kind: Callable[[FunctionPipeline], Any], parts: Parts) -> Any:
+    """Return an object of a kind around the pipeline that `parts_of` described."""
     make, arguments = parts
     return kind(make(*arguments))
 

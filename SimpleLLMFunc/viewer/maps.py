@@ -6,15 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from SimpleLLMFunc.batch.checkpoint import (
-    FORMAT,
-    Checkpoint,
-    RowFile,
-    WriterLock,
-    decode_error,
-    decode_given,
-    decode_usage,
-)
+from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage
+from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
+from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 from SimpleLLMFunc.errors import CheckpointError, SimpleLLMFuncError
 from SimpleLLMFunc.viewer.responses import NamedFiles, Refusal, clean, reason, reply_of
 

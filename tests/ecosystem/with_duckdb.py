@@ -9,7 +9,7 @@ import duckdb
 from scene import check, seen
 
 from SimpleLLMFunc import OpenAICompatible, llm_function
-from SimpleLLMFunc.batch.rows import RowSource
+from SimpleLLMFunc.batch.rows.rows import RowSource
 
 
 @llm_function(OpenAICompatible("m"))

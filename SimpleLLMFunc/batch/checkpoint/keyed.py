@@ -11,7 +11,8 @@ from typing import Any
 
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
-from SimpleLLMFunc.batch.rows import InputRow, RowArguments
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.storage import KEY_BYTES, key_of

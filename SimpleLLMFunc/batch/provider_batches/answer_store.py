@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.batch.checkpoint import BATCH_TABLES, RowFile
+from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, RowFile
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction

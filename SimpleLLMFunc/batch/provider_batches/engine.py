@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
-from SimpleLLMFunc.batch.checkpoint import RowFile
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
@@ -31,7 +31,10 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.relayed import Relayed
-from SimpleLLMFunc.batch.rows import Feed, RowArguments, Rows, RowSource, can_read_again
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.rows import Rows, RowSource
+from SimpleLLMFunc.batch.rows.rows_again import can_read_again
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,

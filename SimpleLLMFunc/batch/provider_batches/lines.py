@@ -17,7 +17,6 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
-from SimpleLLMFunc.batch.checkpoint import KEY_BYTES
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.attempts import check_status, read_reply
 from SimpleLLMFunc.interface.body_json import encode
@@ -29,6 +28,7 @@ from SimpleLLMFunc.interface.wires import CHAT, Received, Wire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import async_log_context, redact_head
 from SimpleLLMFunc.runtime import off_loop_if_large
+from SimpleLLMFunc.storage import KEY_BYTES
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO, TypeAlias
 from pydantic_core import to_json
 
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.batch.checkpoint import RowFile, asks_again, key_of, version_of
+from SimpleLLMFunc.batch.checkpoint.codec import asks_again
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
     DISCOUNT,
@@ -28,7 +29,9 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     usage_in,
 )
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
-from SimpleLLMFunc.batch.rows import Feed, InputRow, RowArguments, Rows
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadRequest,
@@ -51,6 +54,7 @@ from SimpleLLMFunc.interface.spending import (
 )
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.storage import key_of, version_of
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
 FIRST_POLL = 5.0

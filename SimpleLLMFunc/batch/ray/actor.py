@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Literal
 
 from SimpleLLMFunc.batch.ray.cluster import ray_package, shipped, unpacked
 from SimpleLLMFunc.batch.ray.engine import ShippedFunction
-from SimpleLLMFunc.batch.rows import InputRow, RowArguments, Table, plain
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
+from SimpleLLMFunc.batch.rows.columns import Table, plain
+from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.attempts import part_of_rates
 

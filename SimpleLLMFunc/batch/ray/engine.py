@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from SimpleLLMFunc.base.run import Abort, Answer, Mappable, RunLimits
-from SimpleLLMFunc.batch.checkpoint import decode_error, decode_value
+from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
 from SimpleLLMFunc.batch.ray.cluster import connection, ray_package, shipped

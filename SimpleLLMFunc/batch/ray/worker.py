@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint import encode_answer, encode_error
+from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error
 from SimpleLLMFunc.batch.ray.cluster import unpacked
 from SimpleLLMFunc.errors import ConfigError, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import forbid_real_calls, part_of_rates

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 import click
 
 from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines, write_rows
-from SimpleLLMFunc.batch.checkpoint import Checkpoint
-from SimpleLLMFunc.batch.rows import RowSource
+from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.rows.rows import RowSource
 from SimpleLLMFunc.cli.load import asking, complete_target, load_object, model_option
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable
 from os import PathLike
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 from SimpleLLMFunc.llm_decorator.improving.result import Improved
 from SimpleLLMFunc.logger import border
@@ -18,21 +18,40 @@ _ROOM = "SimpleLLMFunc.improve"
 """Above this one, and loaded when it is needed."""
 
 
+class ImproveOptions(TypedDict, total=False):
+    """What `f.improve` takes after the cases.
+
+    Attributes:
+        scorer: one, as for `evaluate`; the search makes its mean larger. "exact" is the default.
+        budget: a number of requests, or a `budget(...)`; None, the default, is three requests for each case.
+        proposer: a model that proposes other wordings of the docstring and of field descriptions, or a `Proposer`.
+        seed: of the split and of what is drawn; 0 is the default.
+        path: of the JSON file to write, for ``with_options(improvement=path)``. A search that was interrupted goes on
+            from ``path + ".sqlite"``.
+        concurrency: how many cases are asked at a time; "auto" is the default.
+        progress: as for `map`.
+    """
+
+    scorer: Any
+    budget: int | Budget | None
+    proposer: Any
+    seed: int
+    path: str | PathLike[str] | None
+    concurrency: int | Literal["auto"]
+    progress: Progress
+
+
+_DEFAULTS: ImproveOptions = {
+    "scorer": "exact", "budget": None, "proposer": None, "seed": 0, "path": None, "concurrency": "auto", "progress": None,
+}  # fmt: skip
+
+
 class AsyncImproving:
     """The view of an async function."""
 
     @border
     def improve(
-        self,
-        cases: Iterable[Any] | str | PathLike[str],
-        *,
-        scorer: Any = "exact",
-        budget: int | Budget | None = None,
-        proposer: Any = None,
-        seed: int = 0,
-        path: str | PathLike[str] | None = None,
-        concurrency: int | Literal["auto"] = "auto",
-        progress: Progress = None,
+        self, cases: Iterable[Any] | str | PathLike[str], **options: Unpack[ImproveOptions]
     ) -> Coroutine[Any, Any, Improved[Self]]:
         """Look for examples, a calibration, an output mode and a prompt with which the function answers better; when awaited, what was found.
 
@@ -41,50 +60,28 @@ class AsyncImproving:
 
         Args:
             cases: as for `SimpleLLMFunc.evaluate.evaluate`; at least 30.
-            scorer: one, as for `evaluate`; what is made larger is its mean.
-            budget: a number of requests, or a `budget(...)`; None is three requests for each case.
-            proposer: a model that proposes other wordings of the docstring and of field descriptions, or a `Proposer`.
-            seed: of the split and of what is drawn.
-            path: of the JSON file to write, for ``with_options(improvement=path)``. A search that was interrupted goes on
-                from ``path + ".sqlite"``.
-            concurrency: how many cases are asked at a time.
-            progress: as for `map`.
+            **options: see `ImproveOptions`.
 
         Raises:
             UsageError: fewer than 30 cases, or a budget that is too small; says which is wanted.
             SignatureError: a case does not fit the function.
         """
-        return _found(self, cases, locals())
+        work = _improved(self, cases, options)
+        # Python's warning about a missing `await` then names what its reader wrote.
+        work.__qualname__ = f"{getattr(self, '__qualname__', '')}.improve"
+        return work
 
 
 class Improving:
     """The view of a sync function."""
 
     @border
-    def improve(
-        self,
-        cases: Iterable[Any] | str | PathLike[str],
-        *,
-        scorer: Any = "exact",
-        budget: int | Budget | None = None,
-        proposer: Any = None,
-        seed: int = 0,
-        path: str | PathLike[str] | None = None,
-        concurrency: int | Literal["auto"] = "auto",
-        progress: Progress = None,
-    ) -> Improved[Self]:
+    def improve(self, cases: Iterable[Any] | str | PathLike[str], **options: Unpack[ImproveOptions]) -> Improved[Self]:
         """Look for a better form of the function, and return what was found; see `AsyncImproving.improve`."""
-        return run_sync(_found(self, cases, locals()))
+        return run_sync(_improved(self, cases, options))
 
 
-def _found(function: Any, cases: Any, given: dict[str, Any]) -> Coroutine[Any, Any, Improved[Any]]:
-    options = {name: value for name, value in given.items() if name not in {"self", "cases"}}
-    work: Any = _improved(function, cases, options)
-    work.__qualname__ = f"{function.__qualname__}.improve"  # as Python names it where an `await` is missing
-    return cast("Coroutine[Any, Any, Improved[Any]]", work)
-
-
-async def _improved(function: Any, cases: Any, options: dict[str, Any]) -> Improved[Any]:
+async def _improved(function: Any, cases: Any, options: ImproveOptions) -> Improved[Any]:
     await import_module(_ROOM)
-    found: Improved[Any] = await resolve_name(f"{_ROOM}:improved")(function, cases, **options)
+    found: Improved[Any] = await resolve_name(f"{_ROOM}:improved")(function, cases, **{**_DEFAULTS, **options})
     return found

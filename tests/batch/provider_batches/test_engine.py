@@ -17,7 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Anthropic, Gemini, Usage, budget, forbid_real_calls, llm_function
-from SimpleLLMFunc.batch.checkpoint import BATCH_TABLES
+from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES
 from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine

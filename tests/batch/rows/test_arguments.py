@@ -8,7 +8,7 @@ from typing import Annotated, Any, NewType, TypedDict, get_type_hints
 import pytest
 from pydantic import BaseModel, RootModel
 
-from SimpleLLMFunc.batch.rows import RowArguments
+from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import ImgUrl

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from SimpleLLMFunc.base.messages import build_multimodal_content, copied
+from SimpleLLMFunc.base.messages import build_multimodal_content, copied, render_value
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import downgrades_of, json_actions
 from SimpleLLMFunc.errors import ConfigError
@@ -19,7 +19,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     check_multimodal_content,
     process_docstring_template,
-    render_value,
     takes_long_to_write,
 )
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -28,20 +27,6 @@ from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.logger import get_location, push_warning, shown_value
 from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
-
-__all__ = [
-    "HISTORY_PARAMS",
-    "build_chat_messages",
-    "build_chat_system_prompt",
-    "build_chat_user_message_content",
-    "build_request",
-    "check_multimodal_content",
-    "extract_conversation_history",
-    "filter_history_messages",
-    "find_history_param",
-    "first_request",
-    "fitted",
-]
 
 T = TypeVar("T")
 

@@ -16,8 +16,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.react import (
 )
 from SimpleLLMFunc.type import Message
 
-__all__ = ["execute_llm_call", "execute_react_loop_streaming", "prepare_tools_for_execution", "react_loop_events"]
-
 
 def execute_react_loop_streaming(
     llm_interface: LLM_Interface,

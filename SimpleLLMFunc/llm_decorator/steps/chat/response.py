@@ -11,13 +11,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_c
 from SimpleLLMFunc.logger import push_debug, shown_data
 from SimpleLLMFunc.type import Message
 
-__all__ = [
-    "extract_response_content",
-    "extract_stream_response_content",
-    "process_chat_response_stream",
-    "process_single_chat_response",
-]
-
 LOGGED_CHARS = 2000
 """Characters of a response that the log shows."""
 

@@ -18,29 +18,11 @@ from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples, Thinking
 
 CHAT_ONLY = frozenset({"compact", "return_mode", "stream"})
-FUNCTION_ONLY = frozenset(
-    {
-        "calibration",
-        "confidence",
-        "escalate_to",
-        "examples",
-        "fallback",
-        "fallback_reserve",
-        "first",
-        "improvement",
-        "max_examples",
-        "max_reasks",
-        "min_agreement",
-        "output_mode",
-        "repair",
-        "sample",
-        "system_prompt_template",
-        "think_first",
-        "user_prompt_template",
-        "vote_on",
-        "votes",
-    }
-)
+FUNCTION_ONLY = frozenset({
+    "calibration", "confidence", "escalate_to", "examples", "fallback", "fallback_reserve", "first", "improvement",
+    "max_examples", "max_reasks", "min_agreement", "output_mode", "repair", "sample", "system_prompt_template",
+    "think_first", "user_prompt_template", "vote_on", "votes",
+})  # fmt: skip
 _MODEL = "Say which model is asked as llm_interface=OpenAICompatible('gpt-5-mini')"
 _DOCSTRING = "Write it as the docstring, which is the system prompt"
 _PLACES: Mapping[str, str] = {

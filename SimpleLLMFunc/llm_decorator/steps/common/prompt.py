@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import has_multimodal_content
 from SimpleLLMFunc.errors import TemplateError
 from SimpleLLMFunc.logger import get_location, holds_little, push_warning
 from SimpleLLMFunc.runtime import LARGE
-
-__all__ = [
-    "check_multimodal_content",
-    "extract_parameter_type_hints",
-    "filled_docstring",
-    "process_docstring_template",
-    "render_value",
-    "takes_long_to_write",
-]
 
 
 def process_docstring_template(docstring: str, template_params: Mapping[str, Any] | None) -> str:

@@ -11,15 +11,6 @@ from SimpleLLMFunc.base.run import generate_trace_id
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Metadata
 
-__all__ = [
-    "bind_function_arguments",
-    "build_function_signature",
-    "extract_function_metadata",
-    "extract_template_params",
-    "generate_trace_id",
-    "parse_function_signature",
-]
-
 
 def extract_template_params(kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """Take `_template_params` out of `kwargs` (which is changed) and return it; None where there is none."""

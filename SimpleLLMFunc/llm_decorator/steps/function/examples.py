@@ -14,12 +14,12 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import render_value
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer

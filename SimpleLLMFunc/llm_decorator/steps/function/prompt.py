@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
-from SimpleLLMFunc.base.messages import build_multimodal_content
+from SimpleLLMFunc.base.messages import build_multimodal_content, render_value
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import downgrades_of, json_actions, refused_by
@@ -28,7 +28,6 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     check_multimodal_content,
     extract_parameter_type_hints,
     filled_docstring,
-    render_value,
     takes_long_to_write,
 )
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -50,21 +49,6 @@ from SimpleLLMFunc.type import ContentPart, Message
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Examples
-
-__all__ = [
-    "FixedPrompt",
-    "FunctionParts",
-    "build_initial_prompts",
-    "build_multimodal_messages",
-    "build_parameter_type_descriptions",
-    "build_request",
-    "build_return_type_description",
-    "build_text_messages",
-    "build_user_message",
-    "check_multimodal_content",
-    "first_request",
-    "quotes_line",
-]
 
 _SIMPLE_TYPES = (str, int, float, bool, type(None))
 

@@ -13,24 +13,13 @@ from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
 from SimpleLLMFunc.llm_decorator.steps.common.react import (
-    execute_llm_call,
+    execute_llm_call,  # noqa: F401 - design note 002 names it in this step
     prepare_tools_for_execution,
     react_loop_events,
 )
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Message, ToolSpec
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
-
-__all__ = [
-    "answer_events",
-    "check_response_content_empty",
-    "execute_llm_call",
-    "execute_react_loop",
-    "get_final_response",
-    "prepare_tools_for_execution",
-    "react_loop_events",
-    "retry_llm_call",
-]
 
 DEFAULT_RETRY_TIMES = 2
 """Further attempts after an empty answer."""

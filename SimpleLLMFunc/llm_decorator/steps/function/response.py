@@ -17,8 +17,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.react import check_response_cont
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion
 
-__all__ = ["FunctionReview", "extract_response_content", "parse_and_validate_response", "parse_response_to_type"]
-
 
 def parse_response_to_type(
     response: Any,

@@ -1,20 +1,6 @@
-"""The default prompt texts of `@llm_function`, and what a model is told when its answer did not fit."""
+"""The default prompt texts of `@llm_function`."""
 
 from __future__ import annotations
-
-from SimpleLLMFunc.base.run import violations_text
-
-__all__ = [
-    "CHOICE_SYSTEM_PROMPT_TEMPLATE",
-    "DEFAULT_SYSTEM_PROMPT_TEMPLATE",
-    "DEFAULT_USER_PROMPT_TEMPLATE",
-    "PLAIN_SYSTEM_PROMPT_TEMPLATE",
-    "SHORT_CHOICE_PROMPT_TEMPLATE",
-    "SHORT_FIELDS_PROMPT_TEMPLATE",
-    "SHORT_SYSTEM_PROMPT_TEMPLATE",
-    "SHORT_USER_PROMPT_TEMPLATE",
-    "violations_text",
-]
 
 PLAIN_SYSTEM_PROMPT_TEMPLATE = """\
 You carry out the function described below. You get its arguments and give back what it returns.
